@@ -1,4 +1,4 @@
-/* Element types. bool, f16, bf16, f8 and c32 are storage types: arithmetic is done wider. */
+/* Element types. bool, f16, bf16, f8 and c32 are storage dtypes: arithmetic uses a wider dtype. */
 #ifndef WEFT_IR_DTYPE_H
 #define WEFT_IR_DTYPE_H
 
@@ -16,28 +16,29 @@ typedef enum {
 	DT_COUNT
 } DType;
 
-const char *dtype_name(DType);               /* "f32"; "?" when out of range */
-DType dtype_parse(const char *s, uint32_t n); /* DT_none when unknown */
+const char *dtype_name(DType);               /* "f32"; "?" if out of range */
+DType dtype_parse(const char *s, uint32_t n); /* DT_none if unknown */
 uint32_t dtype_size(DType);                   /* bytes of one element; bool is 1 */
 bool dtype_is_float(DType);                   /* f8, f16, bf16, f32, f64 */
 bool dtype_is_int(DType);                     /* signed and unsigned, not bool */
 bool dtype_is_signed(DType);
 bool dtype_is_complex(DType);
-bool dtype_is_inexact(DType);                 /* float or complex: what has derivatives */
+bool dtype_is_inexact(DType);                 /* float or complex: has derivatives */
 double dtype_max(DType); /* the greatest finite value of a float type */
 DType dtype_real(DType); /* c64 -> f32; others unchanged */
-DType dtype_complex(DType); /* f32 -> c64; DT_none where there is none */
-/* The type arithmetic is done in: f32 for f8/f16/bf16, itself otherwise. */
+DType dtype_complex(DType); /* f32 -> c64; DT_none if there is none */
+/* The compute dtype: f32 for f8, f16 and bf16; others are their own. */
 DType dtype_compute(DType);
-/* The plain type that holds its bits in memory: u16 for f16 and bf16, u8 for bool and f8. */
+/* The integer dtype with the bits in memory: u16 for f16 and bf16, u8 for bool and f8; others are
+ * their own. */
 DType dtype_raw(DType);
-/* Does converting from one to the other keep every value? */
+/* Whether a conversion keeps every value. */
 bool dtype_keeps(DType from, DType to);
-/* ATen's promotion of two tensors' dtypes (both of equal category: neither weak). */
+/* ATen's promotion of two tensors' dtypes (neither is weak). */
 DType dtype_promote(DType, DType);
 
-/* Storage conversions, round to nearest even; NaN stays NaN. f8e4m3 has no infinity: its largest
- * number. */
+/* Conversions of storage dtypes: round to nearest even, NaN stays NaN. f8e4m3 has no infinity: it
+ * becomes the largest number. */
 float f16_to_f32(uint16_t);
 uint16_t f32_to_f16(float);
 float bf16_to_f32(uint16_t);

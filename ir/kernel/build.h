@@ -1,28 +1,27 @@
-/* Expressions of kernels, in the pieces of which lowering puts them together. */
+/* Makes expressions of kernels, for lowering. */
 #ifndef WEFT_IR_KERNEL_BUILD_H
 #define WEFT_IR_KERNEL_BUILD_H
 
 #include "ir/kernel/kernel.h"
 
 Kx kx_zero(Kernel *, Arena *, DType compute);
-Kx kx_and(Kernel *, Arena *, Kx a, Kx b); /* none is true */
+Kx kx_and(Kernel *, Arena *, Kx a, Kx b); /* none means true */
 Kx kx_select(Kernel *, Arena *, Kx cond, Kx yes, Kx no);
 Kx kx_product(Kernel *, Arena *, DType compute, const Kx in[2]);
-/* Converted to a dtype of arithmetic; itself where it has that. */
+/* x converted to a compute dtype; x itself if it has the dtype. */
 Kx kx_to(Kernel *, Arena *, DType compute, Kx);
-/* A value of that dtype: rounded if it is a storage dtype. */
+/* x as a value of the dtype: rounded if it is a storage dtype. */
 Kx kx_as(Kernel *, Arena *, DType, Kx);
 
-/* What was converted, where x is a conversion; else x. */
+/* The operand of a conversion; x if it is none. */
 Kx kx_unconverted(const Kernel *, Kx);
 
-/* Of an i64 that data gave: counted from the end where it is negative. */
+/* v, plus extent if v is negative; v is an i64 that depends on data. */
 Kx kx_wrap(Kernel *, Arena *, Kx v, Sym extent);
 /* cond and 0 <= v < extent */
 Kx kx_below(Kernel *, Arena *, Kx cond, Kx v, Sym extent);
 
-/* An element-wise operator, of operands whose elements have the dtype `from` and a result that has
- * `to`. */
+/* An element-wise operator: operands of dtype `from`, the result of dtype `to`. */
 Kx kx_map(const Lowered *, Kernel *, Op, DType from, DType to, const Kx *in, uint32_t nin);
 
 #endif

@@ -1,29 +1,29 @@
-/* What a kernel computes, whatever the target: schedules map these roles to tiles. */
+/* The form of a kernel, whatever the target; schedules map it to tiles. */
 #ifndef WEFT_IR_SHAPE_H
 #define WEFT_IR_SHAPE_H
 
 #include "ir/kernel/kernel.h"
 
 typedef enum {
-	SHAPE_MAP,         /* a value for each point */
+	SHAPE_MAP,         /* one value for each point */
 	SHAPE_ROWS,        /* rows are reduced, and perhaps mapped: sums, softmax, norms */
-	SHAPE_WINDOW,      /* a reduction whose operand is read at sums of outer and inner axes:
+	SHAPE_WINDOW,      /* a reduction that reads its operand at sums of outer and inner axes:
 	                      pooling */
 	SHAPE_CONTRACTION, /* a sum of products of two loads, then stores at each point */
 	SHAPE_SERIAL       /* steps in order: cumulative ops, sorts, scatters */
 } ShapeKind;
 
-/* Axes are sets, by bit. */
+/* Sets of axes are bits. */
 typedef struct {
 	ShapeKind kind;
-	/* a contraction: */
+	/* of a contraction: */
 	Kx a, b;                 /* the loads */
-	DType dtype;             /* of the products and their sum: f32 or f64 */
-	uint64_t in_a, in_b;     /* outer axes that they depend on */
+	DType dtype;             /* the dtype of products and sums: f32 or f64 */
+	uint64_t in_a, in_b;     /* the outer axes on which a, b depend */
 	uint64_t summed;
-	bool depthwise;          /* one operand has outer axes, and the other all of these and
-	                            more */
-	const char *no_product;  /* of others: why the kernel is none; NULL: it is one */
+	bool depthwise;          /* both operands have outer axes, and one has all of the other's
+	                            and more */
+	const char *no_product;  /* why the kernel is no contraction; NULL: it is one */
 } KernelShape;
 
 KernelShape kernel_shape(const SymTab *, const Kernel *);

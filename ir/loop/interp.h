@@ -24,38 +24,38 @@
 
 #include "ir/loop/program.h"
 
-/* Statements executed, by each task for itself, and bytes that are followed: more is refused. */
+/* The most executed statements, counted for each task, and the most bytes of memory. */
 enum { LOOP_INTERP_STATEMENTS = 100000000, LOOP_INTERP_BYTES = 256 << 20 };
 
 typedef enum {
 	LOOP_DONE,
-	LOOP_FAILED,  /* a check or an assertion of the model: the message is the compiled
-	                 model's */
+	LOOP_FAILED,  /* a check or an assertion of the model failed; the message is that of the
+	                 compiled model */
 	LOOP_FINDING, /* the program is wrong */
-	LOOP_NO_ROOM, /* LoopReport.room said so */
+	LOOP_NO_ROOM, /* LoopReport.room returned false */
 	LOOP_LIMIT    /* too much work */
 } LoopOutcome;
 
 typedef struct {
-	uint64_t seed;       /* of the tasks' order */
-	uint64_t limit;      /* of statements; 0: LOOP_INTERP_STATEMENTS */
-	uint64_t statements; /* result: how many were executed */
+	uint64_t seed;       /* seed of the order of tasks */
+	uint64_t limit;      /* the most statements; 0: LOOP_INTERP_STATEMENTS */
+	uint64_t statements; /* result: the number of executed statements */
 	char message[480];   /* result: "" when done */
-	/* With `depths` the result is also the longest chain of additions that a float went through
-	 * before it was stored, of all of `run`, 65,535 at most, and which call stored it. */
+	/* With `depths`, results: the longest chain of additions through which a stored float of
+	 * `run` went (at most 65,535), and the call that stored it. */
 	bool depths;
 	uint16_t depth;
 	char deepest[64];
-	/* LS_ROOM: gives buffer k memory, of which buf[k] is the address then; false: it has
-	 * failed, and says so itself. */
+	/* LS_ROOM: allocates buffer k and sets buf[k]. Returns false after a failure that it has
+	 * reported. */
 	bool (*room)(void *user, uint32_t k, const int64_t *p);
 	void *user;
 } LoopReport;
 
-/* As WeftEntry.sizes_fn and run_fn: extent, slot and buf are theirs. Inputs and outputs have the
- * sizes that the slots say, and are aligned to their elements at least; weights and workspace are
- * aligned to 64 bytes. Memory comes from the arena, which the caller frees; the program is not
- * changed, and the context is used to unwind only. */
+/* Execute sizes and run; extent, slot and buf as for WeftEntry.sizes_fn and run_fn. Inputs and
+ * outputs have the sizes in the slots and are aligned to their elements; weights and workspace are
+ * aligned to 64 bytes. Memory comes from the arena, which the caller frees. The program is not
+ * changed. */
 LoopOutcome loop_interp_sizes(const ProgramEntry *, Arena *, const int64_t *extent, int64_t *slot, LoopReport *);
 LoopOutcome loop_interp_run(const ProgramEntry *, Arena *, void *const *buf, const int64_t *slot, LoopReport *);
 

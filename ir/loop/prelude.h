@@ -1,6 +1,6 @@
-/* How targets spell the operations of legal loop IR: rows by operation, dtypes and lanes, one
- * source for legality (an operation without a row is written otherwise, codegen/program/library.c)
- * and for both emitters. Rows of a family of targets come before the generic ones. */
+/* The instructions of targets for operations of legal loop IR: rows by operation, dtypes and lanes.
+ * The rows decide what is legal (codegen/program/library.c writes other operations), and both
+ * emitters print by them. Rows of a family come before generic rows. */
 #ifndef WEFT_IR_LOOP_PRELUDE_H
 #define WEFT_IR_LOOP_PRELUDE_H
 
@@ -8,18 +8,19 @@
 #include "ir/target/target.h"
 
 typedef struct {
-	const char *op;    /* a ScOp's name, a helper of the C emitter, or a statement without
-	                      operands */
-	uint32_t to, from; /* sets of dtypes */
+	const char *op;    /* the name of a ScOp, of a helper of the C emitter, or of a statement
+	                      without operands */
+	uint32_t to, from; /* sets of dtypes of the result, of the operands */
 	uint32_t when;     /* ROW_* */
-	const char *c;     /* the body of a helper function, or after = an expression in place
+	const char *c;     /* C: the body of a helper function, or after = an expression
 	                      (codegen/print/c); NULL: see other rows */
-	const char *llvm;  /* an expression (codegen/print/llvm/ops.c); NULL: see other rows */
+	const char *llvm;  /* LLVM: an expression (codegen/print/llvm/ops.c); NULL: see other
+	                      rows */
 } PreludeRow;
 
 enum {
 	ROW_SCALAR = 1, /* one lane */
-	ROW_VECTOR = 2, /* more */
+	ROW_VECTOR = 2, /* several lanes */
 	ROW_NATIVE = 4, /* operands fill a whole register of the target */
 	ROW_BITS = 8,   /* masks in mask registers */
 	ROW_LANES = 16, /* masks as vectors */
@@ -49,30 +50,31 @@ enum {
 	SET_SMALL = D1(DT_i8) | D1(DT_u8) | D1(DT_i16) | D1(DT_u16),
 };
 
-/* Tables end with op NULL. */
+/* The last row of a table has op NULL. */
 extern const PreludeRow prelude_generic[], prelude_x86[], prelude_neon[], prelude_riscv[];
-/* Of the target's family. */
+/* The table of the target's family. */
 const PreludeRow *prelude_rows(const Isa *);
 
-/* Bits of a value in registers. */
+/* The bits of a value in registers. */
 uint32_t prelude_bits(LType);
-/* The first row of a table for these types that has a C spelling, or one for LLVM; NULL: none. */
+/* The first row of a table for these types with a C text (or LLVM text, if `llvm`); NULL: none. */
 const PreludeRow *prelude_find(const Isa *, const PreludeRow *table, const char *op, LType to, LType from, unsigned known,
                                bool llvm);
-/* Wider than a register, and the family has a row for a part. */
+/* Whether C splits the operation: operands are wider than a register, and the family has a row for
+ * a part. */
 bool prelude_splits(const Isa *, const char *op, LType to, LType from);
-/* By which types the rows of an operation are found: from its result and its first operand, those
- * of what is selected, and of conversions of f16 the f32. */
+/* Sets the types by which rows of an operation are found. Given: of the result and the first
+ * operand. Selections use the type of the selected values, conversions of f16 the f32. */
 void prelude_types(ScOp, LType *to, LType *from);
-/* The row that either emitter prints an operation by; NULL where C's is split, and where there is
+/* The row by which an emitter prints an operation; NULL if C splits the operation, and if there is
  * none. */
 const PreludeRow *prelude_of_op(const Isa *, ScOp, LType to, LType from, unsigned known, bool llvm);
-/* Legal code may hold this operation, with that first operand. */
+/* Whether the operation, with a first operand of that type, is legal. */
 bool isa_takes(const Isa *, ScOp, LType to, LType from, unsigned known);
 /* The row of a statement without operands: C's expression, LLVM's intrinsic. NULL: the target has
  * none. */
 const PreludeRow *prelude_of_statement(const Isa *, const char *name, bool llvm);
-/* It has stores of such values that go past the caches, and a fence. */
+/* Whether the target has streaming stores of such values, and a fence. */
 bool isa_streams(const Isa *, LType);
 
 #endif

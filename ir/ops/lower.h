@@ -1,92 +1,96 @@
-/* How a primitive becomes part of kernels: facts of its block, which lower/ asks. Scalar functions
- * need none: they are element-wise. */
+/* How a primitive becomes part of kernels: the row .lower of its block, which lower/ reads. Scalar
+ * functions have none: they are element-wise. */
 #ifndef WEFT_IR_OPS_LOWER_H
 #define WEFT_IR_OPS_LOWER_H
 
 #include "ir/graph/graph.h"
 
 typedef enum {
-	LOWER_NONE,    /* never lowered: composites, which expand */
-	LOWER_MAP,     /* element-wise: from the operands' elements at the same index */
-	LOWER_INDEX,   /* an element of an operand: .index says which */
-	LOWER_LEAF,    /* made of nothing: the integer that .index gives, or the attribute
+	LOWER_NONE,    /* never lowered: a composite, which expands */
+	LOWER_MAP,     /* element-wise: an element of the result needs the operands' elements at the
+	                  same index */
+	LOWER_INDEX,   /* an index map: an element of an operand; .index says which */
+	LOWER_LEAF,    /* needs no operand: the integer that .index gives, or the attribute
 	                  `value` */
-	LOWER_MEMORY,  /* there before any kernel reads it: an input, a constant, a result of a
+	LOWER_MEMORY,  /* in memory before any kernel reads it: an input, a constant, a result of a
 	                  loop */
-	LOWER_REDUCE,  /* dims combined: attributes kind, dims and acc */
-	LOWER_ANCHOR,  /* a sum of products of two operands' elements: .index; attribute acc */
-	LOWER_ROOT,    /* kernels of its own: a function of lower/roots.c */
-	LOWER_NOTHING  /* no value of its own: a tuple; an output's name for its operand */
+	LOWER_REDUCE,  /* a reduction: attributes kind, dims and acc */
+	LOWER_ANCHOR,  /* a sum of products of two operands' elements (.index); attribute acc */
+	LOWER_ROOT,    /* has kernels of its own: a function of lower/roots.c */
+	LOWER_NOTHING  /* has no value: a tuple; an output's name for its operand */
 } LowerRole;
 
-/* When a node is computed in the kernel that reads it and not stored. */
+/* When a node is fused into the kernel that reads it, and not stored. */
 typedef enum {
 	JOIN_NEVER,
-	JOIN_ALWAYS, /* it costs its index only */
+	JOIN_ALWAYS, /* costs nothing but its index */
 	JOIN_CHEAP,  /* unless it is expensive and the kernel would evaluate it much more often than
 	                it has elements */
-	JOIN_FEW,    /* few operands, none of them a kernel's main work */
-	JOIN_ROW,    /* a kernel without a contraction, whose root is no LOWER_ROOT */
-	JOIN_ONCE    /* a kernel without other work that reads each element once: its epilogue */
+	JOIN_FEW,    /* if it has few operands, none of them the main work of a kernel */
+	JOIN_ROW,    /* into a kernel without a contraction whose root is no LOWER_ROOT */
+	JOIN_ONCE    /* into a kernel without other work that reads each element once: its
+	                epilogue */
 } LowerJoin;
 
-/* What a result has of its operands; each of them includes those before it. */
+/* What a result keeps of its operands; each includes those before it. */
 typedef enum {
 	KEEPS_NOTHING,
-	KEEPS_ELEMENTS, /* every element, once */
-	KEEPS_ORDER,    /* in row-major order */
-	KEEPS_INDEX     /* each at its index */
+	KEEPS_ELEMENTS, /* every element, exactly once */
+	KEEPS_ORDER,    /* the row-major order of elements */
+	KEEPS_INDEX     /* the index of each element */
 } LowerKeeps;
 
-/* Operands that may be computed straight into the result's buffer. */
+/* Operands that may be computed directly in the result's buffer. */
 typedef enum {
 	HOLDS_NOTHING,
-	HOLDS_OPERANDS, /* all of them, one after the other along `dim` */
-	HOLDS_INTERIOR  /* operand 0; around it `low` and `high` times operand 1, `interior` times
-	                   between its elements */
+	HOLDS_OPERANDS, /* all operands, one after the other along `dim` */
+	HOLDS_INTERIOR  /* operand 0 as the interior: around it `low` and `high`, between its
+	                   elements `interior` times, operand 1 */
 } LowerHolds;
 
-/* What an index that is out of range means. */
+/* How an index out of range is treated. */
 typedef enum {
-	INDEX_CHECK,   /* negative ones count from the end; else an error */
-	INDEX_FILL,    /* there is no element */
-	INDEX_CLAMP,   /* the nearest one; none where the extent is 0 */
-	INDEX_PROMISE, /* does not happen */
-	INDEX_WITHIN,  /* an error, of negative ones too */
-	INDEX_FITS     /* the nearest one; the extent is not 0 */
+	INDEX_CHECK,   /* a negative index counts from the end; then out of range is an error */
+	INDEX_FILL,    /* the element does not exist (INDEX: `other`) */
+	INDEX_CLAMP,   /* the nearest element; none if the extent is 0 */
+	INDEX_PROMISE, /* never happens */
+	INDEX_WITHIN,  /* out of range is an error, negative too */
+	INDEX_FITS     /* the nearest element; the extent is not 0 */
 } IndexMode;
 
-/* Of a gather or scatter. */
+/* The mode of a gather or scatter. */
 IndexMode node_index_mode(const Graph *, Node);
-/* An error where it is out of range. */
+/* Whether an index out of range is an error. */
 static inline bool index_is_checked(IndexMode mode)
 {
 	return mode == INDEX_CHECK || mode == INDEX_WITHIN;
 }
 
-/* One question to .index: which elements does element at[] of n read? Numbers are symbolic
- * expressions of those in at[], of axes and of values. What fills it in knows nothing of kernels,
- * so tests ask it with plain numbers. */
+/* The argument of .index: which elements of the operands does element at[] of n read? Answers are
+ * symbolic expressions of at[], of axes and of values. .index knows nothing of kernels, so tests
+ * call it with numbers. */
 typedef struct IndexMap {
 	const Graph *g;
 	Node n;
-	uint32_t operand; /* of HOLDS_OPERANDS: the one that is asked about */
-	Sym start;        /* of HOLDS_OPERANDS: where it begins */
-	const Sym *at;    /* of the result; of the update for roots that write parts of operand 0 */
-	Sym in[2][MAX_RANK]; /* of the operand; of operands 0 and 1 for anchors; in[0][0]: a leaf's
-	                        value */
+	uint32_t operand; /* HOLDS_OPERANDS: the operand that is asked about */
+	Sym start;        /* HOLDS_OPERANDS: where that operand begins along `dim` */
+	const Sym *at;    /* the index of an element of the result; for roots that write parts of
+	                     operand 0, of the update */
+	Sym in[2][MAX_RANK]; /* answer: the index in the operand; for anchors in operands 0 and 1;
+	                        for a leaf, in[0][0] is the value */
 	uint32_t nrange;
 	struct IndexRange {
 		Sym e, lo, hi;
-	} range[2 * MAX_RANK]; /* there is such an element where lo <= e < hi, for all of these */
-	/* Given by who asks. A new axis that what is read is summed over; 0 for an extent of 1. */
+	} range[2 * MAX_RANK]; /* answer: the element exists if lo <= e < hi, for all of these */
+	/* Given by the caller: makes a new axis over which the operand is summed; returns 0 for an
+	 * extent of 1. */
 	Sym (*axis)(struct IndexMap *, const char *name, Sym extent);
-	/* The value of an operand at[] (none: 0-d) as an index below extent, in range from then
-	 * on. */
+	/* Given by the caller: the value of an operand at at[] (NULL: without dimensions) as an
+	 * index below extent, in range after the check of the mode. */
 	Sym (*value)(struct IndexMap *, uint32_t operand, const Sym *at, Sym extent, IndexMode);
 } IndexMap;
 
-/* It is read where lo <= e < hi only. */
+/* Adds a condition: the element exists only if lo <= e < hi. */
 static inline void index_range(IndexMap *m, Sym e, Sym lo, Sym hi)
 {
 	m->range[m->nrange++] = (struct IndexRange){e, lo, hi};
@@ -99,28 +103,29 @@ typedef struct {
 	LowerJoin joins;
 	LowerKeeps keeps;
 	LowerHolds holds;
-	int32_t reads;    /* bits of operands that are read at indices of their own: stored first,
-	                     if computed */
+	int32_t reads;    /* bits of operands that are read at indices of their own: a computed
+	                     operand is stored first */
 	int32_t bordered; /* bits of operands that are best stored with the border that padding
-	                     gives them */
-	uint32_t other;   /* INDEX: the 0-d operand for where there is no element; 0: zero stands
-	                     there */
-	uint32_t cost;    /* operations per element, if not 1 */
-	uint32_t axes;    /* ROOT: that its kernel has besides those of the result */
-	bool updates;     /* ROOT: operand 0 with parts replaced by what operand 1 says */
-	bool own_results; /* ROOT: decides itself where its results lie: no reader gives them a
+	                     gives them (halo) */
+	uint32_t other;   /* INDEX: the operand without dimensions that replaces elements that do
+	                     not exist; 0: zero does */
+	uint32_t cost;    /* operations per element; 0: 1 */
+	uint32_t axes;    /* ROOT: the axes of its kernel besides those of the result */
+	bool updates;     /* ROOT: the result is operand 0 with parts replaced, as operand 1 says */
+	bool own_results; /* ROOT: chooses the places of its results; no reader gives them a
 	                     place */
-	bool complex;     /* may have complex operands or results: it computes nothing of them */
+	bool complex;     /* accepts complex operands or results, with which it does no
+	                     arithmetic */
 	void (*index)(IndexMap *);
 } OpLower;
 
-/* An index map that is never computed but where it is read. */
+/* Whether the operator is an index map that is always fused. */
 static inline bool lower_is_map(const OpLower *l)
 {
 	return l->role == LOWER_INDEX && l->joins == JOIN_ALWAYS;
 }
 
-/* Operand k is read at indices of its own. */
+/* Whether operand k is read at indices of its own. */
 static inline bool lower_reads(const OpLower *l, uint32_t k)
 {
 	return l->reads == ALL_OPERANDS || (k < 31 && l->reads >> k & 1);

@@ -1,19 +1,19 @@
-/* Private to lowering: operators that are more than a value at each point, LOWER_ROOT of the op
- * table. Each has one function. */
+/* Private to lowering: operators with role LOWER_ROOT. Each has one of two functions. */
 #ifndef WEFT_LOWER_ROOTS_H
 #define WEFT_LOWER_ROOTS_H
 
 #include "lower/trace.h"
 
-/* One of the two. */
+/* One of the two is not NULL. */
 typedef struct {
-	/* The value at an index of the root axes, after pushing the stages that it needs; what it
-	 * reads may be computed in the same kernel. None: the last stage pushed stores it. */
+	/* Adds the stages that the operator needs and returns its value at an index of the root
+	 * axes. Values that it reads may be computed in the same kernel. Returns none if the last
+	 * stage stores the value. */
 	Kx (*value)(Trace *, const Sym *idx);
-	/* Steps for a node, whose operands are stored. False after ctx_error. */
+	/* Adds steps for a node, whose operands are stored. Returns false after errors. */
 	bool (*steps)(Lower *, Node);
 } RootFn;
 
-const RootFn *root_fn(Op); /* NULL where the operator is none */
+const RootFn *root_fn(Op); /* NULL for other operators */
 
 #endif

@@ -1,28 +1,28 @@
-/* Private to lowering: state that a graph replaces.
+/* Private to lowering: state that a graph writes.
  *
- * A value that is to lie where state lies is a *version* of it. While steps are made each version
- * has a buffer of its own, so that it is seen which one a step reads. lower_order_steps puts the
- * steps into an order in which every version is read before the next one is written, and makes one
- * buffer of all of them. Where there is no such order, a value is computed apart and copied, in
- * another attempt.
+ * A value that is computed in the memory of state is a *version* of the state. While steps are
+ * made, each version has a buffer of its own, which shows the version that a step reads.
+ * lower_order_steps orders the steps so that every version is read before the next one is written,
+ * and makes one buffer of all versions. If there is no such order, another attempt computes a value
+ * apart and copies it.
  *
- * An input of the caller's that the graph replaces is an output, too, for which the caller may pass
- * the same memory. The input is the version that the call finds, the output the next ones; they
- * stay two buffers. Where there is no order, the output does not take the input's memory. */
+ * An input of the caller that the graph replaces is also an output, for which the caller may pass
+ * the same memory. The input is the first version, the output the later ones; they stay two
+ * buffers. If there is no order, the output does not take the input's memory. */
 #ifndef WEFT_LOWER_STATE_H
 #define WEFT_LOWER_STATE_H
 
 #include "lower/priv.h"
 
-/* A version: the value of `node`, computed in its place, or that of an output, copied there at the
- * end (node none). */
+/* A version: the value of `node`, computed in the state's memory; or (node none) the value of an
+ * output, copied there at the end. */
 typedef struct {
-	BufId buf, before; /* before: the version that it replaces; none: what a call finds */
+	BufId buf, before; /* before: the version that this one replaces; none: this is the first */
 	Node node;
-	uint32_t output, root; /* root: number of the version that a call finds there */
+	uint32_t output, root; /* root: the number of the first version */
 } StateVersion;
 
-/* Indices that are checked already: of operand `index`, below the extents of these variables. */
+/* Indices that were checked: of operand `index`, below the extents of these variables. */
 typedef struct {
 	uint32_t index;
 	const ValueVar *var;
@@ -30,47 +30,49 @@ typedef struct {
 } StateChecked;
 
 typedef struct LowerState {
-	uint32_t *of_input;   /* by input of the graph: 1 + which state; 0: a user's */
-	bool *apart;          /* by node: not computed in the place of state */
-	bool *apart_output;   /* by output: not copied from where it is at the end, but from a
-	                         buffer of its own */
-	bool *donates;        /* by output: replaces an input of the caller's, and may have its
+	uint32_t *of_input;   /* by input of the graph: 1 + the number of the state; 0: an input of
+	                         the caller */
+	bool *apart;          /* by node: computed apart, not in the memory of state */
+	bool *apart_output;   /* by output: computed in a buffer of its own and copied at the end */
+	bool *donates;        /* by output: replaces an input of the caller and may have its
 	                         memory */
-	bool *copied;         /* by root, a donated input: parts of it are the output's */
+	bool *copied;         /* by root, a donated input: the output contains parts of it */
 	uint32_t nroot;
-	const char **stored;  /* by node: why, or NULL; kept from one attempt to the next */
-	bool again;           /* the attempt failed: one of these grew */
-	ARRAY(StateVersion) version; /* of this attempt; first what a call finds, by state */
-	ARRAY(uint32_t) of_buf;      /* by buffer: 1 + its version, unless that is gone */
-	uint32_t *root_of;    /* by output that donates: its root */
+	const char **stored;  /* by node: why it must be stored, or NULL; kept between attempts */
+	bool again;           /* the attempt failed: one of the lists above grew */
+	ARRAY(StateVersion) version; /* of this attempt; the first versions come first, by state */
+	ARRAY(uint32_t) of_buf;      /* by buffer: 1 + its version; 0: none, or removed */
+	uint32_t *root_of;    /* by output with `donates`: its root */
 	ARRAY(StateChecked) checked;
 } LowerState;
 
-/* What is kept over attempts, and the start of one: buffers of inputs that are state. */
+/* lower_state_new makes what is kept between attempts; lower_state_begin begins an attempt and
+ * makes the buffers of state. */
 LowerState *lower_state_new(Graph *, Arena *);
 void lower_state_begin(Lower *);
-/* Output k replaces state, or an input whose memory it may have. */
+/* Whether output k replaces state, or an input whose memory it may have. */
 bool lower_replaces(const Lower *, uint32_t k);
-/* A place for its value; out: that of an output of the caller's. */
+/* The place of output k's value. out: the place of an output of the caller. */
 NodePlace lower_state_output(Lower *, uint32_t k, NodePlace out);
-/* Node n, which has a place, is computed in one of state: what it replaces parts of is, too, and
- * what it puts there. */
+/* Node n has a place in state: gives places there also to the value of which n replaces parts, and
+ * to these parts. */
 void lower_state_extend(Lower *, Node n);
-/* State stays as it is: every element that the kernel stores is there. */
+/* Whether the kernel leaves state unchanged: every element that it stores is there already. */
 bool lower_state_keeps(const Lower *, const Kernel *);
-/* Checks of a kernel that replaces state become a step of their own, which may come before others
- * replace any; those of equal indices are made once. index: where they come from. */
+/* Moves the checks of a kernel that replaces state into a step of their own, which may come before
+ * all writes. Equal indices are checked once. index: the node of the indices. */
 void lower_state_check(Lower *, Kernel *, Node index);
-/* Copies of outputs at the end: what replaces state, after everything that is read for it. */
+/* Adds the copies of outputs at the end; state is written after everything that reads the old
+ * value. */
 void lower_state_copy(Lower *, const NodePlace *out);
-/* All steps are there: orders them, saves what a failure has to put back, joins versions. False:
- * another attempt. */
+/* Orders all steps, saves old state, makes one buffer of all versions. Returns false if another
+ * attempt is needed. */
 bool lower_order_steps(Lower *);
-/* lower/undo.c: adds steps that save state before it is replaced, where a later step may fail. */
+/* lower/undo.c: adds steps that save old state if a later step may fail. */
 void lower_save_state(Lower *);
-/* A check in it may end the call. */
+/* Whether a check in the step may end the call. */
 bool lower_step_fails(const Step *);
-/* It keeps its place among others that do. */
+/* Whether the step has an effect: it keeps its order among such steps. */
 bool lower_step_has_effect(const Step *);
 
 #endif

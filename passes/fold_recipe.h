@@ -4,11 +4,10 @@
 
 #include "passes/pass.h"
 
-/* Each of the nodes, whose values depend on constants alone and which stand in the order of the
- * graph, becomes a constant with a recipe. */
+/* Replaces each of the n nodes, which depend on constants only and are in program order, by a
+ * constant with a recipe. */
 void fold_recipes(Graph *, const Node *root, uint32_t n);
-/* The gather finds something at every index: its indices are a constant, and as weights are now
- * they are in range. */
+/* Whether the indices of a gather are a constant, and in range for the current weights. */
 bool gather_is_in_range(const Graph *, Node gather);
 
 #endif

@@ -1,4 +1,5 @@
-/* Minimal cuts of networks: which edges, of least capacity together, part a source from a sink. */
+/* Minimal cuts of networks: the set of edges, of least total capacity, that separates a source from
+ * a sink. */
 #ifndef WEFT_TRANSFORM_MIN_CUT_H
 #define WEFT_TRANSFORM_MIN_CUT_H
 
@@ -7,21 +8,21 @@
 
 #include "base/arena.h"
 
-/* Of an edge that is never cut, where there is a cut without it. Other capacities are far below:
- * the flow through a vertex, which is no more than what leaves it, is below this too. */
+/* The capacity of an edge that is not cut if there is a cut without it. Other capacities, and the
+ * sum of capacities that leave a vertex, must be far below. */
 #define CUT_NEVER (INT64_C(1) << 62)
 
 typedef struct Network Network;
 
-/* Vertices are 0, 1, ... nvertex - 1. Everything lives in the arena. */
+/* Makes a network with vertices 0 .. nvertex - 1, in the arena. */
 Network *network_new(Arena *, uint32_t nvertex);
-/* capacity >= 0. Edges are numbered from 0 in the order in which they are added. */
+/* Adds an edge of capacity >= 0. Edges are numbered from 0 in the order of adding. */
 void network_edge(Network *, uint32_t from, uint32_t to, int64_t capacity);
-/* The capacity of edge k, for another cut of the same network. */
+/* Changes the capacity of edge k, for another cut. */
 void network_set_capacity(Network *, uint32_t k, int64_t capacity);
-/* below[v]: v is on the sink's side of a minimal cut; of several such cuts it is the one nearest to
- * the sink. What edges lead from the other side to this one are the cut. The same on every run, in
- * whatever order edges were added. */
+/* Sets below[v] if vertex v is on the sink's side of a minimal cut; of several cuts, the one
+ * nearest to the sink. The cut consists of the edges that lead to this side. The result does not
+ * depend on the order in which edges were added. */
 void network_cut(Network *, uint32_t source, uint32_t sink, bool *below);
 
 #endif

@@ -1,5 +1,5 @@
-/* Concrete tensors of the interpreter and of constant folding: row-major, owned by an arena or
- * borrowed. */
+/* Concrete tensors of the interpreter and of constant folding: row-major; the data belongs to an
+ * arena or to somebody else. */
 #ifndef WEFT_IR_TENSOR_H
 #define WEFT_IR_TENSOR_H
 
@@ -16,18 +16,18 @@ typedef struct Tensor {
 
 int64_t tensor_numel(const Tensor *);
 uint64_t tensor_bytes(const Tensor *);
-/* Element i as double or int64 whatever the dtype (conversions as docs/numerics.md). */
+/* Element i, converted to double or int64 as docs/numerics.md says. */
 double tensor_f64(const Tensor *, int64_t i);
 int64_t tensor_i64(const Tensor *, int64_t i);
 void tensor_set_f64(Tensor *, int64_t i, double v); /* rounds to the dtype */
 void tensor_set_i64(Tensor *, int64_t i, int64_t v);
-/* Whole tensors through wide buffers (converted; dst has numel elements). Complex reads its real
- * part and writes a zero imaginary part; u64 keeps its bits in an int64. */
+/* Copies n elements from `first` on, converted. Complex numbers: reads the real part, writes an
+ * imaginary part of 0. u64 keeps its bits in an int64. */
 void tensor_read_f64(const Tensor *, int64_t first, int64_t n, double *dst);
 void tensor_write_f64(Tensor *, int64_t first, int64_t n, const double *src);
 void tensor_read_i64(const Tensor *, int64_t first, int64_t n, int64_t *dst);
 void tensor_write_i64(Tensor *, int64_t first, int64_t n, const int64_t *src); /* wraps */
-/* The same storage as a flat tensor of the real dtype: complex as [numel * 2], others [numel]. */
+/* The same data as a flat tensor of the real dtype: [numel * 2] if complex, else [numel]. */
 Tensor tensor_flat_real(const Tensor *);
 
 #endif

@@ -1,10 +1,10 @@
-/* Scalar functions: the meaning of element-wise primitives, as small SSA functions parsed once from
- * text. Interpreter, folder, range analysis and code generation are visitors of them.
+/* Scalar functions: the meaning of element-wise operators, as small SSA functions, parsed once from
+ * text. Interpreter, folder, range analysis and code generation read them.
  *
- * Text: an expression over parameters with let-bindings separated by ';', e.g.
+ * Text: an expression over parameters, with let-bindings separated by ';', e.g.
  *   "t = abs(x); select(gt(x, 0.0), x, mul(t, 0.5))"   or infix  "1/(1 + exp(-x))".
- * Names are basic operations (ScOp) or other scalar functions: ops of the table with .scalar, and
- * library functions of ir/ops/math.c (exp, log, ... by polynomial, one version per compute dtype).
+ * Names are basic operations (ScOp) or scalar functions: operators with .scalar, and library
+ * functions of ir/scalar/math.c (exp, log, ... by polynomials, one version for each compute dtype).
  * Literals take the dtype of the other operand. "T" stands for the compute dtype of the
  * instance. */
 #ifndef WEFT_IR_SCALAR_H
@@ -12,8 +12,8 @@
 
 #include "ir/graph/graph.h"
 
-/* Basic operations: what a target must provide, with one definition each (docs/numerics.md).
- * Integer arithmetic wraps. Comparisons give bool. min/max propagate NaN. */
+/* Basic operations: a target must provide them. docs/numerics.md defines them. Integer arithmetic
+ * wraps. Comparisons give bool. min and max propagate NaN. */
 #define SC_OPS(X) /* name, operands */                                                              \
 	X(const, 0) X(param, 0) X(let, 1)                                                          \
 	X(add, 2) X(sub, 2) X(mul, 2) X(div, 2) X(neg, 1) X(abs, 1) X(fma, 3) X(min, 2) X(max, 2)  \
@@ -47,20 +47,20 @@ typedef enum {
 	SC_COUNT
 } ScOp;
 
-/* Of a basic operation; 0 of what takes no fixed number. */
+/* The number of operands of a basic operation; 0: no fixed number. */
 uint32_t sc_arity(ScOp);
 const char *sc_name(ScOp);
 
 /* One instruction of an SSA function; operands are indices of earlier instructions. */
 typedef struct {
 	ScOp op;
-	DType dtype;     /* of the result */
+	DType dtype;     /* the dtype of the result */
 	uint32_t in[3];
 	uint32_t nin;
 	union {
 		double f;    /* SC_const, float dtypes */
 		int64_t i;   /* SC_const, int and bool dtypes */
-		uint32_t k;  /* SC_param: which */
+		uint32_t k;  /* SC_param: its number */
 		const struct ScFn *fn; /* SC_call */
 		const struct ScTable *table;
 	};
@@ -79,54 +79,54 @@ typedef struct ScFn {
 	DType param[4];
 	DType result;
 	uint32_t nins;
-	const ScIns *ins; /* the last one is the result */
-	uint32_t cost;    /* rough count of vector instructions, calls included */
+	const ScIns *ins; /* the last instruction is the result */
+	uint32_t cost;    /* an estimate of vector instructions, calls included */
 } ScFn;
 
-/* The function of scalar op `op` for operands of compute dtypes in[] (f32, f64, ints, bool),
- * instantiated and cached, thread-safe. Result dtype: the table's rule. NULL if the op does not
- * take these dtypes. */
+/* The function of a scalar operator for operands of compute dtypes in[]. The op table decides the
+ * result's dtype. Functions are made once; any thread may call. Returns NULL if the operator does
+ * not take these dtypes. */
 const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin);
-/* Conversion between any two compute or storage dtypes. */
+/* The conversion between any two compute or storage dtypes. */
 const ScFn *scalar_convert(DType from, DType to);
-/* The same bits as another dtype of the same size, from and to values of the compute dtypes: what
- * is not a value of `from` is rounded to one first. A byte is a bool that is true unless it is 0.
- * NULL where the sizes differ. */
+/* Reinterprets bits as another dtype of the same size. Operand and result are of compute dtypes; an
+ * operand that is no value of `from` is rounded to one first. A byte is a bool that is true unless
+ * it is 0. Returns NULL if the sizes differ. */
 const ScFn *scalar_bitcast(DType from, DType to);
-/* f32 to f32: the nearest value of storage dtype d (f16, bf16, f8), ties to even; what is too large
- * becomes what it is in memory. */
+/* f32 to f32: rounds to the nearest value of storage dtype d (f16, bf16, f8), ties to even; a value
+ * that is too large becomes the value that d would store. */
 const ScFn *scalar_round(DType d);
-/* d result / d operand k as a function of the operands and, last, the result: the op's .deriv text.
- * NULL when it has none. For tests and for derivatives inside kernels; transforms read the text. */
+/* The derivative of the result by operand k, a function of the operands and, last, the result: the
+ * operator's .deriv text. Returns NULL if there is none. For tests and for derivatives inside
+ * kernels; transforms read the text. */
 const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin);
-/* An instance that exists, by its name ("exp_f32"); NULL: none. */
+/* The existing function of that name ("exp_f32"), or NULL. */
 const ScFn *scalar_by_name(const char *);
-/* A library function by name and dtype ("exp", DT_f32). NULL when unknown. */
+/* A library function by name and dtype ("exp", DT_f32), or NULL. */
 const ScFn *scalar_lib(const char *name, DType);
 
-/* Code of functions up to that cost is worth repeating in their callers, and not worth a branch
- * around it. */
+/* A function of at most that cost is inlined, and not worth a branch around it. */
 enum { SC_INLINE_COST = 64 };
 
-/* A slow path: the result of call k is read by nothing but selects on the value of instruction
- * `cond`, as the arm for `when`. Compiled code skips the call where no lane has cond == when; its
- * value is arbitrary then. Not found where the call costs less than the question. */
+/* A slow path: only selects on instruction `cond` read the result of call k, as the arm for `when`.
+ * Compiled code skips the call if no lane has cond == when; its value is arbitrary then. Not found
+ * if the call costs less than the branch. */
 typedef struct {
 	bool found, when;
 	uint32_t cond;
 } ScGuard;
 ScGuard scalar_guard(const ScFn *, uint32_t k);
 
-/* A value of any real dtype: f for floats, i for ints and bool. */
+/* A value of any real dtype: f for floats, i for integers and bool. */
 typedef union {
 	double f;
 	int64_t i;
 	uint64_t u;
 } ScVal;
-/* Evaluate one instance exactly as compiled code computes it (f32 arithmetic rounds to f32, one fma
- * is one rounding). */
+/* Evaluates a function exactly as compiled code does (f32 arithmetic rounds to f32; fma rounds
+ * once). */
 ScVal scalar_eval(const ScFn *, const ScVal *arg);
-/* Evaluate on n elements at once: arg[k] points to n values. */
+/* Evaluates n elements: arg[k] points to n values, out receives n. */
 void scalar_eval_n(const ScFn *, const ScVal *const *arg, ScVal *out, uint32_t n);
 
 #endif

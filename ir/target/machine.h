@@ -1,7 +1,7 @@
-/* Machines: what operations, memory and phases cost on one processor. Schedules and grouping
- * compare such costs; they decide nothing about what code may hold (ir/target/target.h, Isa).
- * scripts/measure_machine writes a row for the processor it runs on, as a file that --tune
- * reads. */
+/* Machines: the costs of operations, memory and phases on one processor. Schedules and grouping
+ * compare costs; costs never decide which instructions code may contain (Isa in
+ * ir/target/target.h). scripts/measure_machine measures the processor on which it runs, and writes
+ * a file for --tune. */
 #ifndef WEFT_IR_MACHINE_H
 #define WEFT_IR_MACHINE_H
 
@@ -32,42 +32,41 @@ typedef enum {
 const char *machine_op_name(MachineOp);
 
 typedef struct {
-	float issue;   /* instructions that begin in a cycle, of vectors no wider than
-	                  Machine.unit_bytes */
-	float latency; /* cycles until the result can be used */
+	float issue;   /* instructions that begin per cycle, for vectors up to Machine.unit_bytes */
+	float latency; /* cycles until the result can be read */
 } MachineRate;
 
 typedef struct {
 	const char *name;     /* "zen4", "skylake-x" */
-	const char *family;   /* of the instruction sets that it has (Isa.family) */
-	uint32_t unit_bytes;  /* of the execution units: a wider vector takes several turns */
+	const char *family;   /* the family of its instruction sets (Isa.family) */
+	uint32_t unit_bytes;  /* the width of the execution units; a wider vector takes several
+	                         cycles */
 	MachineRate rate[MOP_COUNT][2]; /* elements of up to 4 bytes; of 8 */
-	uint32_t l1, l2, l3;  /* data caches in bytes: of one core, one core, its share; l3 0:
-	                         none */
-	uint32_t line, ways;  /* of these caches: bytes of a line; places for lines whose addresses agree
-	                         in their lower bits, the fewest of all */
-	float l1_bytes, l2_bytes, l3_bytes, memory_bytes; /* per cycle, by one core */
-	float ghz;            /* cycles per nanosecond: reports only */
+	uint32_t l1, l2, l3;  /* bytes of the data caches of one core; of l3 its part; l3 0: none */
+	uint32_t line, ways;  /* of these caches: bytes of a line; the associativity, the least of
+	                         all */
+	float l1_bytes, l2_bytes, l3_bytes, memory_bytes; /* bytes that one core reads per cycle */
+	float ghz;            /* cycles per nanosecond, for reports only */
 	uint32_t phase;       /* cycles of a phase: start, barrier, end */
 	uint32_t call;        /* cycles of a call of a kernel function or an emulated operation */
-	uint32_t branch;      /* cycles of a branch that was predicted wrong */
-	float code;           /* cycles that one byte of code costs once: fetching it from memory */
+	uint32_t branch;      /* cycles of a mispredicted branch */
+	float code;           /* cycles for fetching one byte of code the first time */
 	uint32_t threads;     /* processors to assume; 0: unknown */
 } Machine;
 
-/* By name; NULL when unknown. */
+/* The machine of that name, or NULL. */
 const Machine *machine_find(const char *name);
-/* NULL after the last. */
+/* Machine k of the table; NULL after the last. */
 const Machine *machine_at(uint32_t k);
-/* The names of those of a family (NULL: of all), for messages. */
+/* The names of the machines of a family (NULL: of all), for messages. */
 const char *machine_list(Arena *, const char *family);
 
-/* Cycles that the execution units are busy with one operation on `lanes` elements. */
+/* The cycles for which one operation on `lanes` elements keeps the execution units busy. */
 double machine_cycles(const Machine *, MachineOp, DType, uint32_t lanes);
-/* Cycles until its result can be used. */
+/* The cycles until the result of an operation can be read. */
 double machine_latency(const Machine *, MachineOp, DType);
-/* Cycles to move so many bytes that lie in a working set of `set` bytes: from the smallest cache
- * that holds it. */
+/* The cycles for reading `bytes` bytes of a working set of `set` bytes: from the smallest cache
+ * that holds the set. */
 double machine_memory_cycles(const Machine *, double bytes, double set);
 
 #endif

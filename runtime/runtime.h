@@ -1,11 +1,11 @@
-/* What emitted code calls. The runtime is compiled into every artifact: standalone C11 and POSIX
- * threads.
+/* The runtime: functions that emitted code calls. It is compiled into every artifact: C11 and POSIX
+ * threads, nothing else.
  *
- * A call of `run` is one region: the calling thread alone executes the entry's run_fn; others help
- * with the tasks of its phases (weft_phase, weft_copy), which are complete when their tasks are
- * done, whoever did them. Code between them computes from its arguments and from what weft_read
- * gave. A check that fails ends the call after its phase: weft_phase and weft_launches return 1,
- * and run_fn returns. */
+ * A call of `run` is one region. The calling thread alone executes the entry's run_fn. Other
+ * threads help with the tasks of its phases (weft_phase, weft_copy). A phase is complete when its
+ * tasks are done. Code between phases computes from its arguments and from results of weft_read. A
+ * check that fails ends the call after its phase: weft_phase and weft_launches return 1, and run_fn
+ * returns. */
 #ifndef WEFT_RUNTIME_H
 #define WEFT_RUNTIME_H
 
@@ -25,23 +25,23 @@
 #endif
 
 enum { WEFT_JOINED = 1 << 30, WEFT_ALONE = 1 << 29 };
-enum { WEFT_TOLD = -1 }; /* id of a failure whose message stands in the frame's status */
-enum { WEFT_FAILURE = 14 }; /* numbers that a failed check leaves: its task, what the %lld of its
-                               message stand for */
+enum { WEFT_TOLD = -1 }; /* the id of a failure whose message is in the frame's status */
+enum { WEFT_FAILURE = 14 }; /* the numbers of a failed check: its task, and the values for the
+                               message's %lld */
 
 typedef struct {
 	void *const *buf;
 	const int64_t *p;
 	int64_t *failure;
-	WeftStatus *status; /* of operators of the user that fail */
+	WeftStatus *status; /* for user operators that fail */
 } WeftFrame;
 
-/* Tasks begin .. end-1. Returns 0 or the id of the first check that failed (WeftEntry.message),
- * which has filled in the frame's failure; of an operator of the user WEFT_TOLD. */
+/* Executes tasks begin .. end-1. Returns 0, or the id of the first check that failed
+ * (WeftEntry.message) after filling in the frame's failure; WEFT_TOLD for a user operator. */
 typedef int (*WeftKernel)(const WeftFrame *, int64_t begin, int64_t end);
 
-/* An operator of the user (weft_op.h) and its tensors: arguments, then results. buf: of the frame;
- * -1: among the values. */
+/* A call of a user operator (weft_op.h), and its tensors: operands, then results. buf: of the
+ * frame; -1: the tensor is among the values. */
 typedef struct {
 	WeftDType dtype;
 	int32_t rank, buf;
@@ -51,37 +51,37 @@ typedef struct {
 	int (*fn)(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *);
 	const WeftOpTensor *tensor;
 	uint32_t nin, nout;
-	int32_t work; /* buffer */
+	int32_t work; /* the buffer of the workspace */
 } WeftOpCall;
-/* value: of each tensor its extents, and what it holds if it lies in no buffer; then the bytes of
- * work. Within a kernel; the result is 0 or the id of its failure. */
+/* Calls a user operator, within a kernel. value: for each tensor its extents, and its contents if
+ * it has no buffer; then the bytes of work. Returns 0 or the id of the failure. */
 int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value);
 
-/* What the runtime has to know of a call of `run`, by its number (WeftEntry.launch): how many
- * buffers and parameters its kernel has, and the ns that one task takes by prediction for the
- * target's machine, at the sizes `seen`; 0: unknown. */
+/* What the runtime knows of a call of `run`, by its number (WeftEntry.launch): the number of
+ * buffers and parameters of its kernel, and the predicted ns of one task on the target's machine at
+ * the sizes `seen`; 0: unknown. */
 typedef struct WeftLaunch {
 	uint32_t nbuf, nparam;
 	double ns;
 } WeftLaunch;
-/* Execute the tasks, by as many threads as they are worth, and wait for all. call: index into
- * WeftEntry.call; with WEFT_JOINED the phase goes on with the next launch: nothing is waited for,
- * and the result is 0; with WEFT_ALONE the calling thread executes all tasks. buf and p need not
- * last. Not 0: a check failed, the message is that of the first task, and the caller returns at
- * once. */
+/* Executes the tasks of a launch, by as many threads as pay, and waits for all. call: index in
+ * WeftEntry.call. With WEFT_JOINED the next launch belongs to the same phase: the call does not
+ * wait, and returns 0. With WEFT_ALONE the calling thread executes all tasks. buf and p may be
+ * overwritten after the return. Returns 1 if a check failed (the message is that of the first
+ * task); the caller then returns at once. */
 int weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
-/* Phases from a table. A launch: where its shape begins, the number of its call (with WEFT_JOINED
- * or not), an offset for each buffer. A shape: the number of a kernel, how many buffers and
- * parameters, the number of tasks; an argument of `run` for each buffer; the parameters. Number of
- * tasks, offsets and parameters: twice a constant, or 2 k + 1 for value[k]. b and p: room for the
- * buffers and parameters of any of them. */
+/* Executes launches from a table. A launch is: the offset of its shape, the number of its call
+ * (perhaps with WEFT_JOINED), an offset for each buffer. A shape is: the number of a kernel, of
+ * buffers, of parameters, of tasks; an argument of `run` for each buffer; the parameters. Numbers
+ * of tasks, offsets and parameters are 2 * a constant, or 2 k + 1 for value[k]. b and p: room for
+ * the most buffers and parameters of a launch. */
 typedef struct {
 	const WeftKernel *kernel;
 	const int64_t *shape, *word;
 	int64_t nword;
 } WeftLaunches;
 int weft_launches(WeftRegion *, const WeftLaunches *, void *const *buf, const int64_t *value, void **b, int64_t *p);
-/* The one at w; returns where the next one is. */
+/* Executes the launch at w. Returns the address of the next one. */
 static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, const int64_t *w, void *const *buf,
 					 const int64_t *value, void **b, int64_t *p, int *stop)
 {
@@ -96,11 +96,11 @@ static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, c
 	return offset + nbuf;
 #undef WEFT_WORD
 }
-/* memcpy, a phase of its own; ranges do not overlap (equal pointers are fine). */
+/* memcpy as a phase of its own. The ranges must not overlap (equal pointers are fine). */
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
-/* State that a later phase overwrites, and that a call which fails gets back: n items of so many
- * bytes lie at `values`, as far behind `state` as at[] says, in items (NULL: one after the other).
- * They and the record stay as they are until the call ends. Last saved, first put back. */
+/* Registers state that a later phase overwrites: if the call fails, n items of `bytes` bytes at
+ * `values` are copied back to `state`, item i to position at[i] (NULL: position i). values, at and
+ * record must stay unchanged until the call ends. The last saved is put back first. */
 typedef struct WeftSaved {
 	char *state;
 	const char *values;
@@ -109,8 +109,8 @@ typedef struct WeftSaved {
 	const struct WeftSaved *before;
 } WeftSaved;
 void weft_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
-/* The integer that lies there: the only way from memory to control. code and bits are WeftDType's;
- * a bool is 0 or 1. */
+/* Reads an integer from memory: the only way from memory to control flow. code and bits as in
+ * WeftDType; a bool is 0 or 1. */
 int64_t weft_read(WeftRegion *, const void *from, int code, int bits);
 static inline int64_t weft_value(const void *from, int code, int bits)
 {
@@ -126,39 +126,39 @@ static inline int64_t weft_value(const void *from, int code, int bits)
 	default: return *(const int64_t *)from;
 	}
 }
-/* Buffer k of `run` gets memory for as many bytes as p[0] says, or if it is an output, for an
- * output of extents p[]; NULL: it is given back. Not 0: there is none, and the caller returns at
- * once. */
+/* Allocates buffer k of `run`: p[0] bytes, or for an output an output of extents p[]. p NULL: frees
+ * it. Returns 1 if there is no memory; the caller then returns at once. */
 int weft_room(WeftRegion *, uint32_t k, const int64_t *p);
-/* A violated assertion of `run`: the call's status. Returns 1, as the caller does at once. */
+/* Sets the call's status after a violated assertion of `run`. Returns 1, which the caller returns
+ * at once. */
 int weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
-/* Set the status; returns code. Used by sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...",
+/* Sets the status and returns code. For sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...",
  * ...). */
 int weft_fail(WeftStatus *, int code, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
-/* How weights that set_weights is given become those stored: a parameter of the section is one of
- * WeftModel.source, rearranged, or an output of a group, rearranged, or neither: then it stays as
- * it is. */
+/* How a parameter of the section is made from new weights: one of WeftModel.source, rearranged; or
+ * an output of a group, rearranged; or neither: it stays unchanged. */
 typedef struct {
 	int32_t source, group, output; /* -1: none */
 } WeftFrom;
-/* Computes: an entry of WeftPrepare's model. Each of its inputs is a source or -1, and where it has
- * no value the parameter in which the same is stored, row-major, or -1. */
+/* A group of constants that are computed together, by an entry of WeftPrepare's model. source: by
+ * input, the source or -1. stored: by input, the parameter that holds the same value row-major, if
+ * the source has no new value; or -1. */
 typedef struct {
 	uint32_t entry, ninput;
 	const int32_t *source, *stored;
 } WeftGroup;
 typedef struct WeftPrepare {
-	const WeftModel *model; /* whose entries compute; NULL: `get` returns it, and where that is
-	                           NULL, too, there are no groups */
+	const WeftModel *model; /* the model whose entries compute; NULL: `get` returns it; both
+	                           NULL: there are no groups */
 	const WeftModel *(*get)(void);
 	uint32_t ngroup, reserved;
 	const WeftFrom *from; /* by parameter */
 	const WeftGroup *group;
 } WeftPrepare;
 
-/* Functions of WeftModel: emitted tables end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS
- * or WEFT_NO_STATE_FUNCTIONS. */
+/* The functions of WeftModel. Emitted tables end with WEFT_RUNTIME_FUNCTIONS, and
+ * WEFT_STATE_FUNCTIONS or WEFT_NO_STATE_FUNCTIONS. */
 int weft_rt_open(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
 void weft_rt_close(WeftInstance *);
 int weft_rt_sizes(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
@@ -168,24 +168,24 @@ int weft_rt_run(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
 WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
 void weft_rt_threads_free(WeftThreads *);
 int weft_rt_clone(WeftInstance *, WeftInstance **, WeftStatus *);
-/* Of models that have state or replaceable weights (state.c). */
+/* For models with state or replaceable weights (state.c). */
 int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
 			const WeftTensor *values, const WeftContext *, WeftStatus *);
 int weft_rt_state_get(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
 int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
 int weft_rt_state_reset(WeftInstance *, WeftStatus *);
-/* The same of other models: they say that there is nothing. */
+/* For other models: return an error that says that there is nothing. */
 int weft_rt_no_weights(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *,
 		       WeftStatus *);
 int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus *);
 int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 
 #ifdef WEFT_SERIAL
-/* Without instances (serial.c): the caller has the memory. buf: inputs, outputs, weights,
- * workspace, state. slot: from sizes_fn. Returns the status code. */
+/* Runs an entry without an instance (serial.c). buf: inputs, outputs, weights, workspace, state,
+ * all memory of the caller. slot: from sizes_fn. Returns a status code. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
-/* The same where sizes of outputs depend on data: the shape of each of `outputs` says how much room
- * there is in buf, and then what it is. */
+/* The same if sizes of outputs depend on data: `shape` of each output says how large the memory in
+ * buf is, and receives the extents. */
 int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
 #define WEFT_STATE_FUNCTIONS    .set_weights = NULL
@@ -203,18 +203,18 @@ int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *sl
 	.state_set = weft_rt_no_state, .state_reset = weft_rt_no_reset
 #endif
 
-/* Of the n tables of one file, best first: the first whose instructions this processor has, else
- * the last (its open says what is missing). Safe to call at any time, from any thread. */
+/* Returns the first of n tables (best first) whose instructions this processor has, else the last,
+ * whose `open` says what is missing. Any thread may call at any time. */
 const WeftModel *weft_rt_select(const WeftModel *(*const *level)(void), uint32_t n);
-/* 0: this processor has all features, named as in WeftManifest.features; else 1, and the first
- * missing one's name. */
+/* Returns 0 if this processor has all features (named as in WeftManifest.features); else 1, and
+ * `missing` is the first one it lacks. */
 int weft_cpu_lacks(const char *features, char missing[32]);
 
-/* For WeftEntry.sizes_bytes; nextent: the sum of the inputs' ranks. */
+/* WeftEntry.sizes_bytes; nextent: the sum of the ranks of all inputs. */
 #define WEFT_SIZES_BYTES(nslot, nextent)                                                           \
 	(sizeof(WeftSizes) + ((size_t)(nslot) + (nextent)) * sizeof(int64_t))
 
-/* A weight file: this, zeros up to WEFT_WEIGHT_HEADER, the section. */
+/* A weight file: this header, zeros up to WEFT_WEIGHT_HEADER, the section. */
 typedef struct {
 	char magic[16];    /* with its NUL */
 	char hash[64];     /* WeftModel.weights_hash, zero-padded */
@@ -223,9 +223,9 @@ typedef struct {
 } WeftWeightHeader;
 #define WEFT_WEIGHT_MAGIC  "weft weights 2\n"
 #define WEFT_WEIGHT_HEADER 4096
-/* Changes with every changed word; not meant against intent. */
+/* A checksum: changes with every changed word; no protection against intent. */
 uint64_t weft_checksum(const void *, uint64_t bytes);
-/* The same in parts; all but the last one of a multiple of 32 bytes. */
+/* The checksum in pieces; all but the last have a multiple of 32 bytes. */
 static inline void weft_checksum_begin(uint64_t h[4], uint64_t bytes)
 {
 	h[0] = bytes, h[1] = 1, h[2] = 2, h[3] = 3; /* four chains: a multiplication takes some

@@ -1,4 +1,4 @@
-/* Private to the driver: the API's objects, and the way through its boundary. */
+/* Private to the driver: the objects of the API, and the boundary where unwinding ends. */
 #ifndef WEFT_DRIVER_API_DRIVER_PRIV_H
 #define WEFT_DRIVER_API_DRIVER_PRIV_H
 
@@ -11,54 +11,55 @@
 
 struct Weft {
 	Ctx *ctx;
-	Arena *results;   /* of the interpreter, until weft_release */
-	bool dead;        /* an internal error or no memory: the context is in no known state */
-	char fatal[2200]; /* its message */
-	const char *dump; /* what WeftOptions.dump asked for */
+	Arena *results;   /* results of the interpreter, until weft_release */
+	bool dead;        /* after an internal error or running out of memory: the context must not
+	                     be used */
+	char fatal[2200]; /* the message of that error */
+	const char *dump; /* the text of weft_dump */
 	bool have_report;
 	WeftReport report;
-	const struct Program *program; /* that the report is about */
-	const Machine *machine;        /* that it is tuned for */
-	ARRAY(const struct UserOp *) userop; /* registered */
+	const struct Program *program; /* the program of the report */
+	const Machine *machine;        /* the machine of the report */
+	ARRAY(const struct UserOp *) userop; /* the registered user operators */
 	ARRAY(WeftPhaseTime) phase;
 	double phase_start;
-	uint32_t ntrace; /* so far */
+	uint32_t ntrace; /* the number of traces so far */
 };
 
-/* What becomes an entry of a compiled model. */
+/* A graph that becomes an entry of a compiled model. */
 typedef struct {
 	const char *name;
 	Graph *g;
 	const char *path; /* of the model file */
 } GraphEntry;
 
-/* A constant of a graph that another one writes: state in both. */
+/* A constant of one graph that another graph writes; it is state in both. */
 typedef struct {
 	const char *name;
 	uint32_t entry;
 } JoinedConstant;
 
-/* Graphs of a Weft share its memory and diagnostics, not their types and symbols; those of joined
- * ones live in one Ir. */
+/* A graph of the API. Graphs of a Weft use its memory and diagnostics; each has its own types and
+ * symbols, except joined graphs, which are in one Ir. */
 struct WeftGraph {
 	Weft *w;
-	Graph *g;         /* the only one; NULL: several were joined */
-	const char *path; /* of the model file; of several the first */
-	uint32_t nentry;  /* at least 1; the only one of a file is "run" */
+	Graph *g;         /* the graph; NULL: several were joined */
+	const char *path; /* the path of the (first) model file */
+	uint32_t nentry;  /* at least 1; the entry of a graph that was not joined is "run" */
 	GraphEntry *entry;
 	ARRAY(JoinedConstant) joined;
 };
 
-/* A graph of a file. */
+/* Makes an object of the API for a graph of a file. */
 WeftGraph *graph_wrap(Weft *, Graph *, const char *path);
-/* Constants that the graphs, of one Ir, have in common become one; `keep_names`: only those of one
- * name. False after ctx_error: then their contents differ in two graphs. The files in messages are
- * those of `from`. */
+/* Merges constants with equal contents of several graphs of one Ir. keep_names: only constants of
+ * one name. Returns false after an error: one name has different contents. Messages name the files
+ * of `from`. */
 bool join_constants(Weft *, const WeftGraph *from, Graph *const *g, bool keep_names);
-/* For what is asked of one graph. False after ctx_error: these are several. */
+/* For functions that need one graph: returns false after an error if several were joined. */
 bool graph_is_one(Weft *, const WeftGraph *);
 
-/* Call f(arg) so that unwinding ends here. False when f says so or unwound. */
+/* Calls f(arg); unwinding ends here. Returns false if f returns false or unwinds. */
 bool boundary(Weft *, bool (*f)(void *arg), void *arg);
 double seconds_now(void);
 
@@ -69,20 +70,21 @@ static inline Arena *weft_arena(Weft *w)
 
 /* ---- tensors between the API and the IR ---- */
 
-/* A tensor that shares t's data; shape and strides from the arena. */
+/* Makes a tensor with t's data, which is not copied; shape and strides are in the arena. */
 WeftTensor tensor_to_api(Arena *, const Tensor *t);
-/* The other way; copies when t is not row-major. False after ctx_error naming `what`. */
+/* The reverse; copies the data if it is not row-major. Returns false after an error, which names
+ * `what`. */
 bool tensor_from_api(Ctx *, Arena *, const char *what, const WeftTensor *t, Tensor *out);
 
 /* ---- files ---- */
 
-/* Write all of it or nothing, as frontend/files/out_file.h says. False after ctx_error. */
+/* Writes a file, whole or not at all (frontend/files/out_file.h). Returns false after errors. */
 bool file_write(Ctx *, const char *path, const void *data, size_t n);
-/* All of a regular file. NULL, without a message, when it cannot be read. */
+/* Reads a regular file. Returns NULL, without a message, if that fails. */
 char *file_read(Arena *, const char *path, size_t *n);
-/* mkdir -p. False after ctx_error. */
+/* Makes a folder and its parents. Returns false after errors. */
 bool folder_make(Ctx *, const char *path);
-/* The file name without folder and extension, made an identifier. */
+/* The file name without folder and extension, as an identifier. */
 const char *path_stem(Arena *, const char *path);
 
 #endif

@@ -1,19 +1,19 @@
-/* What callers of the API must give. Each is false after one ctx_error, which names the function of
- * the API. */
+/* Checks of arguments of the API. Each function returns true, or false after one error that names
+ * the function of the API. */
 #ifndef WEFT_DRIVER_API_GIVEN_H
 #define WEFT_DRIVER_API_GIVEN_H
 
 #include "driver/api/driver_priv.h"
 
-/* Not NULL. what: "the tensor". */
+/* p is not NULL. what: "the tensor". */
 bool given(Weft *, const char *function, const char *what, const void *p);
-/* `n` of something, which may be none. */
+/* list is not NULL, unless n is 0. */
 bool given_list(Weft *, const char *function, const char *what, const void *list, uint32_t n);
-/* A text that is not empty. */
+/* text is neither NULL nor empty. */
 bool given_text(Weft *, const char *function, const char *what, const char *text);
-/* `n` such texts. */
+/* n texts, none of them NULL or empty. */
 bool given_texts(Weft *, const char *function, const char *what, const char *const *text, uint32_t n);
-/* A graph of this Weft. */
+/* A graph of this Weft, not NULL. */
 bool given_graph(Weft *, const char *function, const WeftGraph *);
 
 #endif

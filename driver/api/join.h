@@ -1,4 +1,4 @@
-/* Private to driver/api/join*.c: graphs on their way into one model. */
+/* Private to driver/api/join*.c: joining graphs into one model. */
 #ifndef WEFT_DRIVER_API_JOIN_H
 #define WEFT_DRIVER_API_JOIN_H
 
@@ -8,14 +8,14 @@ typedef struct {
 	Weft *w;
 	uint32_t n;
 	const GraphEntry *entry;  /* copies of the graphs, in one Ir */
-	const Graph *const *from; /* the graphs, each in the Ir of its file */
-	const uint32_t *first;    /* n + 1: constants of that Ir from first[k] to first[k + 1] are
-	                             those of graph k */
-	WeftGraph *out;           /* gets `joined` */
+	const Graph *const *from; /* the graphs to join, each in its own Ir */
+	const uint32_t *first;    /* n + 1 numbers: the constants of graph k are those from first[k]
+	                             to first[k + 1] */
+	WeftGraph *out;           /* receives `joined` */
 } Joining;
 
-/* What one graph writes becomes state of all that have a tensor of its name. False after
- * ctx_error. */
+/* Makes a tensor that one graph writes state of all graphs that have a tensor of that name. Returns
+ * false after errors. */
 bool join_state(const Joining *, const WeftJoinOptions *);
 
 #endif

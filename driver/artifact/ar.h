@@ -10,8 +10,8 @@ typedef struct {
 	size_t size;
 } ArMember;
 
-/* Write the library whole; dates and owners are 0, so equal members give equal bytes. False after
- * ctx_error. */
+/* Writes a library, whole or not at all. Dates and owners are 0, so equal members give equal bytes.
+ * Returns false after errors. */
 bool ar_write(Ctx *, const char *path, const ArMember *member, uint32_t n);
 
 #endif

@@ -4,10 +4,10 @@
 
 #include "codegen/print/llvm/backend.h"
 
-/* Is it in that folder, or (NULL) where weft_has_llvm looks? */
+/* Whether the back end is in the folder, or (NULL) where weft_has_llvm looks. */
 bool llvm_is_there(const char *folder);
-/* Loads it the first time; any thread may ask. NULL after ctx_error: built without, or not where it
- * belongs. */
+/* Returns the back end; loads it at the first call. Any thread may call. Returns NULL after an
+ * error: this build has none, or it is not found. */
 const LlvmBackend *llvm_backend(Ctx *, const char *folder);
 
 #endif

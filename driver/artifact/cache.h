@@ -1,20 +1,20 @@
-/* Objects of earlier compilations, by the contents they were made from. */
+/* A cache of compiled objects, by the contents they were made from. */
 #ifndef WEFT_DRIVER_ARTIFACT_CACHE_H
 #define WEFT_DRIVER_ARTIFACT_CACHE_H
 
 #include "base/ctx.h"
 
-/* The folder: $WEFT_CACHE, else weft in $XDG_CACHE_HOME, else ~/.cache/weft. NULL when there is
- * none or it cannot be made: not an error. */
+/* The folder of the cache: $WEFT_CACHE, else weft in $XDG_CACHE_HOME, else ~/.cache/weft. Returns
+ * NULL, without an error, if there is none and it cannot be made. */
 const char *cache_folder(Ctx *);
-/* Path of the entry for the object made from these texts by this command line and compiler. */
+/* The path of the entry for an object made from these texts by this command line and compiler. */
 const char *cache_path(Ctx *, const char *folder, const char *const *argv, const char *const *text);
-/* Copy the object of an entry to `object`. False: there is no entry, or a damaged one, which is
+/* Copies an entry to `object`. Returns false if there is no entry, or a damaged one, which is
  * removed. */
 bool cache_take(Ctx *, const char *entry, const char *object);
-/* Make an entry of an object, whole or not at all; that this may fail is no error. */
+/* Adds an object to the cache, whole or not at all. A failure is no error. */
 void cache_keep(Ctx *, const char *object, const char *entry);
-/* Path of the compiler binary with its size and time: part of the key. */
+/* The path of the compiler with its size and time, a part of the key. */
 const char *cache_compiler(Ctx *, const char *cc);
 
 #endif

@@ -1,4 +1,4 @@
-/* Private to the driver: a compilation on its way from graph to files. */
+/* Private to the driver: a compilation, from graph to files. */
 #ifndef WEFT_DRIVER_ARTIFACT_COMPILE_H
 #define WEFT_DRIVER_ARTIFACT_COMPILE_H
 
@@ -7,62 +7,62 @@
 #include "driver/api/driver_priv.h"
 #include "lower/lower.h"
 
-/* The program for one of the processors that an artifact is for. */
+/* The program for one level of an artifact. */
 typedef struct {
 	const Target *target;
 	Program *program;
-	const char *suffix; /* of its names: "" when there is only one */
+	const char *suffix; /* the suffix of its names; "" if there is one level */
 } TargetLevel;
 
 typedef struct {
 	Weft *w;
 	Ctx *ctx;
 	const WeftGraph *from;
-	Graph **g; /* by entry: after the passes */
+	Graph **g; /* by entry: the graph after the passes */
 	WeftOptions o;
-	const char *name;        /* of the model, an identifier */
-	const char *source_hash; /* of graph and weights */
+	const char *name;        /* the model's name, an identifier */
+	const char *source_hash; /* hash of graph and weights */
 	const char *weights_symbol;
-	const char *out_path; /* the file that is written, as the caller named it; NULL: several, or
+	const char *out_path; /* the output file, as the caller named it; NULL: several files, or
 	                         none */
-	const char *weights_hash; /* where the weights are a file of their own: section_hash */
-	bool llvm; /* which back end */
-	bool plain; /* programs are not legalised: for their text only */
-	bool fallback; /* the C compiler is used because the LLVM back end of this build is not
-	                  found */
-	ARRAY(TargetLevel) level; /* by increasing capability; one triple, one weight section */
-	TargetLevel prepare;      /* what computes weights that are replaceable (recipes.h), for the
-	                             least level; no program: nothing does */
-	bool computed;            /* the constants with recipes have contents */
-	const Target *target; /* of the last level */
+	const char *weights_hash; /* section_hash, if the weights are a file */
+	bool llvm; /* the back end is LLVM */
+	bool plain; /* programs are not legalised, for their text only */
+	bool fallback; /* the back end is C because LLVM's was not found */
+	ARRAY(TargetLevel) level; /* by increasing capability, of one triple and with one weight
+	                             section */
+	TargetLevel prepare;      /* the program that computes replaceable constants (recipes.h),
+	                             for the least level; program NULL: none */
+	bool computed;            /* constants with recipes have contents */
+	const Target *target; /* the target of the last level */
 	Program *program;
 	EmitFiles files;
 } Compilation;
 
-/* Begin: check the options, clear the report. */
+/* Begins a compilation: checks the options, clears the report. Returns false after errors. */
 bool compile_begin(Compilation *, Weft *, const WeftGraph *, const WeftOptions *);
-/* After it: of several levels keep the best that runs in this process. False after ctx_error: none
- * does. */
+/* After compile_begin, for code in this process: keeps the best level that runs here. Returns false
+ * after an error: none runs here. */
 bool compile_for_here(Compilation *);
-/* Passes, lowering, schedules: up to the programs. */
+/* Runs passes, lowering and schedules, and makes the programs. Returns false after errors. */
 bool compile_lower(Compilation *);
-/* What is emitted: the levels, and what computes weights; `out` has room for one more than there
- * are levels. Returns how many. */
+/* Sets out[] to all programs to emit: the levels, then `prepare` if there is one. Returns their
+ * number. */
 uint32_t compile_programs(const Compilation *, const TargetLevel **out);
-/* For either emitter, with weights embedded or in the file of that name. */
+/* The options for either emitter. weights_file: NULL if weights are embedded. */
 EmitOptions compile_emit_options(const Compilation *, const TargetLevel *, const char *weights_file);
-/* What chooses between several levels. */
+/* The options for the choice between several levels. */
 EmitSelect compile_select(const Compilation *);
-/* The C files, for weights embedded or in the file of that name. */
+/* Prints the C files. weights_file: NULL if weights are embedded. Returns false after errors. */
 bool compile_print(Compilation *, const char *weights_file);
-/* Fill the report from what there is. */
+/* Fills in the report. */
 void compile_report(Compilation *);
-/* The time since the last call belongs to this phase. */
+/* Adds the time since the last call to the phase of that name. */
 void phase_end(Compilation *, const char *name);
 
-/* Compile c->files and link them with the runtime. False after ctx_error. */
+/* Compiles c->files and links them with the runtime. Returns false after errors. */
 bool build_shared(Compilation *, const char *folder, const char *weights_object, const char *out);
-/* Write everything needed to build the model elsewhere. */
+/* Writes a folder with everything that is needed to build the model elsewhere. */
 bool write_sources(Compilation *, const char *folder);
 
 #endif

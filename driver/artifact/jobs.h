@@ -6,17 +6,18 @@
 #include "base/ctx.h"
 #include "weft.h"
 
-/* A word that the program's output has when it misses something; what to say then. */
+/* A word in the output of a program that fails because something is missing, and the message for
+ * it. */
 typedef struct {
 	const char *word, *text;
 } JobMissing;
 
 typedef struct {
 	const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
-	const char *log;         /* file that receives its output */
+	const char *log;         /* the file that receives the output */
 	const char *what;        /* for messages */
-	const char *makes;       /* file that is there afterwards; NULL: none */
-	const char *output;      /* what the user calls that file; NULL: it is a temporary one */
+	const char *makes;       /* the file that the program makes; NULL: none */
+	const char *output;      /* the user's name for that file; NULL: the file is temporary */
 	const JobMissing *missing;
 	uint32_t nmissing;
 	int pid;
@@ -25,23 +26,24 @@ typedef struct {
 
 typedef struct {
 	ARRAY(Job) job;
-	uint32_t limit; /* processes at once; 0: one per processor */
-	const char *folder; /* for their temporary files: compilers that are killed leave theirs */
+	uint32_t limit; /* the most processes at a time; 0: one per processor */
+	const char *folder; /* the folder for their temporary files, since killed compilers leave
+	                       theirs */
 	WeftProgress progress;
 	void *progress_user;
 } Jobs;
 
-/* argv of a job, built word by word in the arena. */
+/* Builds the argv of a job, word by word, in the arena. */
 typedef struct {
 	ARRAY(const char *) word;
 } Words;
 void words_add(Arena *, Words *, const char *word);
-/* The words of a text separated by spaces. */
+/* Adds the words of a text, separated by spaces. */
 void words_split(Arena *, Words *, const char *text);
 const char *const *words_argv(Arena *, Words *);
 
-/* Run all in order of the list; when one fails the others end first. False after ctx_error with the
- * beginning of the failed one's output. */
+/* Runs all jobs, in the order of the list. If one fails, the running ones end first. Returns false
+ * after an error with the beginning of the failed job's output. */
 bool jobs_run(Ctx *, Jobs *);
 uint32_t jobs_default(void);
 

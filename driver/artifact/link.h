@@ -4,16 +4,17 @@
 
 #include "driver/artifact/compile.h"
 
-/* What an artifact is made of; paths of objects are in the folder of temporary files. */
+/* The files of an artifact; paths are in the folder of temporary files. */
 typedef struct {
-	ARRAY(const char *) object; /* of the model: kernels, tables, weights */
+	ARRAY(const char *) object; /* objects of the model: kernels, tables, weights */
 } LinkInput;
 
-/* A shared object of the model and the runtime for its target. False after ctx_error. */
+/* Links the model and the runtime for its target into a shared object. Returns false after
+ * errors. */
 bool link_shared(Compilation *, const char *folder, const LinkInput *, const char *out);
-/* The model's objects as one. */
+/* Links the model's objects into one object. */
 bool link_object(Compilation *, const char *folder, const LinkInput *, const char *out);
-/* That one and the runtime's, with an index of what they define. */
+/* Makes a static library of that object and the runtime's, with an index. */
 bool link_archive(Compilation *, const char *folder, const LinkInput *, const char *out);
 
 #endif

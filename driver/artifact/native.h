@@ -4,11 +4,11 @@
 
 #include "driver/artifact/compile.h"
 
-/* After compile_lower: a shared object; weights_object and weights_file as in compile_print and
- * build_shared. False after ctx_error. */
+/* After compile_lower: makes a shared object. weights_object, weights_file: as for compile_print
+ * and build_shared. Returns false after errors. */
 bool native_shared(Compilation *, const char *folder, const char *weights_object, const char *weights_file,
 		   const char *out);
-/* Of WEFT_EMIT_OBJECT, _ARCHIVE, _LLVM, _ASM. */
+/* Makes an output of kind WEFT_EMIT_OBJECT, _ARCHIVE, _LLVM or _ASM. */
 bool native_emit(Compilation *, WeftEmit, const char *folder, const char *weights_object, const char *out);
 
 #endif

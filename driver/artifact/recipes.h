@@ -1,17 +1,17 @@
-/* Private to the driver: constants that are computed from replaceable parameters, by code of the
- * target: the compiler runs it for the values in the file, and the artifact carries it for
+/* Private to the driver: constants that are computed from replaceable parameters, by code for the
+ * target. The compiler runs this code for the values in the file; the artifact contains it for
  * `set_weights`, which so gives the same bits. */
 #ifndef WEFT_DRIVER_ARTIFACT_RECIPES_H
 #define WEFT_DRIVER_ARTIFACT_RECIPES_H
 
 #include "driver/artifact/compile.h"
 
-/* After scheduling, where weights are replaceable: Program.prepare of all levels, and c->prepare, a
- * level of its own for the program that computes. Of what groups read, what weights do not change
- * and small parameters are stored, too. False after ctx_error. */
+/* After scheduling, with replaceable weights: fills in Program.prepare of all levels, and
+ * c->prepare, the program that computes. Constants that no parameter changes and small parameters,
+ * if recipes read them, are stored too. Returns false after errors. */
 bool recipes_lower(Compilation *);
-/* Gives contents to the constants that c->program stores, by LLVM's code where there is one that
- * runs here, else by the interpreter of loop IR. Once is enough. False after ctx_error. */
+/* Computes the constants that c->program stores, by LLVM's code if it runs here, else by the
+ * interpreter of loop IR. A second call does nothing. Returns false after errors. */
 bool recipes_compute(Compilation *);
 
 #endif

@@ -1,13 +1,13 @@
-/* Private to the driver: is a fresh shared object what was asked for? */
+/* Private to the driver: checks a new shared object. */
 #ifndef WEFT_DRIVER_ARTIFACT_SHARED_CHECK_H
 #define WEFT_DRIVER_ARTIFACT_SHARED_CHECK_H
 
 #include "driver/artifact/compile.h"
 
-/* Before the file at `so` gets its final name: it is a complete ELF file that defines the model's
- * function; where this machine runs it, a child process loads it and asks that function for the
- * table of this very model. (A compiler that the user names may build for another C library or want
- * a runtime of its own: then it is not loaded.) False after ctx_error. */
+/* Checks the file `so` before it gets its final name: it is a complete ELF file that defines the
+ * model's function. If this machine can run it, a child process loads it and compares the table
+ * with this model's. (Not if the user named the compiler: its code may need another C library.)
+ * Returns false after errors. */
 bool shared_check(Compilation *, const char *so);
 
 #endif

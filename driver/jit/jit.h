@@ -1,11 +1,11 @@
-/* Private to the driver: a compilation that ends in this process. */
+/* Private to the driver: compiling into this process. */
 #ifndef WEFT_DRIVER_JIT_JIT_H
 #define WEFT_DRIVER_JIT_JIT_H
 
 #include "driver/artifact/compile.h"
 
-/* After compile_lower: code and weights in memory, until the Weft is freed. False after
- * ctx_error. */
+/* After compile_lower: makes a model in memory, valid until the Weft is freed. Returns false after
+ * errors. */
 bool jit_model(Compilation *, const WeftModel **);
 
 #endif

@@ -1,11 +1,12 @@
-/* Private to the driver: a model whose loop IR is interpreted (ir/loop/interp.h), behind a compiled
- * one's table. */
+/* Private to the driver: a model whose loop IR is interpreted (ir/loop/interp.h), with the table of
+ * a compiled model. */
 #ifndef WEFT_DRIVER_JIT_LOOPS_H
 #define WEFT_DRIVER_JIT_LOOPS_H
 
 #include "driver/artifact/compile.h"
 
-/* After compile_lower, of one level: lives until the Weft is freed. False after ctx_error. */
+/* After compile_lower of one level: makes the model, valid until the Weft is freed. Returns false
+ * after errors. */
 bool loops_model(Compilation *, const WeftModel **);
 
 #endif

@@ -1,4 +1,4 @@
-/* Descriptions in JSON files, field by field into a C struct: targets and machines. */
+/* Reads descriptions of targets and machines: the fields of a JSON object into a C struct. */
 #ifndef WEFT_DRIVER_TARGETS_FIELDS_H
 #define WEFT_DRIVER_TARGETS_FIELDS_H
 
@@ -11,7 +11,7 @@ typedef enum {
 	FIELD_REAL,   /* float from lo to hi, not 0 */
 	FIELD_BOOL,   /* bool */
 	FIELD_BIT,    /* true or false: bit lo of a uint32_t */
-	FIELD_REALS,  /* lo floats, all above 0, side by side */
+	FIELD_REALS,  /* lo floats, all above 0 */
 	FIELD_OTHER   /* read by the caller */
 } FieldKind;
 
@@ -27,16 +27,18 @@ typedef struct {
 	const char *path;
 	const Field *field;
 	size_t n;
-	const char *help; /* where fields are explained */
+	const char *help; /* the page that explains the fields */
 } FieldReader;
 
-/* The file's object; released by json_release. NULL after ctx_error. `what`: "a target". */
+/* Opens a file whose root is an object; `what`: "a target". Free it by json_release. Returns NULL
+ * after errors. */
 JsonDoc *fields_open(Ctx *, const char *path, const char *what);
-/* One value into the struct `to`; a field FIELD_OTHER is left to `other`. False after ctx_error. */
+/* Reads all fields of root into the struct `to`; passes FIELD_OTHER to `other`. Returns false after
+ * errors. */
 bool fields_read(const FieldReader *, json_t *root, void *to,
                  bool (*other)(void *data, const Field *, const json_t *), void *data);
 bool field_refuse(const FieldReader *, const Field *, const char *expected);
-/* A name that is a path: it contains '/' or ends with ".json". */
+/* Whether a name is a path: it contains '/' or ends with ".json". */
 bool is_description_file(const char *name);
 
 #endif

@@ -6,18 +6,18 @@
 
 typedef struct {
 	const char *path; /* copied */
-	uint8_t *data;    /* private mapping: writes stay in memory. Never NULL */
+	uint8_t *data;    /* a private mapping: writes do not reach the file. Never NULL */
 	size_t size;
 } FileMap;
 
-/* Map a file until ctx_free. False after ctx_error. */
+/* Maps a file until ctx_free. Returns false after errors. */
 bool file_map(Ctx *, const char *path, FileMap *);
-/* The same of a file that means nothing when it is empty. */
+/* The same; an empty file is an error. */
 bool file_map_full(Ctx *, const char *path, FileMap *);
-/* The part of a path behind the last '/'. */
+/* The part of the path behind the last '/'. */
 const char *file_base(const char *path);
 
-/* Order names with numbers in them by value: "x.2" before "x.10". As strcmp. */
+/* Compares names like strcmp, but numbers in names by value: "x.2" before "x.10". */
 int name_compare(const char *a, const char *b);
 
 #endif

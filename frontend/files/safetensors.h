@@ -20,14 +20,14 @@ typedef struct {
 	StMeta *meta;        /* in the order of the file */
 } StFile;
 
-/* Map and check a file. Tensors lie in the private mapping, which lives as long as the context, or,
- * where that is not aligned for their dtype, in the arena. False after ctx_error. */
+/* Maps and checks a file. Tensors are in the private mapping, valid as long as the context, or in
+ * the arena if the mapping is not aligned for their dtype. Returns false after errors. */
 bool st_open(Ctx *, const char *path, StFile *);
 bool st_open_bytes(Ctx *, const char *path, void *data, size_t size, StFile *);
 const Tensor *st_find(const StFile *, const char *name); /* NULL when absent */
 const char *st_meta(const StFile *, const char *key);    /* NULL when absent */
 
-/* Write whole or not at all. Tensors are stored in the order given, without gaps. */
+/* Writes a file, whole or not at all. Tensors are stored in the given order, without gaps. */
 bool st_save(Ctx *, const char *path, const NamedTensor *, uint32_t n, const StMeta *,
 	     uint32_t nmeta);
 

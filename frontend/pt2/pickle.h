@@ -1,5 +1,5 @@
-/* Pickles as data: torch.save's are read into a tree in which a call is a record of what would be
- * called with what. Nothing is imported, called or executed. */
+/* Pickles as data: reads pickles of torch.save into a tree. A call is a record of the function's
+ * name and its arguments; nothing is imported, called or executed. */
 #ifndef WEFT_FRONTEND_PT2_PICKLE_H
 #define WEFT_FRONTEND_PT2_PICKLE_H
 
@@ -16,9 +16,9 @@ typedef enum {
 	PICKLE_TUPLE,
 	PICKLE_LIST,
 	PICKLE_DICT,       /* item: key, value, key, value, ... */
-	PICKLE_CALL,       /* item: what is called, its arguments, then what its state is set
-	                      from */
-	PICKLE_PERSISTENT, /* item: what stands for something outside of the pickle */
+	PICKLE_CALL,       /* item: the function, its arguments, then the values that set its
+	                      state */
+	PICKLE_PERSISTENT, /* item: the reference to something outside of the pickle */
 	PICKLE_MARK        /* never in a result */
 } PickleKind;
 
@@ -30,15 +30,15 @@ typedef struct PickleValue {
 	ARRAY(struct PickleValue *) item; /* a container may hold itself */
 } PickleValue;
 
-/* The value of a pickle (protocols 0 to 5, the operations that tensors need). NULL after ctx_error;
- * `where` begins its message. Takes time and memory linear in size. */
+/* Reads a pickle (protocols 0 to 5, the operations that tensors need). Takes time and memory linear
+ * in size. Returns NULL after an error that begins with `where`. */
 const PickleValue *pickle_read(Ctx *, const char *where, const uint8_t *data, size_t size);
-/* Item k; NULL where there is none. */
+/* Item k, or NULL. */
 const PickleValue *pickle_item(const PickleValue *, uint32_t k);
-/* What a dictionary has for a text, NULL when nothing. */
+/* The value of a key in a dictionary, or NULL. */
 const PickleValue *pickle_get(const PickleValue *, const char *key);
 bool pickle_is(const PickleValue *, PickleKind, const char *text);
-/* The arguments of a call of this global, else NULL. */
+/* The arguments if the value is a call of this global, else NULL. */
 const PickleValue *pickle_call_of(const PickleValue *, const char *global);
 
 #endif

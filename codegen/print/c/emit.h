@@ -1,4 +1,4 @@
-/* The C emitter: a Program to readable C11. Decides nothing; walks loop IR. */
+/* The C emitter: prints a Program as readable C11. Decides nothing. */
 #ifndef WEFT_CODEGEN_PRINT_C_EMIT_H
 #define WEFT_CODEGEN_PRINT_C_EMIT_H
 
@@ -8,26 +8,26 @@ typedef struct {
 	const char *name; /* "model.c", "kernels_0.c", "kernels.h"; with a suffix
 	                     "model_x86_64_v3.c" */
 	Text text;
-	const char *flags; /* of the C compiler, for this file's target */
+	const char *flags; /* flags of the C compiler for this file's target */
 	bool is_header;
-	double cost; /* rough, to start long compilations first */
+	double cost; /* an estimate, by which long compilations start first */
 } EmitFile;
 
 typedef struct {
 	ARRAY(EmitFile) file;
 } EmitFiles;
 
-/* Files to compile with runtime.h and weft_model.h in the include path. Everything lives in the
- * program's arena. False after ctx_error (an operation the target cannot express). Unrolls loops in
- * place. */
+/* Prints the files of a program, to be compiled with runtime.h and weft_model.h in the include
+ * path. They live in the program's arena. Unrolls loops of the program in place. Returns false
+ * after an error: an operation that the target cannot express. */
 bool emit_c(Program *, const Target *, const EmitOptions *, EmitFiles *out);
 
-/* The file "select.c" that chooses between programs emitted before, for the least of the
+/* Prints "select.c", which chooses between programs emitted before; compiled for the least of the
  * targets. */
 void emit_c_select(Arena *, const EmitSelect *, const Target *least, EmitFiles *out);
 
-/* One kernel by itself, for tests and `weft show`: a complete C file that exports it under its
- * name. */
+/* Prints one kernel as a complete C file that exports the kernel by its name, for tests and `weft
+ * show`. */
 bool emit_c_kernel(LoopFn *, const Target *, Text *out);
 
 #endif

@@ -1,5 +1,6 @@
-/* The LLVM back end as a table: it is a library of its own, loaded when first needed, since loading
- * LLVM takes longer than most uses of the compiler without it. */
+/* The LLVM back end as a table of functions. The back end is a library of its own, which is loaded
+ * when first needed, because loading LLVM takes longer than most uses of the compiler without
+ * it. */
 #ifndef WEFT_CODEGEN_PRINT_LLVM_BACKEND_H
 #define WEFT_CODEGEN_PRINT_LLVM_BACKEND_H
 
@@ -12,14 +13,14 @@ typedef struct {
 	Jit *(*link)(Ctx *, const LlvmFiles *, const JitSymbol *symbol, uint32_t n);
 	void *(*find)(Ctx *, Jit *, const char *name);
 	void (*free)(Jit *);
-	/* Before the others, once: what to call, from any thread, when LLVM cannot go on. Must not
-	 * return. */
+	/* Called once, before the others: sets the function to call, from any thread, when LLVM
+	 * cannot go on. That function must not return. */
 	void (*on_fatal)(void (*)(const char *why));
 } LlvmBackend;
 
 #define LLVM_BACKEND_SYMBOL "weft_llvm_backend"
-/* The ELF note whose content is WEFT_INTERFACE_ID (interface_id.h): a hash of the headers of its
- * build. */
+/* The ELF note with WEFT_INTERFACE_ID (interface_id.h): a hash of the headers with which the
+ * library was built. */
 #define LLVM_BACKEND_NOTE "weft"
 extern const LlvmBackend weft_llvm_backend __attribute__((visibility("default")));
 

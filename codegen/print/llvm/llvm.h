@@ -1,6 +1,5 @@
-/* The LLVM back end: a Program to LLVM IR, assembly, object files or code in this process, through
- * the LLVM C API. Decides nothing; walks loop IR, as the C emitter does, and computes the same
- * bits. */
+/* The LLVM back end: makes LLVM IR, assembly, object files or code in this process of a Program, by
+ * LLVM's C API. Decides nothing, and computes the same bits as the C emitter. */
 #ifndef WEFT_CODEGEN_PRINT_LLVM_LLVM_H
 #define WEFT_CODEGEN_PRINT_LLVM_LLVM_H
 
@@ -18,29 +17,29 @@ typedef struct {
 	ARRAY(LlvmFile) file;
 } LlvmFiles;
 
-/* Compile units in `jobs` threads (0: one per processor). What the objects need from outside: the
- * runtime (runtime.h), memcpy and friends, libm, and the weights symbol. Everything lives in the
- * program's arena; the bytes do not depend on jobs. False after ctx_error. Unrolls loops in
- * place. */
+/* Compiles the units of a program with `jobs` threads (0: one per processor). The objects need the
+ * runtime (runtime.h), memcpy and the like, libm, and the weights symbol. The files live in the
+ * program's arena and do not depend on jobs. Unrolls loops of the program in place. Returns false
+ * after errors. */
 bool emit_llvm(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs, LlvmFiles *out);
-/* The unit "select" that chooses between programs emitted before, for the least of the targets; as
- * emit_llvm. */
+/* Makes the unit "select", which chooses between programs emitted before; compiled for the least of
+ * the targets. */
 bool emit_llvm_select(Ctx *, const EmitSelect *, const Target *least, LlvmKind, LlvmFiles *out);
-/* One kernel by itself as IR text, for tests and `weft show`. */
+/* One kernel as IR text, for tests and `weft show`. */
 bool emit_llvm_kernel(LoopFn *, const Target *, Text *out);
-/* Version of the library, "19.1.7"; for manifests. */
+/* The version of LLVM, "19.1.7", for manifests. */
 const char *llvm_version(Arena *);
 
-/* Objects linked into this process. */
+/* Objects that are linked into this process. */
 typedef struct Jit Jit;
 typedef struct {
 	const char *name;
 	const void *address;
 } JitSymbol;
-/* symbols: what is defined from outside, in addition to what the process exports (libc, libm). The
- * files' data need not outlive the call. NULL after ctx_error. */
+/* Links objects. symbol[n]: definitions besides those that the process exports (libc, libm). The
+ * files may be freed afterwards. Returns NULL after errors. */
 Jit *jit_link(Ctx *, const LlvmFiles *, const JitSymbol *symbol, uint32_t n);
-/* NULL after ctx_error: no such symbol. */
+/* The address of a symbol; NULL after an error if there is none. */
 void *jit_find(Ctx *, Jit *, const char *name);
 void jit_free(Jit *); /* unmaps the code; NULL is allowed */
 

@@ -83,18 +83,16 @@ typedef struct {
 	StageValue *value[ABREAST], *whole;
 } Abreast;
 
-static uint32_t enter(const Abreast *p, uint32_t v)
+static void enter(const Abreast *p, uint32_t v)
 {
 	Sched *s = p->g->s;
 	s->at[s->vaxis] = lx_add(s->f, p->here, lx_int(s->f, (int64_t)v * s->lanes));
 	s->stage = p->value[v];
-	return sched_mark(s);
 }
 
-static void leave(const Abreast *p, uint32_t mark)
+static void leave(const Abreast *p)
 {
 	Sched *s = p->g->s;
-	sched_forget(s, mark);
 	s->at[s->vaxis] = p->here;
 	s->stage = p->whole;
 }
@@ -109,15 +107,13 @@ static void step_abreast(const Abreast *p, StageRun *r)
 {
 	Sched *s = p->g->s;
 	const Branch branch = generic_branch(&r[0]);
-	const uint32_t hoisted = sched_mark(s);
 	hoist_for_all(s, r[0].value);
 	for (uint32_t v = 0; v < p->n; v++) {
-		uint32_t scope = enter(p, v);
+		enter(p, v);
 		r[v].value = r[0].value;
 		generic_reduce_step(&r[v]);
-		leave(p, scope);
+		leave(p);
 	}
-	sched_forget(s, hoisted);
 	generic_branch_end(s, &branch);
 }
 
@@ -137,11 +133,11 @@ static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 		sum_open(s, &sums, &lo, &hi, acc);
 	for (uint32_t v = 0; v < p->n; v++)
 		r[v].acc = acc[v];
-	uint32_t mark = sched_for(s, axis, lo, hi, 1);
+	sched_for(s, axis, lo, hi, 1);
 	r->next++;
 	loops_abreast(p, r);
 	r->next--;
-	sched_end(s, mark);
+	sched_end(s);
 	s->at[axis] = (Lx){0};
 	if (cut)
 		sum_close(s, &sums, acc);
@@ -170,9 +166,9 @@ static void reduce_abreast(const Abreast *p, uint32_t stage)
 		r[v] = generic_start(p->g, stage);
 	loops_abreast(p, r);
 	for (uint32_t v = 0; v < p->n; v++) {
-		uint32_t scope = enter(p, v);
+		enter(p, v);
 		generic_finish(&r[v]);
-		leave(p, scope);
+		leave(p);
 	}
 }
 
@@ -190,9 +186,9 @@ static void points_at_once(Generic *g, uint32_t n)
 			continue;
 		}
 		for (uint32_t v = 0; role != RUN_NOT && v < n; v++) {
-			uint32_t scope = enter(&p, v);
+			enter(&p, v);
 			generic_stage(g, i);
-			leave(&p, scope);
+			leave(&p);
 		}
 	}
 }
@@ -237,7 +233,6 @@ typedef struct {
 	LMem sums;
 	uint32_t rows; /* that are added at once */
 	Lx here, column;
-	uint32_t mark;
 	StageRun run;
 } Columns;
 
@@ -246,7 +241,6 @@ static void enter_columns(Columns *p, uint32_t stage)
 	Sched *s = p->g->s;
 	const LType type = {s->k->stage.data[stage].acc, s->lanes};
 	p->column = lx_var(s->f, ls_for(s->f, "column", lx_int(s->f, 0), lx_int(s->f, BLOCK), s->lanes));
-	p->mark = sched_mark(s);
 	s->at[s->vaxis] = lx_add(s->f, p->here, p->column);
 	p->run = generic_start(p->g, stage);
 	p->run.value = s->k->stage.data[stage].value;
@@ -256,7 +250,6 @@ static void enter_columns(Columns *p, uint32_t stage)
 static void leave_columns(Columns *p)
 {
 	Sched *s = p->g->s;
-	sched_forget(s, p->mark);
 	s->at[s->vaxis] = p->here;
 	ls_end(s->f);
 }
@@ -267,10 +260,8 @@ static void add_rows(Columns *p, uint32_t stage, uint32_t axis, uint32_t rows)
 	Lx row = s->at[axis];
 	enter_columns(p, stage);
 	for (uint32_t k = 0; k < rows; k++) {
-		const uint32_t mark = sched_mark(s);
 		s->at[axis] = lx_add(s->f, row, lx_int(s->f, k));
 		generic_reduce_step(&p->run);
-		sched_forget(s, mark);
 	}
 	s->at[axis] = row;
 	ls_store(s->f, p->sums, p->column, lx_var(s->f, p->run.acc), (Lx){0});
@@ -308,11 +299,11 @@ static void block_chunks(Columns *p, StageRun *rows, const SumCut *cut, uint32_t
 	const uint32_t axis = rows->axes[rows->next];
 	const LMem sums = p->sums;
 	if (!ncut) {
-		uint32_t mark = sched_for(s, axis, lo, hi, rows->next + 1 == rows->n ? p->rows : 1);
+		sched_for(s, axis, lo, hi, rows->next + 1 == rows->n ? p->rows : 1);
 		rows->next++;
 		block_loops(p, rows);
 		rows->next--;
-		sched_end(s, mark);
+		sched_end(s);
 		s->at[axis] = (Lx){0};
 		return;
 	}
@@ -374,9 +365,9 @@ static Lx run_blocks(Generic *g, uint32_t stage, Lx lo, Lx hi)
 	LMem sums = ls_local(s->f, "sums", s->k->stage.data[stage].acc, BLOCK);
 	Lx rest = lx_mod(s->f, lx_sub(s->f, hi, lo), lx_int(s->f, BLOCK));
 	Lx end = sched_let(s, "blocks", lx_sub(s->f, hi, rest));
-	uint32_t mark = sched_for(s, s->vaxis, lo, end, BLOCK);
+	sched_for(s, s->vaxis, lo, end, BLOCK);
 	run_block(g, stage, sums);
-	sched_end(s, mark);
+	sched_end(s);
 	return end;
 }
 
@@ -391,9 +382,9 @@ Lx abreast_run(Generic *g, Lx lo, Lx hi)
 	int64_t step = (int64_t)n * s->lanes;
 	Lx rest = lx_mod(s->f, lx_sub(s->f, hi, lo), lx_int(s->f, step));
 	Lx end = sched_let(s, "whole", lx_sub(s->f, hi, rest));
-	uint32_t mark = sched_for(s, axis, lo, end, step);
+	sched_for(s, axis, lo, end, step);
 	points_at_once(g, n);
-	sched_end(s, mark);
+	sched_end(s);
 	return end;
 }
 

@@ -54,7 +54,6 @@ void sched_check_index(Sched *s, uint32_t vvar, Lx x)
 	bool vector = lx_type(s->f, x).lanes > 1;
 	Lx ok = lx_and(s->f, lx_cmp(s->f, SC_ge, x, zero), lx_cmp(s->f, SC_lt, x, size));
 	Lx bad = lx_fails(s->f, ok, vector ? s->mask : (Lx){0});
-	uint32_t mark = sched_mark(s);
 	ls_if(s->f, lx_any(s->f, bad));
 	s->lane = vector ? first_lane(s, bad) : (Lx){0};
 	arg[0] = sched_lane(s, x);
@@ -65,7 +64,6 @@ void sched_check_index(Sched *s, uint32_t vvar, Lx x)
 	ls_fail(s->f, v->check, arg, v->nat + 1);
 	ls_end(s->f);
 	s->lane = (Lx){0};
-	sched_forget(s, mark);
 }
 
 void sched_check(Sched *s, uint32_t stage)

@@ -127,10 +127,8 @@ static bool is_whole(const Copy *c)
 static Lx load_row(Copy *c, Lx column)
 {
 	Sched *s = c->s;
-	uint32_t mark = sched_mark(s);
 	s->at[c->p->axis] = column;
 	Lx x = lx_var(s->f, ls_let(s->f, "row", sched_vector(s, c->p->load)));
-	sched_forget(s, mark);
 	s->at[c->p->axis] = (Lx){0};
 	return x;
 }
@@ -161,11 +159,10 @@ static void copy_square(Copy *c, uint32_t j, Lx left)
 		for (uint32_t i = 0; i < s->lanes; i++)
 			ls_store(s->f, square, lx_int(s->f, (int64_t)i * s->lanes), row[i], (Lx){0});
 		Lx i = lx_var(s->f, ls_for(s->f, "i", lx_int(s->f, 0), left, 1));
-		uint32_t mark = sched_mark(s);
 		s->at[c->along] = lx_add(s->f, here, i);
 		Lv v = ls_load(s->f, "column", square, lx_mul(s->f, i, lx_int(s->f, s->lanes)), (LType){s->shape.dtype, s->lanes}, (Lx){0});
 		ls_store(s->f, c->to, place(c, j), lx_var(s->f, v), (Lx){0});
-		sched_end(s, mark);
+		ls_end(s->f);
 	}
 	s->at[c->along] = here;
 }
@@ -177,26 +174,24 @@ static void copy_squares(Copy *c)
 	Lx lo = c->cut == c->along ? c->lo : lx_int(s->f, 0);
 	Lx n = lx_sub(s->f, hi, lo);
 	Lx end = sched_let(s, "whole", lx_add(s->f, lo, lx_sub(s->f, n, lx_mod(s->f, n, lanes))));
-	uint32_t mark = sched_for(s, c->along, lo, end, s->lanes);
+	sched_for(s, c->along, lo, end, s->lanes);
 	for (uint32_t j = 0; j < vectors(c); j++)
 		copy_square(c, j, (Lx){0});
-	sched_end(s, mark);
+	sched_end(s);
 	if (sym_divides(s->syms, s->lanes, s->extent[c->along]))
 		return;
 	ls_if(s->f, lx_cmp(s->f, SC_lt, end, hi));
 	s->at[c->along] = end;
-	mark = sched_mark(s);
 	Lx left = sched_let(s, "left", lx_sub(s->f, hi, end));
 	for (uint32_t j = 0; j < vectors(c); j++)
 		copy_square(c, j, left);
-	sched_end(s, mark);
+	ls_end(s->f);
 	s->at[c->along] = (Lx){0};
 }
 
 static void copy_columns(Copy *c)
 {
 	Sched *s = c->s;
-	uint32_t mark = sched_mark(s);
 	c->panel = lx_var(s->f, ls_for(s->f, "panel", c->first, c->end, 1));
 	s->vaxis = c->p->axis;
 	for (uint32_t j = 0; j < vectors(c); j++) {
@@ -210,7 +205,7 @@ static void copy_columns(Copy *c)
 		ls_store(s->f, c->to, place(c, j), x, (Lx){0});
 	}
 	s->vaxis = NO_AXIS;
-	sched_end(s, mark);
+	ls_end(s->f);
 }
 
 static KernelCost copy_cost(const Sched *s, Sym numel)
@@ -223,7 +218,7 @@ static KernelCost copy_cost(const Sched *s, Sym numel)
 uint32_t contract_copy(Sched *s, const Panels *p, const ContractAxes *x)
 {
 	Copy c = {.s = s, .p = p, .x = x, .along = contract_turned_axis(s, p->load, x)};
-	uint32_t mark[MAX_AXES], n = 0, vaxis = s->vaxis, first = s->out->phase.n;
+	uint32_t n = 0, vaxis = s->vaxis, first = s->out->phase.n;
 	choose_parts(&c);
 	uint32_t temp = sched_temp(s, (SchedTemp){.name = "panels", .dtype = s->shape.dtype, .numel = p->numel, .first = first, .last = first + 1});
 	for (uint32_t i = 0; i < temp; i++)
@@ -237,14 +232,15 @@ uint32_t contract_copy(Sched *s, const Panels *p, const ContractAxes *x)
 		if (k == c.along)
 			continue;
 		Lx lo = k == c.cut ? c.lo : lx_int(s->f, 0), hi = k == c.cut ? c.hi : sched_size(s, s->extent[k]);
-		mark[n++] = sched_for(s, k, lo, hi, 1);
+		sched_for(s, k, lo, hi, 1);
+		n++;
 	}
 	if (c.along == NO_AXIS)
 		copy_columns(&c);
 	else
 		copy_squares(&c);
-	while (n)
-		sched_end(s, mark[--n]);
+	while (n--)
+		sched_end(s);
 	Sym tasks = sym_mul(s->syms, sym_mul(s->syms, count_batch(&c), groups(&c)), parts(&c));
 	sched_finish_phase(s, tasks, copy_cost(s, p->numel));
 	s->vaxis = vaxis;

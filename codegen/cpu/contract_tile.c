@@ -131,13 +131,11 @@ static void go_to_row(ContractCode *c, Lx i)
 void contract_row_axes(ContractCode *c, Lx i, Lx *value)
 {
 	Sched *s = c->s;
-	uint32_t mark = sched_mark(s);
 	go_to_row(c, i);
 	for (uint32_t k = 0; k < c->p->axes.nm; k++) {
 		value[k] = s->at[c->p->axes.m[k]];
 		s->at[c->p->axes.m[k]] = (Lx){0};
 	}
-	sched_forget(s, mark);
 }
 
 static Lx a_row(ContractCode *c, uint32_t i)
@@ -209,11 +207,10 @@ static Sym coef_of(const Sched *s, Kx load, uint32_t axis)
 static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 {
 	Sched *s = c->s;
-	uint32_t mark[MAX_AXES];
 	LMem from = sched_load_memory(s, c->p->b);
 	Sym coef = coef_of(s, c->p->b, c->p->axes.n);
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
-		mark[i] = sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
+		sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
 	for (uint32_t j = 0; j < nv; j++) {
 		s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
 		Lx m = j + 1 == nv ? mask : (Lx){0};
@@ -221,8 +218,8 @@ static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 		Lv v = ls_gather(s->f, "b", from, sched_sym(s, s->offset[c->p->b.i]), lanes, s->shape.dtype, m);
 		ls_store(s->f, c->local_b, b_offset(c, j, (Lx){0}), lx_var(s->f, v), (Lx){0});
 	}
-	for (uint32_t i = c->p->axes.nk; i-- > 0;)
-		sched_end(s, mark[i]);
+	for (uint32_t i = 0; i < c->p->axes.nk; i++)
+		sched_end(s);
 }
 
 /* ---- the register tile ---- */
@@ -409,7 +406,7 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 	uint32_t axis = c->p->axes.k[next];
 	bool innermost = next + 1 == c->p->axes.nk;
 	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
-	uint32_t mark = sched_for(s, axis, start, end, unroll);
+	sched_for(s, axis, start, end, unroll);
 	Lx k = s->at[axis];
 	if (innermost && unroll == UNROLL_K && fetches_ahead(c))
 		prefetch(c, t);
@@ -421,7 +418,7 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 		else
 			k_loops(c, t, next + 1);
 	}
-	sched_end(s, mark);
+	sched_end(s);
 }
 
 /* The loop over a summed axis in [start, end), perhaps in chunks. */
@@ -569,11 +566,10 @@ static uint64_t without_rows(const ContractCode *c)
 static void store_vector(ContractCode *c, Lx acc)
 {
 	Sched *s = c->s;
-	s->stage[0].done = true;
-	s->stage[0].value = acc;
+	sched_stage_value(s, 0, acc);
 	for (uint32_t i = 1; i < s->k->stage.n; i++)
 		sched_store(s, i, sched_value(s, s->k->stage.data[i].value));
-	s->stage[0].done = false;
+	sched_stage_over(s, 0);
 }
 
 static void start_column(ContractCode *c, const Tile *t, uint32_t j)
@@ -589,15 +585,11 @@ static void inline_epilogue(ContractCode *c, const Tile *t)
 {
 	Sched *s = c->s;
 	for (uint32_t j = 0; j < t->nv; j++) {
-		uint32_t column = sched_mark(s);
 		start_column(c, t, j);
 		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
-			uint32_t row = sched_mark(s);
 			go_to_row(c, int_of(s, i));
 			store_vector(c, lx_var(s->f, t->acc[0][i][j]));
-			sched_forget(s, row);
 		}
-		sched_forget(s, column);
 		s->mask = (Lx){0};
 	}
 }
@@ -613,16 +605,12 @@ static void looped_epilogue(ContractCode *c, const Tile *t)
 			ls_store(s->f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->lanes),
 			         lx_var(s->f, t->acc[0][i][j]), (Lx){0});
 	for (uint32_t j = 0; j < t->nv; j++) {
-		uint32_t column = sched_mark(s);
 		start_column(c, t, j);
 		Lx i = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
-		uint32_t row = sched_mark(s);
 		go_to_row(c, i);
 		Lx at = lx_add(s->f, lx_mul(s->f, i, int_of(s, width)), int_of(s, (int64_t)j * s->lanes));
 		store_vector(c, lx_var(s->f, ls_load(s->f, "acc", tile, at, vector_type(s), (Lx){0})));
 		ls_end(s->f);
-		sched_forget(s, row);
-		sched_forget(s, column);
 		s->mask = (Lx){0};
 	}
 }
@@ -659,13 +647,12 @@ static void fetch_rows(ContractCode *c, const Tile *t)
 	if (!n || s->lanes == 1)
 		return;
 	Lx row = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
-	uint32_t mark = sched_mark(s);
 	go_to_row(c, row);
 	s->at[c->p->axes.n] = c->col;
 	for (uint32_t i = 1; i < s->k->kx.n; i++)
 		if (read_by_row(c, (Kx){i}))
 			fetch_row(c, (Kx){i}, (int64_t)t->nv * s->lanes);
-	sched_end(s, mark);
+	ls_end(s->f);
 	s->at[c->p->axes.n] = (Lx){0};
 }
 
@@ -829,9 +816,9 @@ static void block_loop(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 		ls_end(s->f);
 		return;
 	}
-	uint32_t mark = sched_for(s, c->p->axes.k[next], lo, hi, 1);
+	sched_for(s, c->p->axes.k[next], lo, hi, 1);
 	block_loops(c, next + 1);
-	sched_end(s, mark);
+	sched_end(s);
 }
 
 static void block_chunks(ContractCode *c, uint32_t next, Lx lo, Lx hi)

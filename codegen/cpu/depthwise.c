@@ -133,13 +133,10 @@ static void line_of_taps(Depthwise *d, Lv *acc, uint32_t tap)
 	Sched *s = d->s;
 	Lx w[MAX_LINE];
 	for (uint32_t k = 0; k < d->line; k++) {
-		uint32_t mark = sched_mark(s);
 		s->at[tap] = lx_int(s->f, k);
 		w[k] = sched_vector(s, d->w);
-		sched_forget(s, mark);
 	}
 	for (uint32_t i = 0; i < (d->tile - 1) * d->stride + d->line; i++) {
-		uint32_t mark = sched_mark(s);
 		uint32_t last = i / d->stride < d->tile ? i / d->stride : d->tile - 1;
 		s->at[d->pixel] = pixel_at(d, last);
 		s->at[tap] = lx_int(s->f, i - last * d->stride);
@@ -149,7 +146,6 @@ static void line_of_taps(Depthwise *d, Lv *acc, uint32_t tap)
 			if (k < d->line)
 				ls_set(s->f, acc[t], sched_fma(s, x, w[k], lx_var(s->f, acc[t])));
 		}
-		sched_forget(s, mark);
 	}
 	s->at[tap] = (Lx){0};
 }
@@ -165,9 +161,9 @@ static void tap_chunks(Depthwise *d, Lv *acc, uint32_t next, Lx lo, Lx hi)
 	sums.ncut = sum_cuts(&d->sums, next, &sums.cut);
 	if (sums.ncut)
 		sum_open(s, &sums, &lo, &hi, acc);
-	uint32_t mark = sched_for(s, st->red[next], lo, hi, 1);
+	sched_for(s, st->red[next], lo, hi, 1);
 	taps(d, acc, next + 1);
-	sched_end(s, mark);
+	sched_end(s);
 	if (sums.ncut)
 		sum_close(s, &sums, acc);
 }
@@ -186,10 +182,8 @@ static void taps(Depthwise *d, Lv *acc, uint32_t next)
 	}
 	Lx w = sched_vector(s, d->w);
 	for (uint32_t t = 0; t < d->tile; t++) {
-		uint32_t mark = sched_mark(s);
 		s->at[d->pixel] = pixel_at(d, t);
 		ls_set(s->f, acc[t], sched_fma(s, sched_vector(s, d->x), w, lx_var(s->f, acc[t])));
-		sched_forget(s, mark);
 	}
 }
 
@@ -202,15 +196,12 @@ static void pixel_tile(Depthwise *d)
 		acc[t] = ls_var(s->f, arena_printf(s->arena, "acc_%u", t), lx_float(s->f, v, 0));
 	taps(d, acc, 0);
 	for (uint32_t t = 0; t < d->tile; t++) {
-		uint32_t mark = sched_mark(s);
 		s->at[d->pixel] = pixel_at(d, t);
-		s->stage[0].done = true;
-		s->stage[0].value = lx_var(s->f, acc[t]);
+		sched_stage_value(s, 0, lx_var(s->f, acc[t]));
 		for (uint32_t i = 1; i < s->k->stage.n; i++)
 			sched_store(s, i, sched_value(s, s->k->stage.data[i].value));
-		sched_forget(s, mark);
 	}
-	s->stage[0].done = false;
+	sched_stage_over(s, 0);
 }
 
 static void tiles(Depthwise *d, Sym begin, Sym end)
@@ -244,11 +235,9 @@ static void channels(Sched *s, void *data)
 	uint64_t known = UINT64_C(1) << s->vaxis;
 	for (uint32_t i = 0; i < d->nrow; i++)
 		known |= UINT64_C(1) << d->row[i];
-	uint32_t mark = sched_mark(s);
 	for (uint32_t i = 1; i < s->k->stage.n; i++)
 		sched_hoist(s, s->k->stage.data[i].value, known);
 	row(d);
-	sched_forget(s, mark);
 }
 
 static Sym decode_rows(Depthwise *d, Lx t)

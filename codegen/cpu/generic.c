@@ -45,16 +45,14 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 	Lv acc = r->acc, chain[CHAINS] = {acc};
 	for (uint32_t c = 1; c < CHAINS; c++)
 		chain[c] = ls_var(s->f, "acc", sched_identity(s, st->combine, lx_type(s->f, lx_var(s->f, acc))));
-	uint32_t mark = sched_for(s, axis, lo, end, CHAINS * lanes);
+	sched_for(s, axis, lo, end, CHAINS * lanes);
 	Lx here = s->at[axis];
 	for (uint32_t c = 0; c < CHAINS; c++) {
-		uint32_t scope = sched_mark(s);
 		s->at[axis] = lx_add(s->f, here, lx_int(s->f, c * lanes));
 		r->acc = chain[c];
 		stage_body(s, r);
-		sched_forget(s, scope);
 	}
-	sched_end(s, mark);
+	sched_end(s);
 	r->acc = acc;
 	for (uint32_t c = 1; c < CHAINS; c++)
 		ls_set(s->f, acc, sched_combine(s, st->combine, lx_var(s->f, acc), lx_var(s->f, chain[c])));
@@ -75,13 +73,13 @@ static void stage_loop(StageRun *r, Lx start, Lx end)
 			start = run_chains(r, st, axis, start, end);
 		sched_vector_loop(s, axis, start, end, whole, stage_body, r);
 	} else {
-		uint32_t mark = sched_for(s, axis, start, end, 1);
+		sched_for(s, axis, start, end, 1);
 		if (st->kind == STAGE_RUNNING && st->reverse) {
 			Lx last = lx_sub(s->f, end, lx_int(s->f, 1));
 			s->at[axis] = lx_sub(s->f, last, s->at[axis]);
 		}
 		stage_loops(r);
-		sched_end(s, mark);
+		sched_end(s);
 		s->at[axis] = (Lx){0};
 	}
 	r->next--;
@@ -114,20 +112,16 @@ static void stage_chunks(StageRun *r, Lx lo, Lx hi)
 	}
 	const int64_t step = sums.cut[sums.ncut - 1].rounds * sums.width;
 	const bool asks = expects_one_chunk(r, step);
-	uint32_t mark = sched_mark(s);
 	if (asks) {
 		ls_if(s->f, lx_cmp(s->f, SC_le, lx_sub(s->f, hi, lo), lx_int(s->f, step)));
 		stage_loop(r, lo, hi);
-		sched_forget(s, mark);
 		ls_else(s->f);
 	}
 	sum_open(s, &sums, &lo, &hi, &r->acc);
 	stage_loop(r, lo, hi);
 	sum_close(s, &sums, &r->acc);
-	if (!asks)
-		return;
-	sched_forget(s, mark);
-	ls_end(s->f);
+	if (asks)
+		ls_end(s->f);
 }
 
 static void stage_loops(StageRun *r)
@@ -194,20 +188,15 @@ Branch generic_branch(StageRun *r)
 	}
 	if (!b.where.i)
 		return b;
-	b.condition = sched_value(s, b.where);
-	ls_if(s->f, b.condition);
-	b.mark = sched_mark(s);
-	sched_give(s, b.where, lx_int_of(s->f, (LType){DT_bool, 1}, 1));
+	ls_if(s->f, sched_value(s, b.where));
+	sched_assume(s, b.where, lx_int_of(s->f, (LType){DT_bool, 1}, 1));
 	return b;
 }
 
 void generic_branch_end(Sched *s, const Branch *b)
 {
-	if (!b->where.i)
-		return;
-	sched_forget(s, b->mark);
-	ls_end(s->f);
-	sched_give(s, b->where, b->condition);
+	if (b->where.i)
+		ls_end(s->f);
 }
 
 /* Larger (or smaller) wins, the first of equals stays, NaN beats everything but an earlier NaN. What never wins has the identity, and
@@ -420,7 +409,7 @@ static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
 	for (uint32_t i = 0; i < s->k->vvar.n; i++)
 		simple = simple && !s->k->vvar.data[i].check;
 	Kx where = simple ? kernel_needed_where(s->k, stage, s->arena) : (Kx){0};
-	bool known = where.i && s->last_stage[where.i] <= stage && !sched_varies(s, where) && !(s->deps[where.i] & ~generic_known_axes(s));
+	bool known = where.i && sched_reads_below(s, where, stage) && !sched_varies(s, where) && !(s->deps[where.i] & ~generic_known_axes(s));
 	return known && row_cycles(s, st) > s->target->machine.branch ? where : (Kx){0};
 }
 
@@ -432,8 +421,7 @@ StageRole generic_role(const Generic *g, uint32_t stage)
 static void set_result(Sched *s, uint32_t stage, Lx v)
 {
 	v = sched_convert(s, v, dtype_compute(s->k->stage.data[stage].dtype));
-	s->stage[stage].value = lx_var(s->f, ls_let(s->f, "r", v));
-	s->stage[stage].done = true;
+	sched_stage_value(s, stage, lx_var(s->f, ls_let(s->f, "r", v)));
 }
 
 /* Of the lanes with the best value, or one that is no number, the one whose element comes first. */
@@ -452,7 +440,7 @@ void generic_finish(StageRun *r)
 	Sched *s = r->g->s;
 	const Stage *st = &s->k->stage.data[r->stage];
 	const Parts *parts = r->g->parts;
-	s->stage[r->stage].done = true;
+	sched_stage_stored(s, r->stage);
 	if (st->result != RESULT_REGISTER)
 		return;
 	Lx v = lx_var(s->f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
@@ -472,13 +460,11 @@ static void combine_parts(Generic *g, uint32_t stage)
 	const Parts *p = g->parts;
 	const Stage *st = &s->k->stage.data[stage];
 	uint32_t lanes = sched_outer_vector(s) ? s->lanes : 1;
-	Lx here = s->at[p->number];
 	Lv acc = ls_var(s->f, "acc", sched_identity(s, st->combine, (LType){st->acc, lanes}));
-	uint32_t mark = sched_for(s, p->number, lx_int(s->f, 0), sched_size(s, s->extent[p->number]), 1);
+	sched_for(s, p->number, lx_int(s->f, 0), sched_size(s, s->extent[p->number]), 1);
 	Lx part = sched_load_temp(s, p->temp[stage], p->slot);
 	ls_set(s->f, acc, sched_combine(s, st->combine, lx_var(s->f, acc), part));
-	sched_end(s, mark);
-	s->at[p->number] = here;
+	sched_end(s);
 	set_result(s, stage, lx_var(s->f, acc));
 }
 
@@ -490,15 +476,13 @@ static void run_where(StageRun *r, const Stage *st, Kx where)
 	Lx condition = sched_value(s, where);
 	Lv result = ls_var(s->f, "r", sched_identity(s, st->combine, t));
 	ls_if(s->f, condition);
-	uint32_t mark = sched_mark(s);
 	start_accumulators(s, r, st);
 	sched_hoist(s, st->value, generic_known_axes(s));
 	stage_loops(r);
 	generic_finish(r);
 	ls_set(s->f, result, s->stage[r->stage].value);
-	sched_forget(s, mark);
 	ls_end(s->f);
-	s->stage[r->stage].value = lx_var(s->f, result);
+	sched_stage_value(s, r->stage, lx_var(s->f, result));
 }
 
 /* Lanes are neighbours in memory. */
@@ -557,7 +541,7 @@ static void outer_point(Sched *s, void *data)
 	for (uint32_t i = 0; i < s->k->stage.n; i++)
 		generic_stage(g, i);
 	for (uint32_t i = 0; i < s->k->stage.n; i++)
-		s->stage[i].done = false;
+		sched_stage_over(s, i);
 }
 
 /* ---- outer loops ---- */
@@ -599,9 +583,9 @@ static void outer_loops(Generic *g, uint32_t next)
 		uint32_t axis = g->order[next];
 		Lx lo = sched_start(s, axis), hi = sched_limit(s, axis);
 		hoist_out_of(g, axis);
-		uint32_t mark = sched_for(s, axis, lo, hi, 1);
+		sched_for(s, axis, lo, hi, 1);
 		outer_loops(g, next + 1);
-		sched_end(s, mark);
+		sched_end(s);
 		s->at[axis] = (Lx){0};
 	} else if (g->turned.across != NO_AXIS) {
 		if (!may_be_empty(s, g->turned.across))

@@ -59,8 +59,6 @@ MUST_LOOK bool generic_sums(const StageRun *, uint32_t n, SumLoop *);
  * reduction's identity. */
 typedef struct {
 	Kx where; /* none: everywhere */
-	Lx condition;
-	uint32_t mark;
 } Branch;
 
 StageRole generic_role(const Generic *, uint32_t stage);

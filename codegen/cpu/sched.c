@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-static uint32_t max_u32(uint32_t a, uint32_t b)
-{
-	return a > b ? a : b;
-}
-
 /* ---- setting up ---- */
 
 uint64_t sched_axes(const Sched *s, Sym e)
@@ -34,22 +29,47 @@ static uint64_t stage_deps(const Sched *s, const KxData *x)
 	return m;
 }
 
-/* The number of the last stage that each expression reads, counted from 1. */
-static void find_last_stages(Sched *s)
+static uint32_t words(const Kernel *k)
+{
+	return (k->stage.n + 63) / 64;
+}
+
+static void read_as_well(Sched *s, uint32_t x, Kx part)
+{
+	for (uint32_t i = 0, n = words(s->k); i < n; i++)
+		s->reads[x * n + i] |= s->reads[part.i * n + i];
+}
+
+static bool reads(const Sched *s, Kx x, uint32_t stage)
+{
+	return s->reads[x.i * words(s->k) + stage / 64] >> stage % 64 & 1;
+}
+
+/* The stages that each expression reads. */
+static void find_stages(Sched *s)
 {
 	const Kernel *k = s->k;
 	for (uint32_t i = 1; i < k->kx.n; i++) {
 		const KxData *x = &k->kx.data[i];
-		uint32_t last = x->kind == KX_STAGE ? x->stage + 1 : 0;
+		if (x->kind == KX_STAGE)
+			s->reads[i * words(k) + x->stage / 64] |= UINT64_C(1) << x->stage % 64;
 		for (uint32_t j = 0; j < x->nin; j++)
-			last = max_u32(last, s->last_stage[x->in[j].i]);
-		last = max_u32(last, max_u32(s->last_stage[x->guard.i], s->last_stage[x->other.i]));
+			read_as_well(s, i, x->in[j]);
+		read_as_well(s, i, x->guard);
+		read_as_well(s, i, x->other);
 		for (uint32_t j = 0; j < x->nidx; j++)
 			for (uint32_t v = 0; v < k->vvar.n; v++)
 				if (sym_uses(s->syms, x->idx[j], k->vvar.data[v].var))
-					last = max_u32(last, s->last_stage[k->vvar.data[v].value.i]);
-		s->last_stage[i] = last;
+					read_as_well(s, i, k->vvar.data[v].value);
 	}
+}
+
+bool sched_reads_below(const Sched *s, Kx x, uint32_t n)
+{
+	for (uint32_t i = n; i < s->k->stage.n; i++)
+		if (reads(s, x, i))
+			return false;
+	return true;
 }
 
 void sched_find_deps(Sched *s)
@@ -70,6 +90,7 @@ void sched_find_deps(Sched *s)
 		}
 		s->deps[i] = m;
 	}
+	memo_init(&s->memo, s->f, s->arena);
 }
 
 static void start_function(Sched *s)
@@ -77,6 +98,7 @@ static void start_function(Sched *s)
 	uint32_t phase = s->out->phase.n;
 	s->f = loop_new(s->ir, phase ? arena_printf(s->arena, "%s_phase_%u", s->k->name, phase + 1) : s->k->name);
 	s->f->comment = kernel_text(s->k, s->arena);
+	memo_init(&s->memo, s->f, s->arena);
 }
 
 void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)
@@ -98,11 +120,11 @@ void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)
 	s->deps = ARENA_ARRAY(arena, uint64_t, k->kx.n);
 	s->offset = ARENA_ARRAY(arena, Sym, k->kx.n);
 	s->packed = ARENA_ARRAY(arena, const Layout *, k->kx.n);
-	s->memo = ARENA_ARRAY(arena, SchedMemo, k->kx.n + k->vvar.n);
+	s->key = ARENA_ARRAY(arena, uint32_t, 2 + MAX_AXES + k->stage.n);
 	s->position = ARENA_ARRAY(arena, const Sym *, k->vvar.n);
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		s->position[i] = k->vvar.data[i].at;
-	s->last_stage = ARENA_ARRAY(arena, uint32_t, k->kx.n);
+	s->reads = ARENA_ARRAY(arena, uint64_t, (size_t)k->kx.n * words(k));
 	s->visited = ARENA_ARRAY(arena, uint32_t, k->kx.n);
 	s->stage = ARENA_ARRAY(arena, StageValue, k->stage.n);
 	s->store = ARENA_ARRAY(arena, Sym, k->stage.n);
@@ -117,7 +139,7 @@ void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)
 			s->store[i] = layout_offset(ir, &buf_of(l, k->stage.data[i].buf)->layout,
 			                            k->stage.data[i].idx);
 	sched_find_deps(s);
-	find_last_stages(s);
+	find_stages(s);
 	s->shape = kernel_shape(s->syms, k);
 	s->cost = kernel_cost(s, UINT64_MAX);
 }
@@ -207,7 +229,6 @@ void sched_finish_phase(Sched *s, Sym ntasks, KernelCost cost)
 	s->out->bytes += cost_at(s->syms, cost.bytes, NULL, NULL, 0);
 	s->out->cycles += predicted(s, &p);
 	array_push(s->arena, &s->out->phase, p);
-	sched_forget(s, 0);
 	s->arg.data = NULL;
 	s->arg.n = s->arg.cap = 0;
 	s->param.data = NULL;
@@ -271,27 +292,49 @@ static Lx divide(Sched *s, Sym e, bool lanes, Lx (*op)(LoopFn *, Lx, Lx))
 	return op(s->f, x, d);
 }
 
-static Lx recall(const Sched *s, uint32_t slot)
+/* ---- what is remembered ---- */
+
+/* All that a value depends on besides the lanes that are active: which it is, the lanes that it
+ * has, its axes, and the computations of the stages that it reads. Returns the length of s->key. */
+static uint32_t find_key(const Sched *s, uint32_t number, Kx x)
 {
-	const SchedMemo *m = &s->memo[slot];
-	bool open = m->depth < s->f->open.n && s->f->open.data[m->depth].i == m->block.i;
-	return open ? m->value : (Lx){0};
+	uint32_t n = 0;
+	uint64_t deps = s->deps[x.i];
+	s->key[n++] = number;
+	s->key[n++] = sched_varies(s, x) ? (s->vaxis + 1) << 16 | s->lanes : 0;
+	for (uint32_t a = 0; deps; a++, deps >>= 1)
+		if (deps & 1)
+			s->key[n++] = s->at[a].i;
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		if (reads(s, x, i))
+			s->key[n++] = s->stage[i].run;
+	return n;
 }
 
-static Lx remember(Sched *s, uint32_t slot, Lx v)
+static Lx active(const Sched *s, Kx x)
 {
-	uint32_t depth = s->f->open.n - 1;
-	s->memo[slot] = (SchedMemo){v, depth, s->f->open.data[depth]};
-	array_push(s->arena, &s->memo_log, slot);
+	return sched_varies(s, x) ? s->mask : (Lx){0};
+}
+
+/* Of an expression, or of the value variable that it is: their numbers are the expression's, and
+ * those behind. */
+static Lx recall(Sched *s, uint32_t number, Kx x)
+{
+	return memo_find(&s->memo, s->key, find_key(s, number, x), active(s, x));
+}
+
+static Lx remember(Sched *s, uint32_t number, Kx x, Lx v)
+{
+	memo_add(&s->memo, s->key, find_key(s, number, x), active(s, x), v);
 	return v;
 }
 
-/* Checked and clamped once in a scope. */
+/* Checked and clamped once at a point. */
 static Lx value_var(Sched *s, uint32_t i)
 {
 	const ValueVar *v = &s->k->vvar.data[i];
-	uint32_t slot = s->k->kx.n + i;
-	Lx known = recall(s, slot);
+	uint32_t number = s->k->kx.n + i;
+	Lx known = recall(s, number, v->value);
 	if (known.i)
 		return known;
 	Lx lane = s->lane; /* of the caller's arithmetic, not of the value */
@@ -304,7 +347,7 @@ static Lx value_var(Sched *s, uint32_t i)
 	Lx last = lx_sub(s->f, size, lx_int(s->f, 1));
 	Lv at = ls_let(s->f, "at", lx_max(s->f, lx_min(s->f, x, last), zero));
 	s->lane = lane;
-	return remember(s, slot, lx_var(s->f, at));
+	return remember(s, number, v->value, lx_var(s->f, at));
 }
 
 static Lx lower_var(Sched *s, Sym e, bool lanes)
@@ -447,17 +490,6 @@ bool sched_outer_vector(const Sched *s)
 	return s->vaxis != NO_AXIS && (s->outer >> s->vaxis & 1);
 }
 
-uint32_t sched_mark(const Sched *s)
-{
-	return s->memo_log.n;
-}
-
-void sched_forget(Sched *s, uint32_t mark)
-{
-	while (s->memo_log.n > mark)
-		s->memo[s->memo_log.data[--s->memo_log.n]].value = (Lx){0};
-}
-
 static Lx const_of(Sched *s, const KxData *x)
 {
 	LType t = {x->dtype, 1};
@@ -545,7 +577,7 @@ static Lx in_range(Sched *s, const KxData *x, bool vector)
 static Lx read_stage(Sched *s, const KxData *x)
 {
 	const StageValue *v = &s->stage[x->stage];
-	if (!v->done)
+	if (!v->run)
 		ctx_bug(s->ir->ctx, "kernel %s: stage %u is read before it ran", s->k->name, x->stage);
 	if (s->k->stage.data[x->stage].result == RESULT_REGISTER)
 		return v->value;
@@ -602,9 +634,19 @@ static Lx named(Sched *s, const KxData *x, Lx v)
 	return x->kind == KX_OP ? lx_var(s->f, ls_let(s->f, "t", v)) : v;
 }
 
+Lx sched_known(Sched *s, Kx x)
+{
+	return recall(s, x.i, x);
+}
+
+void sched_assume(Sched *s, Kx x, Lx value)
+{
+	remember(s, x.i, x, value);
+}
+
 Lx sched_value(Sched *s, Kx id)
 {
-	Lx known = recall(s, id.i);
+	Lx known = sched_known(s, id);
 	if (known.i)
 		return known;
 	const KxData *x = &s->k->kx.data[id.i];
@@ -630,17 +672,7 @@ Lx sched_value(Sched *s, Kx id)
 		v = apply(s, x, vector);
 		break;
 	}
-	return remember(s, id.i, named(s, x, v));
-}
-
-Lx sched_known(const Sched *s, Kx id)
-{
-	return recall(s, id.i);
-}
-
-void sched_give(Sched *s, Kx id, Lx value)
-{
-	remember(s, id.i, value);
+	return remember(s, id.i, id, named(s, x, v));
 }
 
 Lx sched_vector(Sched *s, Kx x)
@@ -648,11 +680,13 @@ Lx sched_vector(Sched *s, Kx x)
 	return sched_splat(s, sched_value(s, x));
 }
 
-/* Every stage that x reads has run; they run in order. */
+/* Every stage that x reads has run. */
 static bool ready(const Sched *s, Kx x)
 {
-	uint32_t last = s->last_stage[x.i];
-	return !last || s->stage[last - 1].done;
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		if (reads(s, x, i) && !s->stage[i].run)
+			return false;
+	return true;
 }
 
 /* An expression is a graph: each part of it is visited once. */
@@ -685,6 +719,24 @@ void sched_hoist(Sched *s, Kx x, uint64_t axes)
 {
 	s->visit++;
 	hoist(s, x, axes);
+}
+
+/* ---- stages ---- */
+
+void sched_stage_value(Sched *s, uint32_t stage, Lx value)
+{
+	s->stage[stage].value = value;
+	s->stage[stage].run = ++s->nrun;
+}
+
+void sched_stage_stored(Sched *s, uint32_t stage)
+{
+	s->stage[stage].run = ++s->nrun;
+}
+
+void sched_stage_over(Sched *s, uint32_t stage)
+{
+	s->stage[stage].run = 0;
 }
 
 /* ---- temporaries ---- */
@@ -778,58 +830,6 @@ void sched_store(Sched *s, uint32_t stage, Lx value)
 	s->streamed = true;
 }
 
-Lx sched_identity(Sched *s, ReduceKind c, LType t)
-{
-	ScVal v = reduce_identity(c, t.dtype);
-	return dtype_is_float(t.dtype) ? lx_float(s->f, t, v.f) : lx_int_of(s->f, t, v.i);
-}
-
-/* log(exp(a) + exp(b)) = max + log1p(exp(-|a - b|)); equal infinities stay. */
-static Lx logaddexp(Sched *s, Lx a, Lx b)
-{
-	LType t = lx_type(s->f, a);
-	const ScFn *exp_fn = scalar_lib("exp", t.dtype), *log1p_fn = scalar_lib("log1p", t.dtype);
-	Lx m = lx_max(s->f, a, b), d = lx_sc(s->f, SC_sub, t, (Lx[]){a, b}, 2);
-	d = lx_sc(s->f, SC_abs, t, &d, 1);
-	d = lx_sc(s->f, SC_neg, t, &d, 1);
-	Lx e = lx_fn(s->f, exp_fn, t.lanes, &d, 1);
-	Lx sum = lx_add(s->f, m, lx_fn(s->f, log1p_fn, t.lanes, &e, 1));
-	return lx_select(s->f, lx_cmp(s->f, SC_eq, a, b),
-	                 lx_add(s->f, m, lx_float(s->f, t, 0.693147180559945309417)), sum);
-}
-
-Lx sched_combine(Sched *s, ReduceKind c, Lx a, Lx b)
-{
-	if (c == REDUCE_LOGADDEXP)
-		return logaddexp(s, a, b);
-	return lx_sc(s->f, reduce_op(c), lx_type(s->f, a), (Lx[]){a, b}, 2);
-}
-
-Lx sched_fma(Sched *s, Lx a, Lx b, Lx c)
-{
-	if (isa_has(&s->target->isa, ISA_FMA))
-		return lx_fma(s->f, a, b, c);
-	return lx_add(s->f, c, lx_mul(s->f, a, b));
-}
-
-Lx sched_accumulate(Sched *s, const Stage *st, Lx acc, Kx value)
-{
-	const KxData *x = &s->k->kx.data[value.i];
-	LType t = lx_type(s->f, acc);
-	bool product = x->kind == KX_OP && x->op == OP_mul && x->dtype == t.dtype;
-	if (st->combine == REDUCE_SUM && product && dtype_is_float(t.dtype) &&
-	    !sched_known(s, value).i) {
-		Lx a = sched_value(s, x->in[0]), b = sched_value(s, x->in[1]);
-		if (t.lanes > 1) {
-			a = sched_splat(s, a);
-			b = sched_splat(s, b);
-		}
-		return sched_fma(s, a, b, acc);
-	}
-	Lx v = sched_convert(s, sched_value(s, value), t.dtype);
-	return sched_combine(s, st->combine, acc, t.lanes > 1 ? sched_splat(s, v) : v);
-}
-
 /* ---- loops ---- */
 
 Lx sched_start(Sched *s, uint32_t axis)
@@ -842,17 +842,17 @@ Lx sched_limit(Sched *s, uint32_t axis)
 	return s->limit[axis].i ? s->limit[axis] : sched_size(s, s->extent[axis]);
 }
 
-uint32_t sched_for(Sched *s, uint32_t axis, Lx lo, Lx hi, int64_t step)
+void sched_for(Sched *s, uint32_t axis, Lx lo, Lx hi, int64_t step)
 {
-	uint32_t mark = sched_mark(s);
+	array_push(s->arena, &s->loop, (SchedLoop){axis, s->at[axis]});
 	s->at[axis] = lx_var(s->f, ls_for(s->f, sym_name(s->syms, s->var[axis]), lo, hi, step));
-	return mark;
 }
 
-void sched_end(Sched *s, uint32_t mark)
+void sched_end(Sched *s)
 {
+	const SchedLoop *l = &s->loop.data[--s->loop.n];
 	ls_end(s->f);
-	sched_forget(s, mark);
+	s->at[l->axis] = l->before;
 }
 
 void sched_vector_loop(Sched *s, uint32_t axis, Lx lo, Lx hi, bool divisible,
@@ -870,18 +870,16 @@ void sched_vector_loop(Sched *s, uint32_t axis, Lx lo, Lx hi, bool divisible,
 	int64_t a, b;
 	bool never = lx_is_int(s->f, lo, &a) && lx_is_int(s->f, end, &b) && a >= b;
 	if (!never) {
-		uint32_t mark = sched_for(s, axis, lo, end, s->lanes);
+		sched_for(s, axis, lo, end, s->lanes);
 		body(s, data);
-		sched_end(s, mark);
+		sched_end(s);
 	}
 	if (!divisible) {
 		ls_if(s->f, lx_cmp(s->f, SC_lt, end, hi));
-		uint32_t mark = sched_mark(s);
 		s->at[axis] = end;
 		s->mask = lx_var(s->f, ls_let(s->f, "tail", lx_mask(s->f, lx_sub(s->f, hi, end), s->lanes)));
 		body(s, data);
 		ls_end(s->f);
-		sched_forget(s, mark);
 		s->mask = outer_mask;
 	}
 	s->at[axis] = (Lx){0};

@@ -4,11 +4,11 @@
  * the axis that runs over vector lanes. sched_value evaluates an expression there: a scalar when it
  * does not depend on the vector axis, else `lanes` values. Values are remembered, so what was
  * evaluated before a loop was opened is not computed again inside; what was evaluated in a loop or
- * branch is not known behind it. Within one block, whoever gives an axis another value forgets what
- * depends on it (sched_mark, sched_forget). */
+ * branch is not known behind it. */
 #ifndef WEFT_CODEGEN_CPU_SCHED_H
 #define WEFT_CODEGEN_CPU_SCHED_H
 
+#include "codegen/eval/memo.h"
 #include "codegen/program/schedule.h"
 #include "ir/kernel/shape.h"
 #include "ir/ops/op.h"
@@ -19,7 +19,7 @@ enum { MAX_AXES = 2 * MAX_KERNEL_AXES }; /* the kernel's axes, and those made by
 
 /* The result of a stage, for later stages. */
 typedef struct {
-	bool done;
+	uint32_t run; /* which computation made it; 0: none has */
 	Lx value;   /* RESULT_REGISTER: scalar or vector */
 	LMem local; /* RESULT_LOCAL; with `lanes` values for each element if the vector axis is an
 	               outer axis */
@@ -28,12 +28,11 @@ typedef struct {
 	uint32_t from[MAX_RANK]; /* map[i] is axis from[i] of the stage */
 } StageValue;
 
-/* A computed value. It is known in the block in which it was computed, and in the blocks inside. */
+/* An open loop over an axis. */
 typedef struct {
-	Lx value;
-	uint32_t depth; /* the depth of the block */
-	Lb block;
-} SchedMemo;
+	uint32_t axis;
+	Lx before; /* the axis's value outside the loop */
+} SchedLoop;
 
 typedef struct Sched {
 	const Lowered *l;
@@ -64,12 +63,15 @@ typedef struct Sched {
 	                          NULL: the constant's layout */
 	StageValue *stage;
 
-	uint32_t *last_stage;     /* by Kx: number of the last stage it reads + 1, or 0 */
+	uint64_t *reads; /* by Kx: stages that it reads, as many bits as there are stages, in whole
+			    words */
+	uint32_t nrun;   /* computations of stages so far */
+	ARRAY(SchedLoop) loop;    /* that are open, of sched_for */
 	uint32_t *visited, visit; /* by Kx: the last call of sched_hoist that met it */
-	SchedMemo *memo;          /* by Kx, then by value variable */
+	Memo memo;
+	uint32_t *key;            /* room for one of the memo */
 	const Sym **position;     /* by value variable: ValueVar.at, in terms of var[] */
 	Lx lane;                  /* none, or the lane of which index arithmetic is wanted */
-	ARRAY(uint32_t) memo_log; /* to forget at the end of a scope */
 	Intern part;              /* {call, Sym}: what index arithmetic met in the calls of
 	                             sched_sym */
 	ARRAY(Lx) part_value;
@@ -105,10 +107,9 @@ Lx sched_sym(Sched *, Sym);         /* a scalar, at the current point (lane 0 of
 Lx sched_sym_lanes(Sched *, Sym);   /* a vector of i64 */
 Lx sched_value(Sched *, Kx);        /* a scalar or a vector of the compute dtype */
 Lx sched_vector(Sched *, Kx);       /* always a vector */
-Lx sched_known(
-	const Sched *,
-	Kx); /* the value if it was computed and is known here; else none */
-void sched_give(Sched *, Kx, Lx);   /* sets the value in this scope */
+Lx sched_known(Sched *, Kx);        /* the value if it was computed and is known here; else none */
+/* Sets the value at the current point, until the innermost open block is closed. */
+void sched_assume(Sched *, Kx, Lx);
 Lx sched_convert(Sched *, Lx, DType); /* converts to a compute dtype, or rounds an f32 to a storage
                                          dtype */
 Lx sched_splat(Sched *, Lx);        /* splats a scalar to s->lanes */
@@ -118,9 +119,13 @@ bool sched_outer_vector(const Sched *); /* whether lanes are neighbouring points
 /* Hoists: evaluates now the subexpressions of x that depend on `axes` only. */
 void sched_hoist(Sched *, Kx x, uint64_t axes);
 
-/* Forgets values that were computed since the mark. */
-uint32_t sched_mark(const Sched *);
-void sched_forget(Sched *, uint32_t mark);
+/* Sets the result of a stage; `stored`: the result is in memory. */
+void sched_stage_value(Sched *, uint32_t stage, Lx);
+void sched_stage_stored(Sched *, uint32_t stage);
+/* The result of the stage is not known any more. */
+void sched_stage_over(Sched *, uint32_t stage);
+/* Whether every stage that x reads is one of the first n. */
+bool sched_reads_below(const Sched *, Kx x, uint32_t n);
 
 /* An access at the current point: one element, consecutive elements, or an offset plus index
  * lanes. */
@@ -149,10 +154,10 @@ Lx sched_accumulate(Sched *, const Stage *, Lx acc, Kx value);
 /* The first index, and the end, of the task's part of an axis. */
 Lx sched_start(Sched *, uint32_t axis);
 Lx sched_limit(Sched *, uint32_t axis);
-/* Opens the loop for at[axis] in [lo, hi) by step. sched_end(mark) closes it and forgets values of
- * the body. Returns the mark. */
-uint32_t sched_for(Sched *, uint32_t axis, Lx lo, Lx hi, int64_t step);
-void sched_end(Sched *, uint32_t mark);
+/* Opens the loop for at[axis] in [lo, hi) by step. sched_end closes the innermost such loop and
+ * restores the axis's value before it. */
+void sched_for(Sched *, uint32_t axis, Lx lo, Lx hi, int64_t step);
+void sched_end(Sched *);
 /* The loop over axis in [lo, hi) by vectors: a main loop and a masked remainder. Calls body(s,
  * data) for each, with s->mask set. divisible: there is no remainder. */
 void sched_vector_loop(Sched *, uint32_t axis, Lx lo, Lx hi, bool divisible,

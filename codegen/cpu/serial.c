@@ -22,7 +22,6 @@ void sched_scatter(Sched *s, uint32_t stage)
 	SchedAddress at = sched_address(s, stage);
 	Lx guard = st->guard.i ? sched_value(s, st->guard) : (Lx){0}, outer_mask = s->mask;
 	bool branch = guard.i && lx_type(s->f, guard).lanes == 1;
-	uint32_t mark = sched_mark(s);
 	if (branch)
 		ls_if(s->f, guard);
 	else if (guard.i)
@@ -31,7 +30,6 @@ void sched_scatter(Sched *s, uint32_t stage)
 	if (branch)
 		ls_end(s->f);
 	s->mask = outer_mask;
-	sched_forget(s, mark);
 }
 
 /* ---- sort ---- */
@@ -120,11 +118,11 @@ static void merge_runs(Sort *r, Pairs from, Pairs to, Lx width)
 static void fill_row(Sort *r, Pairs to, Kx value)
 {
 	Sched *s = r->s;
-	uint32_t mark = sched_for(s, r->axis, lx_int(s->f, 0), r->n, 1);
+	sched_for(s, r->axis, lx_int(s->f, 0), r->n, 1);
 	Lx at = s->at[r->axis];
 	sched_store(s, to.value, sched_value(s, value));
 	row_store(r, to.index, at, at);
-	sched_end(s, mark);
+	sched_end(s);
 }
 
 /* ---- the first elements ---- */
@@ -171,17 +169,17 @@ static void gather_first(Sort *r, Pairs heap, uint32_t stage, Lx first)
 	LoopFn *f = s->f;
 	const Stage *st = &s->k->stage.data[stage];
 	Lx zero = lx_int(f, 0), one = lx_int(f, 1), half = lx_div(f, first, lx_int(f, 2));
-	uint32_t mark = sched_for(s, r->axis, zero, first, 1);
+	sched_for(s, r->axis, zero, first, 1);
 	Lx at = s->at[r->axis];
 	row_store(r, heap.value, at, sched_value(s, st->value));
 	row_store(r, heap.index, at, at);
-	sched_end(s, mark);
+	sched_end(s);
 	Lx k = lx_var(f, ls_for(f, "k", zero, half, 1));
 	Lx top = lx_var(f, ls_let(f, "top", lx_sub(f, lx_sub(f, half, one), k)));
 	Lx v = lx_var(f, ls_let(f, "v", row_load(r, heap.value, top))), vi = lx_var(f, ls_let(f, "vi", row_load(r, heap.index, top)));
 	sift(r, heap, top, first, v, vi);
 	ls_end(f);
-	mark = sched_for(s, r->axis, first, r->n, 1);
+	sched_for(s, r->axis, first, r->n, 1);
 	at = s->at[r->axis];
 	v = sched_value(s, st->value);
 	if (dtype_is_float(st->dtype) && dtype_compute(st->dtype) != st->dtype)
@@ -190,7 +188,7 @@ static void gather_first(Sort *r, Pairs heap, uint32_t stage, Lx first)
 	ls_if(f, before(r, v, row_load(r, heap.value, zero)));
 	sift(r, heap, zero, first, v, at);
 	ls_end(f);
-	sched_end(s, mark);
+	sched_end(s);
 }
 
 /* The heap in order: what is on top changes places with the last one, again and again. */

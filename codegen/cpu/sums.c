@@ -139,3 +139,57 @@ void sum_close(Sched *s, SumLoop *l, Lv *acc)
 	for (uint32_t i = 0; i < l->n; i++)
 		acc[i] = l->outer[i];
 }
+
+/* ---- steps ---- */
+
+Lx sched_identity(Sched *s, ReduceKind c, LType t)
+{
+	ScVal v = reduce_identity(c, t.dtype);
+	return dtype_is_float(t.dtype) ? lx_float(s->f, t, v.f) : lx_int_of(s->f, t, v.i);
+}
+
+/* log(exp(a) + exp(b)) = max + log1p(exp(-|a - b|)); equal infinities stay. */
+static Lx logaddexp(Sched *s, Lx a, Lx b)
+{
+	LType t = lx_type(s->f, a);
+	const ScFn *exp_fn = scalar_lib("exp", t.dtype), *log1p_fn = scalar_lib("log1p", t.dtype);
+	Lx m = lx_max(s->f, a, b), d = lx_sc(s->f, SC_sub, t, (Lx[]){a, b}, 2);
+	d = lx_sc(s->f, SC_abs, t, &d, 1);
+	d = lx_sc(s->f, SC_neg, t, &d, 1);
+	Lx e = lx_fn(s->f, exp_fn, t.lanes, &d, 1);
+	Lx sum = lx_add(s->f, m, lx_fn(s->f, log1p_fn, t.lanes, &e, 1));
+	return lx_select(s->f, lx_cmp(s->f, SC_eq, a, b),
+	                 lx_add(s->f, m, lx_float(s->f, t, 0.693147180559945309417)), sum);
+}
+
+Lx sched_combine(Sched *s, ReduceKind c, Lx a, Lx b)
+{
+	if (c == REDUCE_LOGADDEXP)
+		return logaddexp(s, a, b);
+	return lx_sc(s->f, reduce_op(c), lx_type(s->f, a), (Lx[]){a, b}, 2);
+}
+
+Lx sched_fma(Sched *s, Lx a, Lx b, Lx c)
+{
+	if (isa_has(&s->target->isa, ISA_FMA))
+		return lx_fma(s->f, a, b, c);
+	return lx_add(s->f, c, lx_mul(s->f, a, b));
+}
+
+Lx sched_accumulate(Sched *s, const Stage *st, Lx acc, Kx value)
+{
+	const KxData *x = &s->k->kx.data[value.i];
+	LType t = lx_type(s->f, acc);
+	bool product = x->kind == KX_OP && x->op == OP_mul && x->dtype == t.dtype;
+	if (st->combine == REDUCE_SUM && product && dtype_is_float(t.dtype) &&
+	    !sched_known(s, value).i) {
+		Lx a = sched_value(s, x->in[0]), b = sched_value(s, x->in[1]);
+		if (t.lanes > 1) {
+			a = sched_splat(s, a);
+			b = sched_splat(s, b);
+		}
+		return sched_fma(s, a, b, acc);
+	}
+	Lx v = sched_convert(s, sched_value(s, value), t.dtype);
+	return sched_combine(s, st->combine, acc, t.lanes > 1 ? sched_splat(s, v) : v);
+}

@@ -177,14 +177,12 @@ static Lx row_of(Sched *s, const Turned *t, Kx load, uint32_t r, bool whole)
 		row = lx_var(s->f, ls_let(s->f, "i", lx_min(s->f, row, last)));
 		s->mask = lx_var(s->f, ls_let(s->f, "there", lx_mask(s->f, lx_min(s->f, left, lx_int(s->f, s->lanes)), s->lanes)));
 	}
-	uint32_t mark = sched_mark(s);
 	s->at[along] = row;
 	s->vaxis = t->across;
 	Lx x = sched_vector(s, load);
 	if (lx_type(s->f, x).dtype == DT_bool)
 		x = lx_sc(s->f, SC_convert, (LType){DT_u8, s->lanes}, &x, 1);
 	x = lx_var(s->f, ls_let(s->f, "row", x));
-	sched_forget(s, mark);
 	s->at[along] = here;
 	s->vaxis = along;
 	s->mask = outer_mask;
@@ -212,7 +210,7 @@ static void store_column(Sched *s, const Turned *t, const Lx *value)
 		Lx x = value[i];
 		if (s->k->kx.data[t->load[i].i].dtype == DT_bool)
 			x = lx_cmp(s->f, SC_ne, x, lx_int_of(s->f, lx_type(s->f, x), 0));
-		sched_give(s, t->load[i], x);
+		sched_assume(s, t->load[i], x);
 	}
 	for (uint32_t i = 0; i < s->k->stage.n; i++)
 		sched_store(s, i, sched_value(s, s->k->stage.data[i].value));
@@ -222,10 +220,8 @@ static void columns_in_registers(Sched *s, const Turned *t, const Lx *column)
 {
 	Lx here = s->at[t->across];
 	for (uint32_t c = 0; c < s->lanes; c++) {
-		uint32_t mark = sched_mark(s);
 		s->at[t->across] = lx_add(s->f, here, lx_int(s->f, c));
 		store_column(s, t, &column[c]);
-		sched_forget(s, mark);
 	}
 	s->at[t->across] = here;
 }
@@ -240,13 +236,12 @@ static void columns_in_memory(Sched *s, const Turned *t, const LMem *tile, bool 
 		n = lx_min(s->f, lx_sub(s->f, sched_limit(s, t->across), here), lanes);
 		s->mask = lx_var(s->f, ls_let(s->f, "there", lx_mask(s->f, lx_min(s->f, left, lanes), s->lanes)));
 	}
-	uint32_t mark = sched_mark(s);
 	Lx c = lx_var(s->f, ls_for(s->f, "c", lx_int(s->f, 0), n, 1));
 	s->at[t->across] = lx_add(s->f, here, c);
 	for (uint32_t i = 0; i < t->n; i++)
 		value[i] = lx_var(s->f, ls_load(s->f, "column", tile[i], lx_mul(s->f, c, lanes), (LType){tile[i].dtype, s->lanes}, (Lx){0}));
 	store_column(s, t, value);
-	sched_end(s, mark);
+	ls_end(s->f);
 	s->at[t->across] = here;
 	s->mask = outer_mask;
 }
@@ -296,14 +291,14 @@ void transpose_tiles(Sched *s, const Turned *t)
 		DType d = s->k->kx.data[t->load[i].i].dtype;
 		tile[i] = ls_local(s->f, "tile", d == DT_bool ? DT_u8 : d, (uint64_t)(lanes * lanes));
 	}
-	uint32_t block = sched_for(s, a, sched_start(s, a), sched_limit(s, a), BLOCK * lanes);
+	sched_for(s, a, sched_start(s, a), sched_limit(s, a), BLOCK * lanes);
 	Lx begin = s->at[a];
 	Lx end = sched_let(s, "end", lx_min(s->f, lx_add(s->f, begin, lx_int(s->f, BLOCK * lanes)), sched_limit(s, a)));
-	uint32_t rows = sched_for(s, b, sched_start(s, b), sched_limit(s, b), lanes);
-	uint32_t columns = sched_for(s, a, begin, end, lanes);
+	sched_for(s, b, sched_start(s, b), sched_limit(s, b), lanes);
+	sched_for(s, a, begin, end, lanes);
 	tile_at(s, t, tile);
-	sched_end(s, columns);
-	sched_end(s, rows);
-	sched_end(s, block);
+	sched_end(s);
+	sched_end(s);
+	sched_end(s);
 	s->at[a] = s->at[b] = (Lx){0};
 }

@@ -71,8 +71,7 @@ typedef struct {
 	Sym *offset, *store;
 	const Layout **packed;
 	StageValue *stage;
-	uint32_t *last_stage;
-	Lx *memo;
+	uint64_t *reads;
 	uint32_t nbuf, nlx, nlv, nls, nblock, nparam, narg;
 	Schedule out;
 } Snapshot;
@@ -87,8 +86,7 @@ static Snapshot snapshot(const Sched *s)
 			  .store = arena_dup(a, s->store, nstage * sizeof *s->store),
 			  .packed = arena_dup(a, s->packed, nkx * sizeof *s->packed),
 			  .stage = arena_dup(a, s->stage, nstage * sizeof *s->stage),
-			  .last_stage = arena_dup(a, s->last_stage, nkx * sizeof *s->last_stage),
-			  .memo = arena_dup(a, s->memo, nkx * sizeof *s->memo),
+			  .reads = arena_dup(a, s->reads, nkx * ((nstage + 63) / 64) * sizeof *s->reads),
 			  .nbuf = s->l->buf.n,
 			  .nlx = s->f->lx.n,
 			  .nlv = s->f->lv.n,
@@ -112,14 +110,13 @@ static void assert_unchanged(const Sched *s, const Snapshot *old)
 	assert_memory_equal(s->at, old->sched.at, sizeof s->at);
 	assert_int_equal(s->arg.n, old->sched.arg.n);
 	assert_int_equal(s->param.n, old->sched.param.n);
-	assert_int_equal(s->memo_log.n, old->sched.memo_log.n);
+	assert_int_equal(s->memo.entry.n, old->sched.memo.entry.n);
 	assert_memory_equal(s->deps, old->deps, nkx * sizeof *s->deps);
 	assert_memory_equal(s->offset, old->offset, nkx * sizeof *s->offset);
 	assert_memory_equal(s->store, old->store, nstage * sizeof *s->store);
 	assert_memory_equal(s->packed, old->packed, nkx * sizeof *s->packed);
 	assert_memory_equal(s->stage, old->stage, nstage * sizeof *s->stage);
-	assert_memory_equal(s->last_stage, old->last_stage, nkx * sizeof *s->last_stage);
-	assert_memory_equal(s->memo, old->memo, nkx * sizeof *s->memo);
+	assert_memory_equal(s->reads, old->reads, nkx * ((nstage + 63) / 64) * sizeof *s->reads);
 	assert_int_equal(s->l->buf.n, old->nbuf);
 	assert_int_equal(s->f->lx.n, old->nlx);
 	assert_int_equal(s->f->lv.n, old->nlv);

@@ -21,6 +21,11 @@ static inline bool is_op(const Graph *g, Node n, Op op)
 {
 	return n.i && node_op(g, n) == op;
 }
+/* Is x, an operand of n, of n's operator? */
+static inline bool is_nested(const Graph *g, Node n, Node x)
+{
+	return is_op(g, x, node_op(g, n));
+}
 /* Looks through reshapes at x, an operand of a convolution, that keep its nsp spatial dimensions:
  * returns the tensor before these reshapes. */
 Node below_reshape(const Graph *, Node x, uint32_t nsp);

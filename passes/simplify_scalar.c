@@ -135,25 +135,17 @@ static Node or_constant(Build *b, Node n)
 
 /* ---- pairs that cancel ---- */
 
-static Node twice(Build *b, Node n, Op op)
+static Node twice(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
-	return is_op(b->g, x, op) ? in(b, x, 0) : (Node){0};
-}
-static Node neg_neg(Build *b, Node n)
-{
-	return twice(b, n, OP_neg);
-}
-static Node not_not(Build *b, Node n)
-{
-	return twice(b, n, OP_bit_not);
+	return is_nested(b->g, n, x) ? in(b, x, 0) : (Node){0};
 }
 
 /* |-x| is |x|, but unsigned integers are their own absolute values. */
 static Node abs_abs(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
-	if (is_op(b->g, x, OP_abs))
+	if (is_nested(b->g, n, x))
 		return x;
 	bool sign = floats(b, n) || dtype_is_signed(node_dtype(b->g, n));
 	return sign && is_op(b->g, x, OP_neg) ? b_un(b, OP_abs, in(b, x, 0)) : (Node){0};
@@ -178,7 +170,7 @@ static Node idempotent(Build *b, Node n)
 	if (x.i == y.i)
 		return x;
 	bool nested =
-		is_op(b->g, x, node_op(b->g, n)) && (in(b, x, 1).i == y.i || in(b, x, 0).i == y.i);
+		is_nested(b->g, n, x) && (in(b, x, 1).i == y.i || in(b, x, 0).i == y.i);
 	return nested ? x : (Node){0};
 }
 
@@ -207,7 +199,7 @@ static bool is_rounded(const Graph *g, Node n)
 static Node convert_twice(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
-	if (!is_op(b->g, x, OP_convert))
+	if (!is_nested(b->g, n, x))
 		return (Node){0};
 	Node y = in(b, x, 0);
 	DType from = node_dtype(b->g, y), by = node_dtype(b->g, x), to = node_dtype(b->g, n);
@@ -263,8 +255,8 @@ const Rule scalar_rules[] = {
 	{"div_power", OP_div, div_power},
 	{"and_constant", OP_bit_and, and_constant},
 	{"or_constant", OP_bit_or, or_constant},
-	{"neg_neg", OP_neg, neg_neg},
-	{"not_not", OP_bit_not, not_not},
+	{"neg_neg", OP_neg, twice},
+	{"not_not", OP_bit_not, twice},
 	{"abs_abs", OP_abs, abs_abs},
 	{"sub_neg", OP_sub, sub_neg},
 	{"add_neg", OP_add, add_neg},

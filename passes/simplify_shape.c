@@ -49,7 +49,7 @@ static Node reshape_same(Build *b, Node n)
 static Node reshape_twice(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
-	return is_op(b->g, x, OP_reshape) ? reshape_to(b, in(b, x, 0), n) : (Node){0};
+	return is_nested(b->g, n, x) ? reshape_to(b, in(b, x, 0), n) : (Node){0};
 }
 
 /* ---- permute ---- */
@@ -92,7 +92,7 @@ static Node permute_twice(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
 	uint32_t outer[MAX_RANK], inner[MAX_RANK], both[MAX_RANK];
-	if (!is_op(b->g, x, OP_permute))
+	if (!is_nested(b->g, n, x))
 		return (Node){0};
 	perm_of(b, n, outer);
 	perm_of(b, x, inner);
@@ -136,7 +136,7 @@ static Node broadcast_twice(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
 	uint32_t outer[MAX_RANK], inner[MAX_RANK];
-	if (!is_op(b->g, x, OP_broadcast))
+	if (!is_nested(b->g, n, x))
 		return (Node){0};
 	map_of(b, n, outer);
 	map_of(b, x, inner);
@@ -172,11 +172,10 @@ static Node broadcast_unsqueezed(Build *b, Node n)
 static Node broadcast_outside(Build *b, Node n)
 {
 	const Graph *g = b->g;
-	Op op = node_op(g, n);
 	Node first = {0}, arg[4];
 	uint32_t nin = node_nin(g, n), map[MAX_RANK];
 	Attr v;
-	if ((!op_is_scalar(op) && op != OP_convert) || nin > 4)
+	if (op_lower(node_op(g, n))->role != LOWER_MAP || nin > 4)
 		return (Node){0};
 	for (uint32_t k = 0; k < nin; k++) {
 		Node x = in(b, n, k);
@@ -199,9 +198,7 @@ static Node broadcast_outside(Build *b, Node n)
 					   : in(b, x, 0);
 	}
 	map_of(b, first, map);
-	Node y = op == OP_convert ? b_convert(b, arg[0], node_dtype(g, n))
-				  : b_node(b, op, arg, nin, NULL, 0);
-	return broadcast_to(b, y, n, map);
+	return broadcast_to(b, b_again(b, n, arg), n, map);
 }
 
 /* ---- slice, pad, concat, reverse ---- */
@@ -218,7 +215,7 @@ static Node slice_twice(Build *b, Node n)
 	SymTab *t = b_syms(b);
 	uint32_t len;
 	Sym start[MAX_RANK], end[MAX_RANK], step[MAX_RANK];
-	if (!is_op(b->g, x, OP_slice))
+	if (!is_nested(b->g, n, x))
 		return (Node){0};
 	const Sym *s1 = node_ints(b->g, n, "start", &len), *e1 = node_ints(b->g, n, "end", &len);
 	const Sym *p1 = node_ints(b->g, n, "step", &len), *s0 = node_ints(b->g, x, "start", &len);
@@ -302,14 +299,14 @@ static Node concat_parts(Build *b, Node n)
 	bool flatten = false;
 	for (uint32_t k = 0; k < nin; k++) {
 		Node x = in(b, n, k);
-		bool nested = is_op(b->g, x, OP_concat) && node_int(b->g, x, "dim") == (int64_t)dim;
+		bool nested = is_nested(b->g, n, x) && node_int(b->g, x, "dim") == (int64_t)dim;
 		flatten |= nested && node_nuses(b->g, x) == 1;
 		total += nested ? node_nin(b->g, x) : 1;
 	}
 	Node *part = arena_calloc(b->g->ir->ctx->scratch, total, sizeof *part);
 	for (uint32_t k = 0; k < nin; k++) {
 		Node x = in(b, n, k);
-		bool nested = is_op(b->g, x, OP_concat) &&
+		bool nested = is_nested(b->g, n, x) &&
 			      node_int(b->g, x, "dim") == (int64_t)dim && node_nuses(b->g, x) == 1;
 		for (uint32_t j = 0; nested && j < node_nin(b->g, x); j++)
 			part[kept++] = in(b, x, j);
@@ -335,7 +332,7 @@ static Node reverse_trivial(Build *b, Node n)
 static Node reverse_twice(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
-	bool same = is_op(b->g, x, OP_reverse) &&
+	bool same = is_nested(b->g, n, x) &&
 		    attr_equal(node_attr(b->g, x, "dims"), node_attr(b->g, n, "dims"));
 	return same ? in(b, x, 0) : (Node){0};
 }

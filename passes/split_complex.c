@@ -26,12 +26,16 @@ static bool is_complex(const Graph *g, Node n)
 	return n.i && dtype_is_complex(node_type(g, n)->dtype);
 }
 
+/* The value whose pairs these are; none: they were computed. */
+static Node whole_of(const Graph *g, Node pairs)
+{
+	return pairs.i && node_op(g, pairs) == OP_view_real ? node_in(g, pairs, 0) : (Node){0};
+}
+
 static Node joined(Build *b, Parts *p)
 {
-	Node pairs = parts_to_pairs(b, p);
-	if (pairs.i && node_op(b->g, pairs) == OP_view_real)
-		return node_in(b->g, pairs, 0);
-	return b_node(b, OP_view_complex, &pairs, 1, NULL, 0);
+	Node pairs = parts_to_pairs(b, p), whole = whole_of(b->g, pairs);
+	return whole.i ? whole : b_node(b, OP_view_complex, &pairs, 1, NULL, 0);
 }
 
 static Parts *part(Split *s, Node n)
@@ -128,7 +132,7 @@ static void join_outputs(Split *s)
 		s->b = (Build){.g = g, .loc = node_data(g, n)->loc};
 		Node pairs = parts_to_pairs(&s->b, part(s, n));
 		Node whole = b_node(&s->b, OP_view_complex, &pairs, 1, NULL, 0);
-		if (node_op(g, pairs) == OP_view_real)
+		if (whole_of(g, pairs).i)
 			graph_set_output(g, k, whole); /* other readers keep the value itself */
 		else
 			graph_replace(g, n, whole);

@@ -84,28 +84,46 @@ static bool places_along(Build *b, Node x, Node index, uint32_t dim, Places *p)
 	return true;
 }
 
+/* The operands of a reduction into `self` along dim; those without dimensions have one of 1. */
+typedef struct {
+	Node self, index, values;
+	uint32_t dim;
+	bool scalar; /* self had none */
+} Reduced;
+
+static Node with_dim(Build *b, Node x)
+{
+	return x.i && aten_rank(b, x) == 0 ? b_unsqueeze(b, x, 0) : x;
+}
+
+/* False: an operand is missing. */
+static bool reduced(Build *b, Node n, const char *values, Reduced *r)
+{
+	Node x = arg(b, n, "self");
+	*r = (Reduced){.self = with_dim(b, x), .index = with_dim(b, arg(b, n, "index")), .values = with_dim(b, arg(b, n, values)),
+		       .scalar = x.i && aten_rank(b, x) == 0};
+	if (!r->self.i || !r->index.i || !r->values.i)
+		return false;
+	r->dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, r->self));
+	return true;
+}
+
+static Node reduce_places(Build *b, Node n, const Reduced *r, const Places *p, Node values)
+{
+	Node y = reduce_into(b, r->self, p, values, node_str(b->g, n, "reduce"), node_bool(b->g, n, "include_self"));
+	return r->scalar ? b_squeeze(b, y, 0) : y;
+}
+
 static Node build_scatter_reduce(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), index = arg(b, n, "index"), v = arg(b, n, "src");
-	bool scalar = aten_rank(b, x) == 0;
-	if (!x.i || !index.i || !v.i)
-		return (Node){0};
-	if (scalar)
-		x = b_unsqueeze(b, x, 0);
-	if (aten_rank(b, index) == 0)
-		index = b_unsqueeze(b, index, 0);
-	if (aten_rank(b, v) == 0)
-		v = b_unsqueeze(b, v, 0);
+	Reduced r;
 	Places p;
-	Shape s = aten_shape(b, index);
-	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	if (!places_along(b, x, index, dim, &p))
+	if (!reduced(b, n, "src", &r) || !places_along(b, r.self, r.index, r.dim, &p))
 		return (Node){0};
+	Shape s = aten_shape(b, r.index);
 	for (uint32_t k = 0; k < s.rank; k++)
-		v = b_slice(b, v, (int)k, b_int(b, 0), s.dim[k], b_int(b, 1));
-	Node y = reduce_into(b, x, &p, v, node_str(b->g, n, "reduce"),
-			     node_bool(b->g, n, "include_self"));
-	return scalar ? b_squeeze(b, y, 0) : y;
+		r.values = b_slice(b, r.values, (int)k, b_int(b, 0), s.dim[k], b_int(b, 1));
+	return reduce_places(b, n, &r, &p, r.values);
 }
 OP(aten_scatter_reduce_two){
 	.schema = "aten.scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str "
@@ -128,23 +146,11 @@ OP(aten_scatter_reduce_two){
 
 static Node build_index_reduce(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), index = arg(b, n, "index"), v = arg(b, n, "source");
-	bool scalar = aten_rank(b, x) == 0;
-	if (!x.i || !index.i || !v.i)
+	Reduced r;
+	if (!reduced(b, n, "source", &r))
 		return (Node){0};
-	if (scalar)
-		x = b_unsqueeze(b, x, 0);
-	if (aten_rank(b, index) == 0)
-		index = b_unsqueeze(b, index, 0);
-	if (aten_rank(b, v) == 0)
-		v = b_unsqueeze(b, v, 0);
-	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	Places p = {.index = b_unsqueeze(b, aten_index(b, index), -1),
-		    .axes = {dim},
-		    .naxes = 1};
-	Node y = reduce_into(b, x, &p, aten_move_dim(b, v, dim, 0), node_str(b->g, n, "reduce"),
-			     node_bool(b->g, n, "include_self"));
-	return scalar ? b_squeeze(b, y, 0) : y;
+	Places p = {.index = b_unsqueeze(b, aten_index(b, r.index), -1), .axes = {r.dim}, .naxes = 1};
+	return reduce_places(b, n, &r, &p, aten_move_dim(b, r.values, r.dim, 0));
 }
 OP(aten_index_reduce){
 	.schema = "aten.index_reduce(Tensor self, int dim, Tensor index, Tensor source, str "

@@ -14,13 +14,13 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from torch import nn
-from torch.export import Dim, export
+from torch.export import export
 from torch._higher_order_ops import while_loop
 from torch._higher_order_ops.scan import scan
 from torch.utils._pytree import tree_leaves
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples/decoder"))
-from decoder import make as make_decoder, programs as decoder_programs  # noqa: E402
+# fixture_list.py imports the decoder from there. What is exported has the lines of this file in it.
 
 dest = Path(sys.argv[1] if len(sys.argv) > 1 else "tests/data")
 
@@ -837,91 +837,6 @@ class Stranger(nn.Module):
         return x + s.all
 
 
-def make_store():
-    """join/NAME.pt2 of each, and in join/store.safetensors calls on one store: <k>.x and <k>.y, of entry <k>.e."""
-    store, tensors = Store(), {}
-    kinds = {"writer": (Writer, (5, 4)), "reader": (Reader, (3, 4)), "again": (AgainReader, (5, 4)), "rows": (RowsReader, (2, 4))}
-    for name, (kind, shape) in kinds.items():
-        save(f"join/{name}", export(kind(), (torch.randn(shape),), strict=False), True)
-    save("join/stranger", export(Stranger(), (torch.randn(5, 4),)), True)
-    with torch.no_grad():
-        for k, e in enumerate([1, 0, 1, 2, 0, 0, 2, 1]):
-            kind, shape = list(kinds.values())[e]
-            x = torch.randn(shape)
-            tensors |= {f"{k}.e": torch.tensor([e]), f"{k}.x": x, f"{k}.y": kind.forward(store, x).clone().contiguous()}
-    save_file(tensors, dest / "join/store.safetensors")
-
-
 if __name__ == "__main__":
-    torch.manual_seed(0)
-    dest.mkdir(exist_ok=True)
-    r = torch.randn
-    make("mlp", Mlp().eval(), (r(2, 6),))
-    make("mlp_deflated", Mlp().eval(), (r(2, 6),), compress=True)
-    make("tied", Tied(), (r(5, 4),))
-    make("views", Views(), (r(4, 6), r(2, 4)))
-    make("resize", Resize(), (r(4, 6), r(3, 2)))
-    make("state", State(), (r(2, 3), r(2, 2, 3)))
-    make("state_decomposed", State(), (r(2, 3), r(2, 2, 3)), decompose=True)
-    make("input_write", InputWrite(), (r(3, 2), r(3, 2)))
-    make("batch_norm", BatchNorm().train(), (r(4, 2, 3, 3),))
-    make("batch_norm_decomposed", BatchNorm().train(), (r(4, 2, 3, 3),), decompose=True)
-    n, m = Dim("n", min=1, max=32), Dim("m", min=1, max=50)
-    make("dynamic", Dynamic(), (r(3, 10), r(3, 10)), dynamic=({0: n, 1: 2 * m}, {0: n, 1: 2 * m}))
-    make("scan", Scan(), (r(2, 3), r(4, 2, 3)))
-    i, yes, no = torch.tensor([0, 4]), torch.tensor([True]), torch.tensor([False])
-    x, far = r(2, 3).abs(), torch.tensor([0, 5])
-    make_control("threshold", Threshold(), [(torch.tensor(a), torch.ones(3)) for a in (0.75, 0.5, 0.25, 3., 3.125, 3.5, -1.)])
-    make_control("branch", Branch(), [(x, i, yes), (-x, i, no), (x, far, no), (x, far, yes), (-x, i, yes), (-x, far, yes)])
-    make_control("size_branch", SizeBranch(), [(r(n, 3),) for n in (3, 4, 5, 9)], ({0: Dim.DYNAMIC},))
-    make_control("newton", Newton(), [(r(b, 3).abs() + (0 if k < 4 else -3), torch.tensor(n))
-                                      for k, (b, n) in enumerate([(2, 50), (5, 3), (4, 0), (3, 2), (2, 30)])],
-                 ({0: Dim.DYNAMIC}, None))
-    dyn = ({0: Dim.DYNAMIC}, None)
-    make_control("cond_in_while", CondInWhile(), [(r(b, 3), torch.tensor(n)) for b, n in [(2, 3), (5, 2), (3, 0), (2, 4), (3, 7)]],
-                 dyn)
-    make_control("while_in_cond", WhileInCond(), [(r(b, 3), torch.tensor(float(x))) for b, x in [(2, 50), (5, -50), (3, 1e6)]], dyn)
-    make_control("while_in_while", WhileInWhile(), [(r(b, 3), torch.tensor(n)) for b, n in [(2, 2), (4, -1), (3, 5)]], dyn)
-    z, c = r(3, dtype=torch.complex64) * 0.5, r(3, dtype=torch.complex64) * 0.3
-    make_control("complex_branch", ComplexBranch(), [(z, c, torch.ones(2)), (z, c, -torch.ones(2))])
-    make_control("complex_loop", ComplexLoop(), [(z, c, torch.tensor(k)) for k in (3, 0, 7)])
-    make_control("size_closure", SizeClosure(), [(r(b, 2), r(3) + o, torch.tensor(n)) for b, o, n in [(4, 9, 1), (3, -9, 5)]],
-                 ({0: Dim.DYNAMIC}, None, None))
-    d = {0: Dim.DYNAMIC}
-    make_refused("branch_unbounded", BranchUnbounded(), (r(3), torch.tensor([2, 0, 1])))
-    make_refused("loop_integer", LoopInteger(), (r(3),), (d,))
-    make("promote", Promote(), (r(3), torch.tensor([1, 2, 3])))
-    dyn = Dim.DYNAMIC
-    shapes = {"x": None, "xs": [None, {0: dyn}], "d": {"q": {0: dyn}}, "p": [None, [{0: dyn}]], "k": {0: dyn}}
-    args = (r(2, 4), [r(3), r(8)], {"q": r(5)}, Pair(r(3), [r(4)]))
-    make_nested("nested", Nested(), args, {"k": r(6)}, shapes)
-    make_nested("nested_strict", Nested(), args, {"k": r(6)}, shapes, strict=True)
-    make_nested("guard_log", Log(), (r(9),), {}, {"xs": ({0: dyn},)}, strict=True)
-    make("wrapped", Wrapped().eval(), (r(2, 6),))
-    make("torchao", Quantized().eval(), (r(3, 16),))
-    calls = [(r(1, 2, 1, 3), torch.tensor([k])) for k in (0, 1, 2, 5, 5)]
-    make_calls("caches", Caches(), calls)
-    make_calls("caches_strict", Caches(), calls, strict=True)
-    make_calls("caches_decomposed", Caches(), calls, decompose=True)
-    make_calls("shared", Shared(), [(r(5, 4),) for _ in range(3)])
-    save("state/tangled", export(Tangled(), (r(3, 2),)), True)
-    make_calls("lifted", Lifted(), [(r(1, 3), torch.tensor([k])) for k in (0, 1, 3)])
-    make_calls("persistent", Persistent().eval(), [(r(2, 3, 3),) for _ in range(10)])
-    make_calls("statistics", Statistics().train(), [(r(n, 3, 4),) for n in (4, 3, 2, 2, 3, 5, 2, 4, 2, 2)], ({0: Dim("n", min=2, max=8)},))
-    make_calls("written_parameters", WrittenParameters().eval(), [(torch.tensor(i),) for i in ([1, 1], [0, 5], [1, 4])])
-    make_calls("checked", Checked(), [(r(1, 32), torch.tensor([99., 99.])) for _ in range(4)])
-    decoder = make_decoder("tiny")
-    prompts = torch.randint(16, (1, 9))
-    for name, program, parts in zip(("prefill", "decode"), decoder_programs(decoder), ((0, 3, 7, 9), range(6))):
-        make_calls(name, decoder, [(prompts[:, a:b], torch.tensor([a])) for a, b in zip(parts, parts[1:])], program=program)
-    (dest / "join").mkdir(exist_ok=True)
-    whole, one = Prefill().eval(), Decode().eval()
-    one.load_state_dict(whole.state_dict())
-    b, long, many = Dim("b", min=1, max=8), Dim("t", min=2, max=64), Dim("b", min=1, max=100)
-    make("join/prefill", whole, (torch.randint(1100, (3, 7)),), dynamic=({0: b, 1: long},))
-    make("join/decode", one, (torch.randint(1100, (9,)),), dynamic=({0: many},))
-    other = Decode().eval()
-    make("join/other", other, (torch.randint(1100, (4,)),), dynamic=({0: many},))
-    make_store()
-    make_replaceable()
-    make_gradients()
+    from fixture_list import make_all
+    make_all(sys.modules["__main__"])

@@ -1,6 +1,6 @@
-/* Facts that passes ask of the op table (ir/ops/op.h) against .eval and the operator's samples: what
- * moves only moves, what commutes gives the same bits, a mark is its operand, dimensions are as .dims
- * says, and an integer is what .integer makes of the operands'. */
+/* Facts that passes ask of the op table (ir/ops/op.h) against .eval and the operator's samples:
+ * what moves only moves, what commutes gives the same bits, a mark is its operand, dimensions are
+ * as .dims says, and an integer is what .integer makes of the operands'. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,8 @@ static void check_moves(const Known *k)
 		for (int64_t j = 0; j < tensor_numel(x) && !found; j++)
 			found = same_element(k->out, i, x, j);
 		if (!found)
-			fail_msg("%s: %s: element %lld is none of the operand", name_of(k), k->text, (long long)i);
+			fail_msg("%s: %s: element %lld is none of the operand", name_of(k), k->text,
+				 (long long)i);
 	}
 }
 
@@ -100,8 +101,8 @@ static void check_dims(const Known *k)
 {
 	const Tensor *x = operand(k, 0), *y = k->out;
 	Dims d = k->info->dims;
-	bool fits = d == DIMS_REGROUPED ? same_values(x, y)
-		    : d == DIMS_REDUCED ? y->rank + reduced(k) == x->rank
+	bool fits = d == DIMS_REGROUPED  ? same_values(x, y)
+		    : d == DIMS_REDUCED  ? y->rank + reduced(k) == x->rank
 		    : d == DIMS_APPENDED ? y->rank == x->rank + 1
 		    : d == DIMS_ABSORBED ? y->rank + 1 == x->rank
 					 : y->rank == x->rank;
@@ -227,6 +228,7 @@ static void test_blocks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples), cmocka_unit_test(test_blocks)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples),
+					   cmocka_unit_test(test_blocks)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

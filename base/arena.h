@@ -27,6 +27,7 @@ void arena_free(Arena *);
 void *arena_alloc(Arena *, size_t n);
 /* Returns n * size zeroed bytes. An overflow of the product counts as out of memory. */
 void *arena_calloc(Arena *, size_t n, size_t size);
+/* Copies in the arena, valid like those of arena_alloc. */
 void *arena_dup(Arena *, const void *p, size_t n);
 char *arena_strdup(Arena *, const char *s);
 char *arena_strndup(Arena *, const char *s, size_t n);

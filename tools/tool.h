@@ -79,50 +79,52 @@ typedef struct {
 	"  --state A.X=B.Y      of several models: state Y of B is X of A (may be repeated)\n"             \
 	"  --seed N             of random numbers, the state weft.rng (default 0)\n"                        \
 	"  --rng state|input    whether weft.rng is state or an input\n"
-/* It is NAME=FILE, NAME an identifier; not, if there is a file of that whole name. */
+/* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
-/* Cuts the argument in two, which must live on. False after a message. */
+/* Adds an entry NAME=FILE; cuts the argument, which must stay valid, in two. Returns false after a
+ * message. */
 bool add_entry(LoadArgs *, char *arg);
-/* Those of argv are taken out of it. False after a message: there are others beside them. */
+/* Moves all NAME=FILE from argv into the LoadArgs. Returns false after a message: argv has other
+ * arguments besides. */
 bool take_entries(LoadArgs *, int *argc, char **argv);
-/* The file of the entry that was chosen; NULL: the only one. NULL after a message: no such entry,
- * or several. */
+/* The file of an entry; NULL: of the only one. Returns NULL after a message: no such entry, or
+ * several. */
 const char *entry_file(const LoadArgs *, const char *entry);
-/* The file, or those of a->entry joined; in one[], which may be NULL, the graph of each. NULL after
- * a message, of the Weft or printed. The arguments may be NULL. */
+/* Loads a model file, or the files of a->entry, which are joined. one[], which may be NULL,
+ * receives the graph of each. Arguments may be NULL. Returns NULL after a message, of the Weft or
+ * printed. */
 WeftGraph *load_model(Weft *, const char *path, const LoadArgs *, WeftGraph **one);
 bool load_args_given(const LoadArgs *);
-/* What has the operators here has their functions: shared objects for this process are linked with
- * it. */
+/* Links shared objects for this process with the library of user operators. */
 void link_with_ops(WeftOptions *, const LoadArgs *);
 
-/* "1,2" -> numbers from 1 to MOST_THREADS; their count, 0 after a message. */
+/* Parses "1,2" into numbers from 1 to MOST_THREADS. Returns their count, 0 after a message. */
 int parse_list(const char *what, const char *text, int *out, int max);
-/* "weft: " and the text and a line break, on stderr; returns 1. */
+/* Prints "weft: ", the text and a line break on stderr. Returns 1. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* That a file cannot be opened, as the library says it, by errno; returns 1. */
+/* Prints that a file cannot be opened, with the reason of errno. Returns 1. */
 int fail_open(const char *path);
-/* The messages of a Weft on stderr; returns 1. */
+/* Prints the messages of a Weft on stderr. Returns 1. */
 int fail_messages(Weft *);
 
-/* In a child process: end when the parent does. */
+/* In a child process: ends it when the parent ends. */
 void die_with_parent(void);
-/* From now on SIGINT, SIGTERM and SIGHUP remove temporary files before they end the process. */
+/* Makes SIGINT, SIGTERM and SIGHUP remove temporary files before they end the process. */
 void signals_init(void);
 
-/* Print the targets there are, or the one of that name or file; an exit status. */
+/* Prints all targets, or the one of that name or file. Returns an exit status. */
 int show_targets(const char *name, bool json);
 
 /* ---- JSON ---- */
 
-/* A JSON value written piece by piece; commas are its business. */
+/* Writes a JSON value piece by piece, with commas and indentation. */
 typedef struct {
 	FILE *f;
 	int depth;
 	bool comma;
 } Json;
 
-/* As within a JSON string: ASCII, without control characters. */
+/* Prints a text as in a JSON string: ASCII, without control characters. */
 void print_escaped(FILE *, const char *);
 void json_open(Json *, const char *key, char bracket); /* key NULL in lists; '{' or '[' */
 void json_close(Json *, char bracket);
@@ -134,36 +136,36 @@ void json_bool(Json *, const char *key, bool value);
 
 /* How a model file is executed. */
 typedef enum {
-	RUN_DEFAULT, /* RUN_JIT where there is LLVM, else RUN_C; for a runner the default of weft
+	RUN_DEFAULT, /* RUN_JIT if there is LLVM, else RUN_C; for a runner, the default of weft
 	                compile */
 	RUN_JIT,
-	RUN_C,    /* as a temporary shared object, by a C compiler */
-	RUN_LLVM, /* the same, by LLVM and a linker */
-	RUN_LOOPS, /* the loop IR interpreted */
+	RUN_C,    /* a temporary shared object, by a C compiler */
+	RUN_LLVM, /* a temporary shared object, by LLVM and a linker */
+	RUN_LOOPS, /* the interpreter of loop IR */
 	RUN_INTERP
 } RunBackend;
-/* The value of --backend; NULL: RUN_DEFAULT. False after a message. */
+/* Parses the value of --backend; NULL: RUN_DEFAULT. Returns false after a message. */
 bool parse_backend(const char *, RunBackend *);
-/* What RUN_DEFAULT means here; others are themselves. */
+/* The back end that RUN_DEFAULT means here; others stay. */
 RunBackend backend_resolve(RunBackend);
-/* One line, once in a process and its children, where the default is a C compiler because LLVM is
+/* Prints a line, once in a process and its children, if the default is a C compiler because LLVM is
  * not found. */
 void backend_note(RunBackend);
 
-/* A function transform of the model, and the names that files have for what it takes and gives
+/* A function transform of the model, and the names that files have for its inputs and outputs
  * (mode.c). */
 typedef enum { MODE_NONE, MODE_VJP, MODE_JVP, MODE_VMAP } Mode;
 typedef struct {
 	Mode mode;
-	const char *wrt; /* "inputs,params,NAME"; NULL: what the file says */
-	bool compares;   /* with a file of references, whose gradients say what is differentiated
-	                    by */
-	const WeftTensors *file; /* what it holds is what is asked for */
-	const char *path;        /* of it */
+	const char *wrt; /* "inputs,params,NAME"; NULL: as the file says */
+	bool compares;   /* the run compares with a file of references, whose gradients say by what
+	                    the model is differentiated */
+	const WeftTensors *file; /* the file of inputs or references */
+	const char *path;        /* the path of `file` */
 	const char *randomness;  /* of vmap: "error", "same", "different"; NULL: the first */
 	const char *in_dims, *out_dims; /* of vmap: "0,none,-1"; NULL: 0 */
 } ModeArgs;
-/* by_default: what is differentiated by without --wrt, lines of a paragraph. */
+/* by_default: the default of --wrt, lines of a paragraph. */
 #define MODE_HELP(by_default)                                                                      \
 	"  --mode vjp|jvp|vmap  of the model transformed: gradients g.<i> of the inputs from cotangents ct.<i> of the\n" \
 	"                       outputs; tangents jy.<i> of the outputs from tangents t.<i> of the inputs; results vy.<i>\n" \
@@ -174,32 +176,32 @@ typedef struct {
 	"  --randomness KIND    of vmap: random numbers are an error (default), same, or different\n" \
 	"  --in-dims LIST, --out-dims LIST  of vmap: which dimension of a vx.<i> and a vy.<i> is the batch (0), one number\n" \
 	"                       for all or one for each; negative: from the last; none: it has none\n"
-/* The values of --mode and --wrt; NULL: none. False after a message. */
+/* Parses the values of --mode and --wrt; NULL: none. Returns false after a message. */
 bool parse_mode(const char *mode, const char *wrt, ModeArgs *);
-/* A file of references has some for it. */
+/* Whether a file of references has some for the mode. */
 bool mode_has_reference(Mode, const WeftTensors *);
 
-/* The model, and entries forward_saving and backward for it; wrt: as ModeArgs.wrt, "" for inputs
- * and parameters. NULL after a message, of the Weft or printed. */
+/* Joins the model with entries forward_saving and backward. wrt: as ModeArgs.wrt; "": inputs and
+ * parameters. Returns NULL after a message, of the Weft or printed. */
 WeftGraph *with_gradients(Weft *, WeftGraph *, const char *wrt, const char *budget);
 
-/* What files call a tensor: KIND.<k>, or KIND.NAME where there is a name. */
+/* The name of a tensor in files: KIND.<k>, or KIND.NAME if `name` is set. */
 typedef struct {
 	const char *kind;
 	uint32_t k;
 	const char *name;
 } TensorKey;
-/* Of a file with several calls "CALL.KIND.<k>"; call -1: it has none. */
+/* Writes the name to out[n]; for a file with several calls "CALL.KIND.<k>". call -1: one call. */
 void key_text(const TensorKey *, int call, char *out, size_t n);
 
 typedef struct {
 	RunBackend backend;
-	const ModeArgs *mode;       /* for model files; NULL: as it is */
-	const char *remote;         /* command that runs a shared object elsewhere; NULL: in this
-	                               process */
+	const ModeArgs *mode;       /* for model files; NULL: no transform */
+	const char *remote;         /* a command that runs a shared object elsewhere; NULL: run in
+	                               this process */
 	bool share_all;             /* WEFT_SHARE_ALL */
 	const WeftOptions *compile; /* for model files; NULL: defaults */
-	const LoadArgs *load;       /* the same */
+	const LoadArgs *load;       /* for model files; NULL: defaults */
 	const char *entry;          /* NULL: the only one */
 	bool any_entry;             /* the first, where there are several */
 	bool verify;                /* compare the checksum of weights in a file */
@@ -238,54 +240,57 @@ typedef struct {
 	bool ct_is_one;   /* the cotangent of output 0 that files do not have */
 } Runner;
 
-/* A model file or a shared object. Each false after messages on stderr. */
+/* Opens a model file or a shared object. This function and the next ones return false after
+ * messages on stderr. */
 bool runner_open(Runner *, const char *path, const RunnerOptions *);
-/* Solve sizes and allocate outputs (r->result) and workspace. */
+/* Solves sizes, and allocates outputs (r->result) and the workspace. */
 bool runner_prepare(Runner *, const WeftTensor *inputs);
-/* Execute; r->result holds the outputs until the next prepare. */
+/* Executes the model; r->result has the outputs until the next runner_prepare. */
 bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, void *user);
-/* State as it was at first; of models that have some. */
+/* Sets state to its initial contents, if the model has state. */
 bool runner_reset(Runner *);
 void runner_close(Runner *);
-/* Elements of tables; m: the model that they are of, which another weft may have made; NULL: this
- * one's own, as of graphs. */
+/* Element k of an array of WeftTensorInfo, dimension d of one. m: the model whose table it is,
+ * perhaps made by another version of weft; NULL: an array of this version, as of a graph. */
 const WeftTensorInfo *tensor_info(const WeftModel *m, const WeftTensorInfo *first, uint32_t k);
 const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *, uint32_t d);
-/* Of a runner. */
+/* Input and output k of a runner. */
 const WeftTensorInfo *runner_input(const Runner *, uint32_t k);
 const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
-/* Of runner_call, for r->remote: write the inputs, run the command, read r->result. */
+/* runner_call for r->remote: writes the inputs, runs the command, reads r->result. */
 bool remote_call(Runner *, const WeftTensor *inputs, int threads);
-/* The inputs x.0, x.1, ... or by name. False after a message naming the missing one. */
+/* Fills in out[]: the inputs x.0, x.1, ..., or by name. Returns false after a message that names
+ * the missing one. */
 bool runner_inputs(Runner *, const WeftTensors *, const char *file, WeftTensor *out);
-/* How many calls, one after the other, a file has tensors for: 0.x.0, 1.x.0, ...; 0: they are not
- * numbered. */
+/* The number of calls for which a file has tensors 0.x.0, 1.x.0, ...; 0: they are not numbered. */
 int runner_calls(const WeftTensors *);
-/* Inputs of one of them; what a later one does not have stays. False after a message. */
+/* Fills in in[]: the inputs of one call; inputs that the file does not have keep the value of the
+ * call before. Returns false after a message. */
 bool runner_call_inputs(Runner *, const WeftTensors *, const char *file, int call, WeftTensor *in);
 bool is_shared_object(const char *path);
-/* Input k by the name that files have for it, or its own. NULL: there is none. */
+/* Input k in the file, by the name that files have for it, or by its own; NULL: there is none. */
 const WeftTensor *runner_find_input(const Runner *, const WeftTensors *, int call, uint32_t k);
 
-/* Transform r->one, of which nothing is known to the runner yet. False after a message. */
+/* Transforms r->one, before the runner knows anything of it. Returns false after a message. */
 bool mode_apply(Runner *, const ModeArgs *);
 void mode_close(Runner *);
 TensorKey runner_input_key(const Runner *, uint32_t k);
-/* False: it is an input that the model writes, for which files have no name. */
+/* Returns false for the new value of an input that the model writes: files have no name for it. */
 bool runner_output_key(const Runner *, uint32_t k, TensorKey *);
-/* For an input that the file has not: zeros, if it is a cotangent or tangent. NULL after a
- * message. */
+/* The value of an input that the file does not have: zeros for a cotangent or tangent. Returns NULL
+ * after a message. */
 const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path, int call);
 
 /* State (state.c): of a compiled model, or of the interpreter between its calls. */
 uint32_t runner_nstate(const Runner *);
 const WeftTensorInfo *runner_state(const Runner *, uint32_t k);
-/* Copied into memory for it. False after a message. */
+/* Copies state k into a tensor. Returns false after a message. */
 bool runner_get_state(const Runner *, uint32_t k, const WeftTensor *);
-/* From a file with a tensor for each, named like it, and into one. False after a message. */
+/* Load state from a file with a tensor for each, named like the state; save state into one. Return
+ * false after a message. */
 bool runner_load_state(Runner *, Weft *, const char *path);
 bool runner_save_state(Runner *, Weft *, const char *path);
-/* Of the interpreter: the first contents; free it. */
+/* For the interpreter: set state to the initial contents; free it. */
 bool runner_begin_state(Runner *);
 void runner_end_state(Runner *);
 
@@ -293,18 +298,18 @@ void runner_end_state(Runner *);
 
 int64_t numel_of(const WeftTensor *);
 uint64_t bytes_of(const WeftTensor *); /* bytes */
-/* Element i of a row-major tensor; complex: of the pairs, so numel is twice as large. */
+/* Element i of a row-major tensor; of a complex tensor number i of its pairs. */
 double value_at(const WeftTensor *, int64_t i);
-int64_t values_of(const WeftTensor *); /* values: pairs count twice */
+int64_t values_of(const WeftTensor *); /* the number of values; a complex element has two */
 const char *dtype_text(WeftDType, char buf[16]);
 double now(void);
-/* The most memory that this process had at once. */
+/* The most memory that this process had at a time, in bytes. */
 double peak_bytes(void);
-/* 12345678 -> "12.3 M" and the like, units of 1000. */
+/* Prints 12345678 as "12.3 M", in units of 1000. */
 const char *human(double v, char buf[32]);
-/* "model.py:31 in encoder.0 (+3 lines)", on stdout; nothing where it is not known. */
+/* Prints "model.py:31 in encoder.0 (+3 lines)" on stdout; nothing if the line is unknown. */
 void print_lines(const WeftKernelInfo *);
-/* What the table of a model says of a call; one of an older weft says less. */
+/* The information of a call in a model's table; an older version of weft has less. */
 WeftKernelInfo call_info(const WeftModel *, const WeftCallInfo *);
 
 #endif

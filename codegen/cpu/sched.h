@@ -102,7 +102,8 @@ MUST_LOOK bool sched_may_repack(const Sched *, Kx load, const Layout *);
 void sched_repack(Sched *, Kx load, const Layout *);
 Lx sched_let(Sched *, const char *name, Lx); /* the value in a variable; a literal stays a
                                                 literal */
-Lx sched_size(Sched *, Sym);        /* an expression without axes: a literal or a parameter */
+Lx sched_size(Sched *, Sym);        /* an expression of sizes, without axes: a literal, a parameter,
+                                       or the difference of two if it may be negative */
 Lx sched_sym(Sched *, Sym);         /* a scalar, at the current point (lane 0 of the vector axis) */
 Lx sched_sym_lanes(Sched *, Sym);   /* a vector of i64 */
 Lx sched_value(Sched *, Kx);        /* a scalar or a vector of the compute dtype */

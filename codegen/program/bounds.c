@@ -1,12 +1,13 @@
-/* Arithmetic of sizes stays within 64 bits: what a graph computes from sizes, and the bytes of its values, have bounds that
- * the program asserts before it relies on them.
+/* Arithmetic of sizes stays within 64 bits: what a graph computes from sizes, and the bytes of its
+ * values, have bounds that the program asserts before it relies on them.
  *
  *   f32[B, S, 4096]     16384 * B * S <= INT64_MAX      as   B <= INT64_MAX / 16384 / max(S, 1)
  *   2*B*S - B + 5       2 * B * S + B + 5 <= INT64_MAX  term by term
  *
- * A sum has the absolute values of its terms, so that none of its partial sums leaves 64 bits either; a factor counts as 1
- * where it is 0, so that a bound holds for part of its factors, too. What another bound implies is left out: most models have
- * one bound, that of the bytes of their largest value. */
+ * A sum has the absolute values of its terms, so that none of its partial sums leaves 64 bits
+ * either; a factor counts as 1 where it is 0, so that a bound holds for part of its factors, too.
+ * What another bound implies is left out: most models have one bound, that of the bytes of their
+ * largest value. */
 #include "codegen/program/program_priv.h"
 #include "ir/ops/op.h"
 
@@ -193,7 +194,8 @@ static bool implies(const Bound *b, const Bound *weaker)
 		if (is_within(&b->term[k], weaker))
 			return true;
 	for (uint32_t k = 0; k < weaker->n && found; k++)
-		found = has_term(b, &weaker->term[k]); /* no two terms of a sum have the same factors */
+		found = has_term(b, &weaker->term[k]); /* no two terms of a sum have the same
+		                                          factors */
 	return found;
 }
 
@@ -393,7 +395,8 @@ SizeBounds *size_bounds_new(Ir *ir, const SizeBounds *outer)
 	return s;
 }
 
-/* Of all types, bounds of variables, which imply most others; then of all expressions; then of the bytes that these are in. */
+/* Of all types, bounds of variables, which imply most others; then of all expressions; then of the
+ * bytes that these are in. */
 void size_bounds_add_graph(SizeBounds *s, const Graph *g)
 {
 	Arena *scratch = s->ir->ctx->scratch;
@@ -439,7 +442,8 @@ static Lx magnitude(SymLower *s, Sym e)
 	return lo < 1 ? lx_max(f, x, lx_int(f, 1)) : x;
 }
 
-/* a * b * .. <= room as a <= room / b / .., which leaves 64 bits nowhere. *room becomes what is left. */
+/* a * b * .. <= room as a <= room / b / .., which leaves 64 bits nowhere. *room becomes what is
+ * left. */
 static Lx product_fits(SymLower *s, const Product *p, Lx *room)
 {
 	LoopFn *f = s->f;

@@ -259,8 +259,8 @@ static Lx is_empty(Builder *b, const SchedPhase *p, const Sym *dim, uint32_t n)
 	return least.i ? lx_cmp(b->f, SC_le, least, lx_int(b->f, 0)) : least;
 }
 
-/* Nothing is executed where all that a phase writes has no elements, unless it checks something besides: its loops may go
- * over other extents than the one that is 0. */
+/* Nothing is executed where all that a phase writes has no elements, unless it checks something
+ * besides: its loops may go over other extents than the one that is 0. */
 static Lx task_count(Builder *b, const Scheduled *k, const SchedPhase *p)
 {
 	LoopFn *f = b->f;

@@ -14,8 +14,8 @@ typedef struct {
 	WeftGraph *out;           /* receives `joined` */
 } Joining;
 
-/* Makes a tensor that one graph writes state of all graphs that have a tensor of that name. Returns
- * false after errors. */
+/* Makes a tensor that one graph writes state of all graphs that have a tensor of that name, or of
+ * the name that the options say. Returns false after errors. */
 bool join_state(const Joining *, const WeftJoinOptions *);
 
 #endif

@@ -37,6 +37,8 @@ const PickleValue *pickle_read(Ctx *, const char *where, const uint8_t *data, si
 const PickleValue *pickle_item(const PickleValue *, uint32_t k);
 /* The value of a key in a dictionary, or NULL. */
 const PickleValue *pickle_get(const PickleValue *, const char *key);
+/* Whether the value is of the kind and, if text is not NULL, has that text. The value may be
+ * NULL. */
 bool pickle_is(const PickleValue *, PickleKind, const char *text);
 /* The arguments if the value is a call of this global, else NULL. */
 const PickleValue *pickle_call_of(const PickleValue *, const char *global);

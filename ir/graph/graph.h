@@ -105,6 +105,7 @@ typedef struct Ir {
 	                                        (ir/ops/user/userop.h) */
 } Ir;
 
+/* An empty Ir, in the context's arena. */
 Ir *ir_new(Ctx *);
 
 TypeId ir_type(Ir *, DType, uint32_t rank, const Sym *dim);
@@ -125,6 +126,7 @@ LocId ir_loc(Ir *, const char *text); /* "net.py:12" */
 const char *ir_loc_text(const Ir *, LocId); /* "" when unknown */
 /* The number of leading bytes of the location that name file and line, without " in MODULE". */
 size_t ir_loc_line(const char *text);
+/* Adds a constant; equal constants are not merged. Copies name and dimensions, not the data. */
 ConstId ir_const(Ir *, Const);
 const Const *ir_const_of(const Ir *, ConstId); /* the result is valid until the next ir_const */
 /* Returns, by constant, its other names in the file, each followed by a newline, or NULL. Returns
@@ -263,11 +265,11 @@ const char *graph_last_name(Graph *, Node);
 Truth graph_same_extent(const Graph *, Sym, Sym);
 /* Adds a guard, unless the condition is provably true or already a guard. */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
-/* Finds the first input dimension whose extent is the size symbol. Returns false if there is
+/* Finds the first input dimension whose extent contains the size symbol. Returns false if there is
  * none. */
 bool graph_symbol_input(const Graph *, Sym var, uint32_t *input, uint32_t *dim);
-/* Says in which input dimension a size symbol stands, for messages: " (input \"x\" dimension 0)";
- * "" if in none. The text lies in the scratch arena. */
+/* Names the first input dimension whose extent contains a size symbol, for messages: " (input \"x\"
+ * dimension 0)"; "" if there is none. The text lies in the scratch arena. */
 const char *graph_symbol_origin(const Graph *, Sym var);
 /* Removes nodes without readers and effects, except inputs. Returns true if it removed any. */
 bool graph_dce(Graph *);

@@ -368,7 +368,8 @@ void ls_join(LoopFn *);
 /* Returns a variable: a bool for DT_bool, else an i64. owner: ProgramArg.owner, or 0. */
 Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
 void ls_save(LoopFn *, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t values, uint32_t at);
-/* The last LS_READ reads the value of a size symbol, which the interpreter remembers. */
+/* Marks the statement that was added last, an LS_READ, as the one that reads the size symbol; for
+ * the interpreter. */
 void ls_reads_size(LoopFn *, Sym);
 void ls_room(LoopFn *, uint32_t buf, const Lx *arg, uint32_t narg);
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);

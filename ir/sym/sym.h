@@ -93,6 +93,7 @@ Sym sym_real_const(SymTab *, double);
 /* An operation of kind SYM_REAL to SYM_REAL_EQUAL. b is none for kinds with one operand. */
 Sym sym_real_op(SymTab *, SymKind, Sym a, Sym b);
 bool sym_is_real(const SymTab *, Sym);
+/* Sets *value (not NULL) to a constant double. Returns false for other expressions. */
 MUST_LOOK bool sym_real_is_const(const SymTab *, Sym, double *value);
 
 MUST_LOOK bool sym_is_const(const SymTab *, Sym, int64_t *value); /* value may be NULL */
@@ -147,8 +148,8 @@ Sym sym_import(SymImport *, Sym of_from);
  * reads. */
 void sym_print(const SymTab *, Sym, Text *);
 const char *sym_str(const SymTab *, Sym); /* in the scratch arena */
-/* Parses an expression at *s and advances *s. Returns none after an error: bad text, an unknown
- * name. */
+/* Parses an expression at *s and advances *s behind it. Returns none, without a message, if the
+ * text is no expression or a name is unknown; *s is then where parsing stopped. */
 Sym sym_parse(SymTab *, const char **s);
 
 #endif

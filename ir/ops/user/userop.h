@@ -43,7 +43,8 @@ typedef struct UserOp {
 	const UserExpr *work; /* NULL: none */
 } UserOp;
 
-/* A definition, read and checked. NULL after ctx_error. `where`: for messages, the file it comes from. */
+/* A definition, read and checked. NULL after ctx_error. `where`: for messages, the file it comes
+ * from. */
 const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
 /* By its name in a graph or in PyTorch ("mylib::decay", "mylib.decay.default"). NULL: none. */
 const UserOp *userop_find(const Ir *, const char *name);

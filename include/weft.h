@@ -78,6 +78,24 @@ typedef struct {
 	bool rng_input;
 } WeftLoadOptions;
 WeftGraph *weft_load_with(Weft *, const char *path, const WeftLoadOptions *);
+/* Memory that somebody else made. release(user, data) is called exactly once, when nothing refers
+ * to the memory any more. NULL: nothing is called, and the memory must stay until then. */
+typedef struct {
+	const void *data;
+	size_t bytes;
+	void (*release)(void *user, const void *data);
+	void *user;
+} WeftMemory;
+/* The Weft refers to the memory and copies nothing: release is called by weft_free, after all that
+ * refers to the memory is gone; the contents do not change before. For constants of traces
+ * (weft_trace_param). Also after an error release is called once, at once if there is no Weft. */
+bool weft_hold(Weft *, const WeftMemory *);
+/* The same as weft_load of a file with these contents. `name` stands for the path in messages and
+ * in the model's name. Constants of an archive stay in the memory, if that is aligned to 16 bytes
+ * and the archive does not compress them. The memory is held as by weft_hold. */
+WeftGraph *weft_load_memory(Weft *, const WeftMemory *, const char *name);
+WeftGraph *weft_load_memory_with(Weft *, const WeftMemory *, const char *name,
+				 const WeftLoadOptions *);
 /* Parses the text form of a graph. Messages call the graph `name`. */
 WeftGraph *weft_parse(Weft *, const char *text, const char *name);
 /* Loads a library that exports weft_ops (weft_op.h), and registers its operators for all graphs
@@ -332,16 +350,24 @@ typedef enum {
 	WEFT_EMIT_LOOPS,     /* loop IR of the kernels, legal for the target */
 	WEFT_EMIT_SCHEDULES, /* loop IR of the kernels before legalising */
 	WEFT_EMIT_OBJECT,    /* LLVM: kernels, tables and weights as one relocatable object, without
-	                        the runtime */
+				the runtime */
 	WEFT_EMIT_ARCHIVE,   /* LLVM: the object and the runtime as a static library */
 	WEFT_EMIT_LLVM,      /* LLVM IR as text, before optimisation */
-	WEFT_EMIT_ASM        /* LLVM: assembly */
+	WEFT_EMIT_ASM,       /* LLVM: assembly */
+	WEFT_EMIT_SHARED     /* the shared object of weft_compile */
 } WeftEmit;
 
 /* Compiles into a shared object at `path`. After an error no file is left or changed. */
 bool weft_compile(Weft *, const WeftGraph *, const WeftOptions *, const char *path);
 /* Writes another form: a folder for WEFT_EMIT_C, else a file. */
 bool weft_emit(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, const char *path);
+/* What weft_emit writes into a file, in memory, byte for byte; a folder (WEFT_EMIT_C) has no such
+ * form. weights: for WEFT_EMIT_SHARED with WEFT_WEIGHTS_FILE the contents of the weight file, which
+ * WeftOpen.weights takes without its first 4096 bytes; else nothing (data NULL), and may be NULL.
+ * The model looks for the weight file NAME.weights, of the model's name. The results belong to the
+ * caller, who calls their `release`, before or after weft_free; both are zeros after an error. */
+bool weft_save_memory(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, WeftMemory *,
+		      WeftMemory *weights);
 /* Compiles into this process by the LLVM back end: writes no file, starts no program. The result is
  * used like that of weft_model(); its `open` needs no WeftOpen. Code and weights belong to the
  * Weft: close all instances before weft_free. A Weft may hold several models; threads may run them

@@ -40,6 +40,7 @@ void weft_free(Weft *w)
 		arena_free(w->results);
 	if (w->ctx)
 		ctx_free(w->ctx);
+	release_held(w);
 	free(w);
 }
 

@@ -24,6 +24,7 @@ struct Weft {
 	ARRAY(WeftPhaseTime) phase;
 	double phase_start;
 	uint32_t ntrace; /* the number of traces so far */
+	struct Held *held; /* memory of the caller; released last */
 };
 
 /* A graph that becomes an entry of a compiled model. */
@@ -50,6 +51,8 @@ struct WeftGraph {
 	ARRAY(JoinedConstant) joined;
 };
 
+/* Calls the release functions of all memory that weft_hold registered. */
+void release_held(Weft *);
 /* Makes an object of the API for a graph of a file. */
 WeftGraph *graph_wrap(Weft *, Graph *, const char *path);
 /* Merges constants with equal contents of several graphs of one Ir. keep_names: only constants of

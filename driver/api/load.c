@@ -15,6 +15,7 @@
 typedef struct {
 	Weft *w;
 	const char *path, *text;
+	const WeftMemory *memory; /* instead of the file `path` */
 	WeftLoadOptions options;
 	WeftGraph *out;
 } Load;
@@ -44,36 +45,42 @@ static bool parse(void *arg)
 	return loaded(l, g);
 }
 
-static bool no_model(Ctx *ctx, const FileMap *file)
+static bool no_model(Ctx *ctx, const void *data, size_t size)
 {
-	const char *what = file_kind(file->data, file->size);
+	const char *what = file_kind(data, size);
 	return ctx_error(ctx, NULL,
 			 "no model: %s; weft reads .pt2 archives of torch.export.save and the text form of graphs "
 			 "(graph @name...)",
 			 what ? what : "it is text that does not begin with \"graph\"");
 }
 
-static bool load(void *arg)
+/* data: as long as the Weft. */
+static bool load_bytes(Load *l, const void *data, size_t size)
 {
-	Load *l = arg;
+	Ctx *ctx = l->w->ctx;
+	size_t n = strlen(l->path);
+	bool named = n >= 4 && !strcmp(l->path + n - 4, ".pt2");
+	if (named || (size >= 2 && !memcmp(data, "PK", 2))) {
+		Pt2Options options = {.ignore_guard = l->options.ignore_guard,
+				      .nignore = l->options.nignore_guard};
+		Graph *g = pt2_load_bytes(user_ir(l->w), l->path, data, size, &options);
+		return g && loaded(l, g);
+	}
+	if (!is_graph_text(data, size))
+		return no_model(ctx, data, size);
+	l->text = arena_strndup(ctx->arena, data, size);
+	return parse(l);
+}
+
+static bool load(Load *l)
+{
 	Ctx *ctx = l->w->ctx;
 	FileMap file;
 	ctx->file = arena_strdup(ctx->arena, l->path);
+	if (l->memory)
+		return load_bytes(l, l->memory->data, l->memory->bytes);
 	out_spare(ctx, l->path);
-	size_t n = strlen(l->path);
-	if (n < 4 || strcmp(l->path + n - 4, ".pt2")) {
-		TRY(file_map_full(ctx, l->path, &file));
-		if (file.size < 2 || memcmp(file.data, "PK", 2)) {
-			if (!is_graph_text((const char *)file.data, file.size))
-				return no_model(ctx, &file);
-			l->text = arena_strndup(ctx->arena, (const char *)file.data, file.size);
-			return parse(l);
-		}
-	}
-	Pt2Options options = {.ignore_guard = l->options.ignore_guard,
-			      .nignore = l->options.nignore_guard};
-	Graph *g = pt2_load(user_ir(l->w), l->path, &options);
-	return g && loaded(l, g);
+	return file_map_full(ctx, l->path, &file) && load_bytes(l, file.data, file.size);
 }
 
 static bool is_taken(const Graph *g, uint32_t k, const char *name)
@@ -111,7 +118,8 @@ static bool load_with(void *arg)
 	const WeftLoadOptions *o = &l->options;
 	if (o->size > sizeof *o)
 		return ctx_error(l->w->ctx, NULL, "options of a newer version of the library");
-	TRY(given_text(l->w, "weft_load", "the path", l->path));
+	TRY(l->memory ? given_text(l->w, "weft_load_memory", "the name", l->path)
+		      : given_text(l->w, "weft_load", "the path", l->path));
 	TRY(given_texts(l->w, "weft_load_with", "guards to ignore", o->ignore_guard, o->nignore_guard));
 	TRY(given_list(l->w, "weft_load_with", "names of outputs", o->output_name, o->noutput_name));
 	for (uint32_t k = 0; k < o->noutput_name; k++)
@@ -119,18 +127,36 @@ static bool load_with(void *arg)
 	return load(l) && (!l->options.output_name || rename_outputs(l));
 }
 
+static WeftGraph *begin(Load *l, const WeftLoadOptions *options)
+{
+	if (options)
+		memcpy(&l->options, options,
+		       options->size < sizeof l->options ? options->size : sizeof l->options);
+	return boundary(l->w, load_with, l) ? l->out : NULL;
+}
+
 WeftGraph *weft_load_with(Weft *w, const char *path, const WeftLoadOptions *options)
 {
 	Load l = {.w = w, .path = path};
-	if (options)
-		memcpy(&l.options, options, options->size < sizeof l.options ? options->size : sizeof l.options);
-	return boundary(w, load_with, &l) ? l.out : NULL;
+	return begin(&l, options);
 }
 
 WeftGraph *weft_load(Weft *w, const char *path)
 {
 	WeftLoadOptions none = {.size = sizeof none};
 	return weft_load_with(w, path, &none);
+}
+
+WeftGraph *weft_load_memory_with(Weft *w, const WeftMemory *memory, const char *name,
+				 const WeftLoadOptions *options)
+{
+	Load l = {.w = w, .path = name, .memory = memory};
+	return weft_hold(w, memory) ? begin(&l, options) : NULL;
+}
+
+WeftGraph *weft_load_memory(Weft *w, const WeftMemory *memory, const char *name)
+{
+	return weft_load_memory_with(w, memory, name, NULL);
 }
 
 WeftGraph *weft_parse(Weft *w, const char *text, const char *name)

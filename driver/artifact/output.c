@@ -1,6 +1,7 @@
 /* What a compilation leaves behind: a shared object, a folder of C, texts. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -327,12 +328,17 @@ static bool emit_to(Output *x, Places *p)
 	return folder ? emit_folder(x) : emit_text(x, p->so);
 }
 
+static bool check_kind(const Output *x, const char *function)
+{
+	return (unsigned)x->emit <= WEFT_EMIT_SHARED ||
+	       ctx_error(x->w->ctx, function, "there is nothing of kind %d to write", (int)x->emit);
+}
+
 static bool emit(void *arg)
 {
 	Output *x = arg;
 	TRY(given_text(x->w, "weft_emit", "the path", x->path));
-	if ((unsigned)x->emit > WEFT_EMIT_ASM)
-		return ctx_error(x->w->ctx, "weft_emit", "there is nothing of kind %d to write", (int)x->emit);
+	TRY(check_kind(x, "weft_emit"));
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
 	Places *p = places_new(x->w->ctx);
 	bool ok = emit_to(x, p);
@@ -343,7 +349,93 @@ static bool emit(void *arg)
 bool weft_emit(Weft *w, const WeftGraph *g, const WeftOptions *o, WeftEmit kind, const char *path)
 {
 	Output x = {.w = w, .g = g, .o = o, .emit = kind, .path = path};
-	return boundary(w, emit, &x);
+	return boundary(w, kind == WEFT_EMIT_SHARED ? compile : emit, &x);
+}
+
+/* ---- into memory ---- */
+
+typedef struct {
+	Output o;
+	WeftMemory *out, *weights;
+} Saving;
+
+static void free_data(void *user, const void *data)
+{
+	(void)user;
+	free((void *)(uintptr_t)data);
+}
+
+/* All of a file, at an address that a weight section may have. */
+static bool read_back(Ctx *ctx, const char *path, WeftMemory *out)
+{
+	enum { ALIGN = 64 };
+	FILE *f = fopen(path, "rbe");
+	struct stat st;
+	if (!f || fstat(fileno(f), &st)) {
+		if (f)
+			fclose(f);
+		return ctx_error(ctx, path, "cannot read: %s", strerror(errno));
+	}
+	size_t n = (size_t)st.st_size;
+	char *data = aligned_alloc(ALIGN, (n / ALIGN + 1) * ALIGN);
+	bool ok = data && fread(data, 1, n, f) == n;
+	fclose(f);
+	if (ok) {
+		*out = (WeftMemory){data, n, free_data, NULL};
+		return true;
+	}
+	free(data);
+	return ctx_error(ctx, path, "cannot read %zu bytes into memory", n);
+}
+
+/* A linker writes files; so what is in memory is read from one, whatever it is. */
+static bool save_to(Saving *s, const char *folder, Places *p)
+{
+	Output *x = &s->o;
+	Ctx *ctx = x->w->ctx;
+	const bool shared = x->emit == WEFT_EMIT_SHARED;
+	x->path = arena_printf(ctx->arena, "%s/%s%s", folder, x->c.name, shared ? ".so" : "");
+	TRY(shared ? compile_to(x, p) : emit_to(x, p));
+	TRY(!p->weights || read_back(ctx, weights_path(ctx->arena, x->path), s->weights));
+	return read_back(ctx, x->path, s->out);
+}
+
+static bool save(void *arg)
+{
+	Saving *s = arg;
+	Output *x = &s->o;
+	Ctx *ctx = x->w->ctx;
+	TRY(given(x->w, "weft_save_memory", "the result", s->out) &&
+	    check_kind(x, "weft_save_memory"));
+	if (x->emit == WEFT_EMIT_C)
+		return ctx_error(ctx, "weft_save_memory",
+				 "C is a folder of files: expected a kind that is one file");
+	TRY(compile_begin(&x->c, x->w, x->g, x->o));
+	if (x->emit == WEFT_EMIT_SHARED && x->c.o.weights == WEFT_WEIGHTS_FILE)
+		TRY(given(x->w, "weft_save_memory", "the result for weights that are not embedded",
+			  s->weights));
+	Places *around = places_new(ctx), *p = places_new(ctx);
+	bool ok = (around->folder = folder_temp(ctx)) && save_to(s, around->folder, p);
+	places_drop(p);
+	places_drop(around);
+	return ok;
+}
+
+bool weft_save_memory(Weft *w, const WeftGraph *g, const WeftOptions *o, WeftEmit kind,
+		      WeftMemory *out, WeftMemory *weights)
+{
+	WeftMemory none = {0};
+	Saving s = {.o = {.w = w, .g = g, .o = o, .emit = kind}, .out = out, .weights = weights};
+	if (out)
+		*out = none;
+	if (weights)
+		*weights = none;
+	bool ok = boundary(w, save, &s);
+	if (!ok && weights && weights->data)
+		free_data(NULL, weights->data);
+	if (!ok && weights)
+		*weights = none;
+	return ok;
 }
 
 typedef struct {

@@ -87,6 +87,27 @@ static bool emit(Weft *w, WeftGraph *g)
 	return true;
 }
 
+static uint32_t held, released;
+
+static void count_release(void *user, const void *data)
+{
+	(void)user, (void)data;
+	released++;
+}
+
+/* Memory of the caller is released once, and none of ours is lost. */
+static bool in_memory(Weft *w, WeftGraph *g)
+{
+	WeftMemory m = {mlp, sizeof mlp - 1, count_release, NULL}, out;
+	(void)g;
+	held++;
+	WeftGraph *other = weft_load_memory(w, &m, "mlp");
+	if (!other || !weft_save_memory(w, other, NULL, WEFT_EMIT_LOOPS, &out, NULL))
+		return false;
+	out.release(out.user, out.data);
+	return true;
+}
+
 static bool compile(Weft *w, WeftGraph *g, WeftBackend backend)
 {
 	WeftOptions o = {.size = sizeof o, .jobs = 1, .backend = backend};
@@ -122,6 +143,7 @@ static bool survives(Action *f, size_t n)
 		assert_non_null(strstr(weft_messages(w), "out of memory"));
 	}
 	weft_free(w);
+	assert_int_equal(released, held);
 	expect_empty("out", n);
 	expect_empty("tmp", n);
 	return ok;
@@ -141,6 +163,10 @@ static void fail_each(Action *f)
 static void test_inspect(void **state) { (void)state, fail_each(inspect); }
 static void test_interpret(void **state) { (void)state, fail_each(interpret); }
 static void test_emit(void **state) { (void)state, fail_each(emit); }
+static void test_in_memory(void **state)
+{
+	(void)state, fail_each(in_memory);
+}
 static void test_compile_c(void **state) { (void)state, fail_each(compile_c); }
 
 static void test_compile_llvm(void **state)
@@ -174,11 +200,9 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_inspect),
-	        cmocka_unit_test(test_interpret),
-	        cmocka_unit_test(test_emit),
-	        cmocka_unit_test(test_compile_c),
-	        cmocka_unit_test(test_compile_llvm),
+		cmocka_unit_test(test_inspect),   cmocka_unit_test(test_interpret),
+		cmocka_unit_test(test_emit),      cmocka_unit_test(test_in_memory),
+		cmocka_unit_test(test_compile_c), cmocka_unit_test(test_compile_llvm),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -56,6 +56,14 @@ WRONG(load_guard, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = size
 WRONG(load_names, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .noutput_name = 1}))
 WRONG(load_name, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .noutput_name = 1, .output_name = null_name}))
 WRONG(load_newer, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = 1 << 20}))
+WRONG(memory_null, weft_load_memory(p->w, NULL, "m.pt2"))
+WRONG(memory_data, weft_load_memory(p->w, &(WeftMemory){NULL, 8, NULL, NULL}, "m.pt2"))
+WRONG(memory_empty, weft_load_memory(p->w, &(WeftMemory){plain, 0, NULL, NULL}, "m.pt2"))
+WRONG(memory_name, weft_load_memory(p->w, &(WeftMemory){plain, sizeof plain - 1, NULL, NULL}, NULL))
+WRONG(memory_no_zip, weft_load_memory(p->w, &(WeftMemory){plain, sizeof plain - 1, NULL, NULL}, "m.pt2"))
+WRONG(memory_newer, weft_load_memory_with(p->w, &(WeftMemory){plain, sizeof plain - 1, NULL, NULL}, "m", &(WeftLoadOptions){.size = 1 << 20}))
+WRONG(hold_null, weft_hold(p->w, NULL))
+WRONG(hold_data, weft_hold(p->w, &(WeftMemory){0}))
 WRONG(parse_null, weft_parse(p->w, NULL, "f"))
 WRONG(parse_empty, weft_parse(p->w, "", "f"))
 WRONG(parse_no_name, weft_parse(p->w, plain, NULL))
@@ -230,6 +238,12 @@ WRONG(emit_graph, weft_emit(p->w, NULL, NULL, WEFT_EMIT_IR, p->path))
 WRONG(emit_null, weft_emit(p->w, p->g, NULL, WEFT_EMIT_IR, NULL))
 WRONG(emit_kind, weft_emit(p->w, p->g, NULL, (WeftEmit)99, p->path))
 WRONG(emit_negative, weft_emit(p->w, p->g, NULL, (WeftEmit)-1, p->path))
+WRONG(save_null, weft_save_memory(p->w, p->g, NULL, WEFT_EMIT_IR, NULL, NULL))
+WRONG(save_graph, weft_save_memory(p->w, NULL, NULL, WEFT_EMIT_IR, &(WeftMemory){0}, NULL))
+WRONG(save_foreign, weft_save_memory(p->w, p->foreign, NULL, WEFT_EMIT_SHARED, &(WeftMemory){0}, NULL))
+WRONG(save_weights, weft_save_memory(p->w, p->g, OPTIONS(.weights = WEFT_WEIGHTS_FILE), WEFT_EMIT_SHARED, &(WeftMemory){0}, NULL))
+WRONG(save_kind, weft_save_memory(p->w, p->g, NULL, (WeftEmit)99, &(WeftMemory){0}, NULL))
+WRONG(save_folder, weft_save_memory(p->w, p->g, NULL, WEFT_EMIT_C, &(WeftMemory){0}, NULL))
 WRONG(jit_graph, weft_jit(p->w, NULL, NULL))
 WRONG(jit_target, weft_jit(p->w, p->g, OPTIONS(.target = "nonsense")))
 WRONG(loops_graph, weft_loops(p->w, NULL, NULL))
@@ -275,6 +289,8 @@ static const struct {
 	WrongFn *fn;
 } wrong_call[] = {
 	W(load_null), W(load_empty), W(load_none), W(load_guards), W(load_guard), W(load_names), W(load_name), W(load_newer), W(parse_null),
+	W(memory_null), W(memory_data), W(memory_empty), W(memory_name), W(memory_no_zip), W(memory_newer), W(hold_null), W(hold_data),
+	W(save_null), W(save_graph), W(save_foreign), W(save_weights), W(save_kind), W(save_folder),
 	W(parse_empty), W(parse_no_name), W(parse_empty_name), W(op_load_null), W(op_load_empty), W(op_register_null), W(op_register_zeros),
 	W(op_register_size), W(transform_graph), W(transform_null), W(transform_empty), W(transform_unknown), W(transform_foreign),
 	W(bound_graph), W(bound_null), W(bound_unknown), W(bound_negative), W(copy_null), W(copy_foreign), W(copy_joined), W(vjp_graph),

@@ -60,6 +60,13 @@ WeftValue weft_trace_param(WeftTrace *, const char *name, const char *type, cons
 WeftValue weft_trace_variable(WeftTrace *, const char *name, const char *type, const void *data);
 WeftValue weft_trace_buffer(WeftTrace *, const char *name, const char *type, const void *data);
 
+/* Makes the value of an integer (i64[], such as an input) a size `name`, which types and
+ * weft_arg_size may name in the calls behind this one. A run with a value below lo or above hi
+ * fails. */
+void weft_trace_size(WeftTrace *, const char *name, WeftValue integer, int64_t lo, int64_t hi);
+/* An expression of sizes, "2*B + 1", as an integer (i64[]), such as an output. */
+WeftValue weft_trace_integer(WeftTrace *, const char *size);
+
 /* ---- what it gives ---- */
 
 void weft_trace_output(WeftTrace *, const char *name, WeftValue);
@@ -73,7 +80,9 @@ typedef enum {
 	WEFT_ARG_NONE, /* the optional argument is absent */
 	WEFT_ARG_VALUE, WEFT_ARG_VALUES, WEFT_ARG_BOOL, WEFT_ARG_INT, WEFT_ARG_FLOAT,
 	WEFT_ARG_TEXT, /* a text or the name of a dtype */
-	WEFT_ARG_INTS, WEFT_ARG_FLOATS, WEFT_ARG_BOOLS
+	WEFT_ARG_INTS, WEFT_ARG_FLOATS, WEFT_ARG_BOOLS,
+	WEFT_ARG_SIZE, /* an integer that is an expression of sizes: "2*B + 1" */
+	WEFT_ARG_SIZES
 } WeftArgKind;
 typedef struct {
 	const char *name; /* NULL: a positional argument */
@@ -89,8 +98,17 @@ typedef struct {
 		const int64_t *ints;
 		const double *floats;
 		const bool *bools;
+		const char *const *texts;
 	} u;
 } WeftArg;
+
+/* The line of the model's source that the next calls come from, "model.py:31 in encoder.0", for
+ * messages and profiles (docs/c-api.md, Lines). NULL: unknown, as at first. */
+void weft_trace_line(WeftTrace *, const char *line);
+/* Whether weft_trace_call can call an operator of that name with tensors of these dtypes: it is in
+ * the table, writes no argument, takes as many tensors, and the dtypes are ones that Weft has.
+ * Ranks, extents and other arguments may still be refused. */
+bool weft_trace_supports(Weft *, const char *op, const WeftDType *dtypes, uint32_t n);
 
 /* Calls an operator. Returns its result; of several results a value for weft_trace_result.
  * Operators that write their arguments (aten.add_, out=) are errors. */
@@ -147,6 +165,18 @@ static inline WeftArg weft_arg_ints(const int64_t *v, uint32_t n)
 {
 	WeftArg a = {NULL, WEFT_ARG_INTS, n, {{0, 0}}};
 	a.u.ints = v;
+	return a;
+}
+static inline WeftArg weft_arg_size(const char *size)
+{
+	WeftArg a = {NULL, WEFT_ARG_SIZE, 1, {{0, 0}}};
+	a.u.text = size;
+	return a;
+}
+static inline WeftArg weft_arg_sizes(const char *const *sizes, uint32_t n)
+{
+	WeftArg a = {NULL, WEFT_ARG_SIZES, n, {{0, 0}}};
+	a.u.texts = sizes;
 	return a;
 }
 /* An argument by name: weft_arg_named("dim", weft_arg_int(1)). */
@@ -348,6 +378,35 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
 	return weft_trace_call(t, "aten.mse_loss", a, 2);
 }
 
+/* ---- graphs, branches, loops ---- */
+
+/* Traces all of a graph, which was loaded or traced before: in[n] take the place of its inputs,
+ * out[nout] are its outputs. Extents of its inputs that are sizes by name get the arguments'
+ * extents. Its parameters, buffers and variables become the trace's; those of a graph that is
+ * traced twice are there once. State that a graph changes can be changed once, and not inside of a
+ * body. The graph stays as it is. */
+void weft_trace_graph(WeftTrace *, const WeftGraph *, const WeftValue *in, uint32_t n, WeftValue *out, uint32_t nout);
+
+/* A function that adds the calls of a body: from its inputs in[] it computes its results out[]. It
+ * may read values from outside of the body, whose values nobody else may read. */
+typedef void (*WeftBlockFn)(WeftTrace *, const WeftValue *in, WeftValue *out, void *user);
+
+/* A branch that the data decides: condition is a bool[]. yes or no is executed, without inputs;
+ * both give nout values, of the same types. As torch.cond. */
+void weft_cond(WeftTrace *, WeftValue condition, WeftBlockFn yes, WeftBlockFn no, void *user, WeftValue *out, uint32_t nout);
+/* As long as test(x) gives true (one bool[]), x becomes body(x), of the same types; out[n]: the
+ * last x. `most`: more rounds never happen, which derivatives need to know; 0: not known. As
+ * torch.while_loop. */
+void weft_while_loop(WeftTrace *, const WeftValue *x, uint32_t n, WeftBlockFn test, WeftBlockFn body, int64_t most, void *user,
+		     WeftValue *out);
+/* A loop over the leading dimension of x[ninit], ..., x[ninit + nxs - 1] (nxs > 0, the same
+ * extent). In each round body gets what is carried, x[0] to x[ninit - 1] at first, and a slice of
+ * each of the others, and gives what is carried on and ny more values. out[ninit + ny]: what is
+ * carried at the end, and the ny values of all rounds, stacked. reverse: from the last slice to the
+ * first. */
+void weft_scan(WeftTrace *, const WeftValue *x, uint32_t ninit, uint32_t nxs, uint32_t ny, bool reverse, WeftBlockFn body, void *user,
+	       WeftValue *out);
+
 /* A block with a known inverse, such as a reversible residual block. `forward` computes y[0..ny)
  * from x[0..nx), `inverse` computes x from y, both by calls of this trace. weft_invertible calls
  * both at once and fills in y. Both may read other values too: parameters, values that forward left
@@ -375,7 +434,6 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
  * A wrong inverse makes wrong gradients without an error; weft_check_inverses finds it. `inverse`
  * draws no random numbers: draw them outside of the block. Outside of the block, use no value from
  * the inside but y, and no value that `inverse` made. y may be x. */
-typedef void (*WeftBlockFn)(WeftTrace *, const WeftValue *in, WeftValue *out, void *user);
 void weft_invertible(WeftTrace *, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y, uint32_t ny, WeftBlockFn forward,
 		     WeftBlockFn inverse, void *user);
 

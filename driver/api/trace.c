@@ -1,44 +1,17 @@
 /* The tracing API: weft_trace.h's calls become nodes. */
-#include "weft_trace.h"
+#include "driver/api/trace.h"
 
 #include <string.h>
 
-#include "driver/api/given.h"
 #include "driver/api/user_ops.h"
 #include "frontend/trace.h"
-#include "ir/ops/op.h"
 
-struct WeftTrace {
-	Weft *w;
-	Graph *g;
-	const char *name;
-	uint32_t id; /* in its values */
-	uint32_t ncall;
-	bool failed, ended;
-};
-
-/* One call of the API, and what it gives. */
-typedef struct {
-	WeftTrace *t;
-	const char *function; /* of the API */
-	const char *name, *type;
-	const void *data;
-	int64_t lo, hi;
-	InputKind kind;
-	WeftValue value, to;
-	const WeftArg *arg;
-	uint32_t n;
-	int64_t *shape;
-	int32_t rank;
-	WeftGraph *graph;
-} TraceStep;
-
-static bool error(const TraceStep *s, const char *what)
+bool tracing_error(const TraceStep *s, const char *what)
 {
 	return ctx_error(s->t->w->ctx, s->t->name, "%s: %s", s->name, what);
 }
 
-static bool perform(TraceStep *s, bool (*f)(void *))
+bool tracing_perform(TraceStep *s, bool (*f)(void *))
 {
 	WeftTrace *t = s->t;
 	if (t->failed)
@@ -50,16 +23,16 @@ static bool perform(TraceStep *s, bool (*f)(void *))
 	return !t->failed;
 }
 
-static bool ready(const TraceStep *s)
+bool tracing_ready(const TraceStep *s)
 {
-	graph_enter(s->t->g);
+	graph_enter(s->t->scope->g);
 	return !s->t->ended || ctx_error(s->t->w->ctx, s->t->name, "%s: the trace has ended", s->name ? s->name : s->function);
 }
 
 /* The same where the caller gives a name. */
-static bool ready_named(const TraceStep *s)
+bool tracing_ready_named(const TraceStep *s)
 {
-	TRY(ready(s));
+	TRY(tracing_ready(s));
 	if (s->name && *s->name)
 		return true;
 	return ctx_error(s->t->w->ctx, s->t->name, "%s: the name is %s", s->function, s->name ? "empty" : "missing: NULL");
@@ -79,8 +52,9 @@ static bool begin(void *arg)
 	Arena *arena = weft_arena(b->w);
 	TRY(given_text(b->w, "weft_trace_new", "the name", b->name));
 	WeftTrace *t = ARENA_NEW(arena, WeftTrace);
-	*t = (WeftTrace){.w = b->w, .name = arena_strdup(arena, b->name), .id = ++b->w->ntrace};
-	t->g = graph_new(user_ir(b->w), "main");
+	*t = (WeftTrace){.w = b->w, .name = arena_strdup(arena, b->name)};
+	t->scope = &t->model;
+	t->model = (Scope){.g = graph_new(user_ir(b->w), "main"), .id = ++b->w->ntrace};
 	b->out = t;
 	return true;
 }
@@ -94,50 +68,97 @@ WeftTrace *weft_trace_new(Weft *w, const char *name)
 static bool end(void *arg)
 {
 	TraceStep *s = arg;
-	TRY(ready(s));
+	TRY(tracing_ready(s));
 	s->t->ended = true;
-	if (!s->t->g->output.n)
+	if (s->t->scope->outer)
+		return tracing_error(s, "a body has not ended");
+	if (!s->t->model.g->output.n)
 		return ctx_error(s->t->w->ctx, s->t->name, "the model has no output");
-	TRY(graph_verify(s->t->g));
-	s->graph = graph_wrap(s->t->w, s->t->g, s->t->name);
+	TRY(graph_verify(s->t->model.g));
+	s->graph = graph_wrap(s->t->w, s->t->model.g, s->t->name);
 	return true;
 }
 
 WeftGraph *weft_trace_end(WeftTrace *t)
 {
 	TraceStep s = {.t = t, .name = "weft_trace_end"};
-	return t && perform(&s, end) ? s.graph : NULL;
+	return t && tracing_perform(&s, end) ? s.graph : NULL;
 }
 
 /* ---- inputs ---- */
 
-static WeftValue value_of(const WeftTrace *t, Node n)
+WeftValue tracing_value(const WeftTrace *t, Node n)
 {
-	return (WeftValue){n.i, t->id};
+	return (WeftValue){n.i, t->scope->id};
 }
 
-static bool node_of(const TraceStep *s, WeftValue v, Node *out)
+/* Of the model's own graph, whatever the scope is. */
+static WeftValue model_value(const WeftTrace *t, Node n)
 {
-	const WeftTrace *t = s->t;
+	return (WeftValue){n.i, t->model.id};
+}
+
+bool tracing_owner(const TraceStep *s, WeftValue v, Scope **scope, Node *out)
+{
+	Scope *at = s->t->scope;
 	*out = (Node){v.node};
 	if (!v.node)
-		return error(s, "no value");
-	if (v.trace != t->id || v.node >= t->g->node.n)
-		return error(s, "a value of another trace");
-	return node_op(t->g, *out) != OP_none || error(s, "a value of an inverse, which is there in that only");
+		return tracing_error(s, "no value");
+	while (at && at->id != v.trace)
+		at = at->outer;
+	if (!at || v.node >= at->g->node.n)
+		return tracing_error(s, "a value of another trace, or of a body that has ended");
+	*scope = at;
+	return node_op(at->g, *out) != OP_none || tracing_error(s, "a value of an inverse, which is there in that only");
+}
+
+/* The node of `owner` in scope `at`: an input of each body between them. */
+static Node captured(const TraceStep *s, Scope *at, const Scope *owner, Node n)
+{
+	if (at == owner)
+		return n;
+	Node outside = captured(s, at->outer, owner, n);
+	Captured *c = at->captured;
+	for (uint32_t k = 0; k < c->value.n; k++)
+		if (c->value.data[k].i == outside.i)
+			return at->g->input.data[at->nin + k].node;
+	array_push(weft_arena(s->t->w), &c->value, outside);
+	return graph_add_input(at->g, "", INPUT_USER, node_type_id(at->outer->g, outside));
+}
+
+bool tracing_node(const TraceStep *s, WeftValue v, Node *out)
+{
+	Scope *owner;
+	TRY(tracing_owner(s, v, &owner, out));
+	if (owner == s->t->scope)
+		return true;
+	TRY(tracing_is_tensor(s, owner, *out));
+	*out = captured(s, s->t->scope, owner, *out);
+	return true;
+}
+
+bool tracing_is_tensor(const TraceStep *s, const Scope *scope, Node n)
+{
+	TypeId t = node_type_id(scope->g, n);
+	return (t.i && ir_type_of(scope->g->ir, t)->dtype != DT_none) || tracing_error(s, "it is no tensor, but several or none");
+}
+
+Build tracing_build(WeftTrace *t, const char *where)
+{
+	return (Build){.g = t->scope->g, .loc = t->loc, .where = where};
 }
 
 static bool add_symbol(void *arg)
 {
 	TraceStep *s = arg;
-	SymTab *syms = s->t->g->ir->syms;
-	TRY(ready_named(s));
+	SymTab *syms = s->t->model.g->ir->syms;
+	TRY(tracing_ready_named(s));
 	if (!text_is_identifier(s->name))
-		return error(s, "a size's name must be an identifier");
+		return tracing_error(s, "a size's name must be an identifier");
 	if (sym_find(syms, s->name, (uint32_t)strlen(s->name)).i)
-		return error(s, "there is a size of that name already");
+		return tracing_error(s, "there is a size of that name already");
 	if (s->lo < 0 || s->hi < s->lo)
-		return error(s, "a size's range begins at 0 or more and is not empty");
+		return tracing_error(s, "a size's range begins at 0 or more and is not empty");
 	sym_var(syms, arena_strdup(weft_arena(s->t->w), s->name), SYMVAR_SIZE, s->lo, s->hi);
 	return true;
 }
@@ -146,52 +167,52 @@ void weft_trace_symbol(WeftTrace *t, const char *name, int64_t lo, int64_t hi)
 {
 	TraceStep s = {.t = t, .function = "weft_trace_symbol", .name = name, .lo = lo, .hi = hi};
 	if (t)
-		perform(&s, add_symbol);
+		tracing_perform(&s, add_symbol);
 }
 
 /* Inputs, parameters and state have names of one kind: gradients go by them. */
 static bool is_free(const TraceStep *s)
 {
-	const Graph *g = s->t->g;
+	const Graph *g = s->t->model.g;
 	for (uint32_t k = 0; k < g->input.n; k++)
 		if (!strcmp(g->input.data[k].name, s->name))
 			return ctx_error(s->t->w->ctx, s->t->name, "%s: there is %s of that name already", s->name,
 					 g->input.data[k].kind == INPUT_USER ? "an input" : "a parameter");
 	for (uint32_t k = 1; k < g->ir->constant.n; k++)
 		if (g->ir->constant.data[k].is_param && !strcmp(g->ir->constant.data[k].name, s->name))
-			return error(s, "there is a parameter of that name already");
+			return tracing_error(s, "there is a parameter of that name already");
 	return true;
 }
 
 static bool read_type(const TraceStep *s, TypeId *out)
 {
-	Ir *ir = s->t->g->ir;
+	Ir *ir = s->t->model.g->ir;
 	if (!s->type)
-		return error(s, "its type is missing: NULL");
+		return tracing_error(s, "its type is missing: NULL");
 	*out = type_parse(ir, s->type, arena_printf(ir->ctx->scratch, "%s: type of %s", s->t->name, s->name));
-	return out->i && (ir_type_of(ir, *out)->dtype != DT_none || error(s, "its type is several"));
+	return out->i && (ir_type_of(ir, *out)->dtype != DT_none || tracing_error(s, "its type is several"));
 }
 
 static bool add_input(void *arg)
 {
 	TraceStep *s = arg;
-	Graph *g = s->t->g;
+	Graph *g = s->t->model.g;
 	TypeId type;
-	TRY(ready_named(s) && is_free(s) && read_type(s, &type));
+	TRY(tracing_ready_named(s) && is_free(s) && read_type(s, &type));
 	Node n = graph_add_input(g, arena_strdup(weft_arena(s->t->w), s->name), INPUT_USER, type);
-	s->value = value_of(s->t, n);
+	s->value = model_value(s->t, n);
 	return true;
 }
 
 WeftValue weft_trace_input(WeftTrace *t, const char *name, const char *type)
 {
 	TraceStep s = {.t = t, .function = "weft_trace_input", .name = name, .type = type};
-	return t && perform(&s, add_input) ? s.value : (WeftValue){0};
+	return t && tracing_perform(&s, add_input) ? s.value : (WeftValue){0};
 }
 
 static bool make_constant(const TraceStep *s, ConstId *out)
 {
-	Ir *ir = s->t->g->ir;
+	Ir *ir = s->t->model.g->ir;
 	Arena *arena = weft_arena(s->t->w);
 	TypeId id;
 	TRY(read_type(s, &id));
@@ -199,9 +220,9 @@ static bool make_constant(const TraceStep *s, ConstId *out)
 	int64_t *dim = ARENA_ARRAY(arena, int64_t, t.n), numel;
 	for (uint32_t k = 0; k < t.n; k++)
 		if (!sym_is_const(ir->syms, t.dim[k], &dim[k]))
-			return error(s, "its extents must be numbers");
+			return tracing_error(s, "its extents must be numbers");
 	if (!sym_is_const(ir->syms, type_numel(ir, id), &numel) || numel > INT64_MAX / 16)
-		return error(s, "it is too large");
+		return tracing_error(s, "it is too large");
 	uint64_t bytes = (uint64_t)numel * dtype_size(t.dtype);
 	*out = ir_const(ir, (Const){.name = arena_strdup(arena, s->name), .dtype = t.dtype, .rank = t.n, .dim = dim, .bytes = bytes,
 				    .data = s->data ? s->data : arena_calloc(arena, bytes + 1, 1), .is_param = true,
@@ -212,24 +233,24 @@ static bool make_constant(const TraceStep *s, ConstId *out)
 static bool add_constant(void *arg)
 {
 	TraceStep *s = arg;
-	Graph *g = s->t->g;
+	Graph *g = s->t->model.g;
 	ConstId c = {0};
-	TRY(ready_named(s) && is_free(s) && make_constant(s, &c));
+	TRY(tracing_ready_named(s) && is_free(s) && make_constant(s, &c));
 	if (s->kind == INPUT_USER) {
-		s->value = value_of(s->t, b_const(&(Build){.g = g}, c));
+		s->value = model_value(s->t, b_const(&(Build){.g = g}, c));
 		return true;
 	}
 	const Const *k = ir_const_of(g->ir, c);
 	Node n = graph_add_input(g, k->name, s->kind, ir_type_ints(g->ir, k->dtype, k->rank, k->dim));
 	g->input.data[g->input.n - 1].init = c;
-	s->value = value_of(s->t, n);
+	s->value = model_value(s->t, n);
 	return true;
 }
 
 static WeftValue constant(WeftTrace *t, const char *name, const char *type, const void *data, InputKind kind)
 {
 	TraceStep s = {.t = t, .function = "weft_trace_param", .name = name, .type = type, .data = data, .kind = kind};
-	return t && perform(&s, add_constant) ? s.value : (WeftValue){0};
+	return t && tracing_perform(&s, add_constant) ? s.value : (WeftValue){0};
 }
 
 WeftValue weft_trace_param(WeftTrace *t, const char *name, const char *type, const void *data)
@@ -249,21 +270,21 @@ WeftValue weft_trace_buffer(WeftTrace *t, const char *name, const char *type, co
 
 /* ---- outputs ---- */
 
-static bool is_tensor(const TraceStep *s, Node n)
+/* Only the model gives outputs and has state. */
+static bool outside(const TraceStep *s)
 {
-	TypeId t = node_type_id(s->t->g, n);
-	return (t.i && ir_type_of(s->t->g->ir, t)->dtype != DT_none) || error(s, "it is no tensor, but several or none");
+	return !s->t->scope->outer || tracing_error(s, "not inside of a body: that gives what its function stores in out[]");
 }
 
 static bool add_output(void *arg)
 {
 	TraceStep *s = arg;
-	Graph *g = s->t->g;
+	Graph *g = s->t->model.g;
 	Node n;
-	TRY(ready_named(s) && node_of(s, s->value, &n) && is_tensor(s, n));
+	TRY(tracing_ready_named(s) && outside(s) && tracing_node(s, s->value, &n) && tracing_is_tensor(s, s->t->scope, n));
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (!strcmp(g->output.data[k].name, s->name))
-			return error(s, "there is an output of that name already");
+			return tracing_error(s, "there is an output of that name already");
 	graph_add_output(g, arena_strdup(weft_arena(s->t->w), s->name), n, -1);
 	return true;
 }
@@ -272,15 +293,15 @@ void weft_trace_output(WeftTrace *t, const char *name, WeftValue v)
 {
 	TraceStep s = {.t = t, .function = "weft_trace_output", .name = name, .value = v};
 	if (t)
-		perform(&s, add_output);
+		tracing_perform(&s, add_output);
 }
 
 static bool add_assign(void *arg)
 {
 	TraceStep *s = arg;
-	Graph *g = s->t->g;
+	Graph *g = s->t->model.g;
 	Node state, to;
-	TRY(ready(s) && node_of(s, s->value, &state) && node_of(s, s->to, &to));
+	TRY(tracing_ready(s) && outside(s) && tracing_node(s, s->value, &state) && tracing_node(s, s->to, &to));
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const GraphInput *in = &g->input.data[k];
 		if (in->node.i != state.i || in->kind == INPUT_USER)
@@ -288,7 +309,7 @@ static bool add_assign(void *arg)
 		s->name = in->name;
 		for (uint32_t o = 0; o < g->output.n; o++)
 			if (g->output.data[o].writes == (int32_t)k)
-				return error(s, "it is assigned a second time");
+				return tracing_error(s, "it is assigned a second time");
 		if (node_type_id(g, to).i != node_type_id(g, state).i)
 			return ctx_error(s->t->w->ctx, s->t->name, "%s is %s and is assigned %s", in->name,
 					 arena_strdup(g->ir->ctx->scratch, type_str(g->ir, node_type_id(g, state))),
@@ -296,14 +317,14 @@ static bool add_assign(void *arg)
 		graph_add_output(g, in->name, to, (int32_t)k);
 		return true;
 	}
-	return error(s, "it takes a variable or a buffer");
+	return tracing_error(s, "it takes a variable or a buffer");
 }
 
 void weft_trace_assign(WeftTrace *t, WeftValue state, WeftValue to)
 {
 	TraceStep s = {.t = t, .name = "weft_trace_assign", .value = state, .to = to};
 	if (t)
-		perform(&s, add_assign);
+		tracing_perform(&s, add_assign);
 }
 
 /* ---- calls ---- */
@@ -313,11 +334,34 @@ static bool take_values(const TraceStep *s, const WeftArg *a, TraceArg *out)
 	uint32_t n = a->kind == WEFT_ARG_VALUES ? a->n : 1;
 	Node *value = ARENA_ARRAY(s->t->w->ctx->scratch, Node, n);
 	for (uint32_t k = 0; k < n; k++)
-		TRY(node_of(s, a->kind == WEFT_ARG_VALUES ? a->u.values[k] : a->u.value, &value[k]));
+		TRY(tracing_node(s, a->kind == WEFT_ARG_VALUES ? a->u.values[k] : a->u.value, &value[k]));
 	out->is_values = true;
 	out->is_list = a->kind == WEFT_ARG_VALUES;
 	out->value = value;
 	out->n = n;
+	return true;
+}
+
+/* An expression of sizes. None after ctx_error. */
+static Sym size_of(const TraceStep *s, const char *text)
+{
+	SymTab *syms = s->t->scope->g->ir->syms;
+	const char *at = text;
+	Sym e = text ? sym_parse(syms, &at) : (Sym){0};
+	if (e.i && !*at)
+		return e;
+	ctx_error(s->t->w->ctx, s->t->name, "%s: \"%s\" is no expression of sizes", s->name, text ? text : "(NULL)");
+	return (Sym){0};
+}
+
+static bool attr_of_sizes(const TraceStep *s, const WeftArg *a, Attr *out)
+{
+	Sym *v = ARENA_ARRAY(s->t->w->ctx->scratch, Sym, a->n);
+	for (uint32_t k = 0; k < a->n; k++) {
+		v[k] = size_of(s, a->kind == WEFT_ARG_SIZE ? a->u.text : a->u.texts[k]);
+		TRY(v[k].i);
+	}
+	*out = a->kind == WEFT_ARG_SIZE ? attr_sym(v[0]) : attr_ints(v, a->n);
 	return true;
 }
 
@@ -355,9 +399,11 @@ static bool is_whole(const TraceStep *s, uint32_t k)
 			   : a->kind == WEFT_ARG_TEXT   ? (const void *)a->u.text
 			   : a->kind == WEFT_ARG_INTS   ? (const void *)a->u.ints
 			   : a->kind == WEFT_ARG_FLOATS ? (const void *)a->u.floats
+			   : a->kind == WEFT_ARG_SIZE   ? (const void *)a->u.text
+			   : a->kind == WEFT_ARG_SIZES  ? (const void *)a->u.texts
 							: (const void *)a->u.bools;
 	bool points = a->kind == WEFT_ARG_TEXT || (a->n && (a->kind == WEFT_ARG_VALUES || a->kind >= WEFT_ARG_INTS));
-	if ((unsigned)a->kind > WEFT_ARG_BOOLS)
+	if ((unsigned)a->kind > WEFT_ARG_SIZES)
 		return ctx_error(s->t->w->ctx, s->t->name, "%s: argument %u is of kind %d, which there is not", s->name, k, (int)a->kind);
 	return !points || list || ctx_error(s->t->w->ctx, s->t->name, "%s: argument %u is missing: NULL", s->name, k);
 }
@@ -367,56 +413,60 @@ static bool add_call(void *arg)
 	TraceStep *s = arg;
 	WeftTrace *t = s->t;
 	Arena *scratch = t->w->ctx->scratch;
-	TRY(ready_named(s) && given_list(t->w, s->name, "arguments", s->arg, s->n));
+	TRY(tracing_ready_named(s) && given_list(t->w, s->name, "arguments", s->arg, s->n));
 	if (s->n > MAX_ARGS)
-		return error(s, "more arguments than any operator has");
+		return tracing_error(s, "more arguments than any operator has");
 	TraceArg *a = arena_calloc(scratch, s->n, sizeof *a);
-	Build b = {.g = t->g, .where = arena_printf(scratch, "%s: call %u (%s)", t->name, ++t->ncall, s->name)};
+	Build b = tracing_build(t, arena_printf(scratch, "%s: call %u (%s)", t->name, ++t->ncall, s->name));
 	for (uint32_t k = 0; k < s->n; k++) {
 		const WeftArg *from = &s->arg[k];
 		a[k].name = from->name;
 		TRY(is_whole(s, k));
 		if (from->kind == WEFT_ARG_VALUE || from->kind == WEFT_ARG_VALUES)
 			TRY(take_values(s, from, &a[k]));
+		else if (from->kind == WEFT_ARG_SIZE || from->kind == WEFT_ARG_SIZES)
+			TRY(attr_of_sizes(s, from, &a[k].attr));
 		else
-			a[k].attr = attr_of(t->g->ir, from);
+			a[k].attr = attr_of(t->scope->g->ir, from);
 	}
 	Node n = trace_call(&b, s->name, a, s->n);
-	s->value = value_of(t, n);
+	s->value = tracing_value(t, n);
 	return n.i != 0;
 }
 
 WeftValue weft_trace_call(WeftTrace *t, const char *op, const WeftArg *arg, uint32_t n)
 {
 	TraceStep s = {.t = t, .function = "weft_trace_call", .name = op, .arg = arg, .n = n};
-	return t && perform(&s, add_call) ? s.value : (WeftValue){0};
+	return t && tracing_perform(&s, add_call) ? s.value : (WeftValue){0};
 }
 
 static bool get_result(void *arg)
 {
 	TraceStep *s = arg;
+	Scope *scope;
 	Node n;
-	TRY(ready(s) && node_of(s, s->value, &n));
-	TypeId id = node_type_id(s->t->g, n);
-	const Type *type = id.i ? ir_type_of(s->t->g->ir, id) : NULL;
+	TRY(tracing_ready(s) && tracing_owner(s, s->value, &scope, &n));
+	TypeId id = node_type_id(scope->g, n);
+	const Type *type = id.i ? ir_type_of(scope->g->ir, id) : NULL;
 	if (!type || type->dtype != DT_none || s->n >= type->n)
-		return error(s, "there is no such result");
-	s->value = value_of(s->t, b_get(&(Build){.g = s->t->g}, n, s->n));
+		return tracing_error(s, "there is no such result");
+	s->value = (WeftValue){b_get(&(Build){.g = scope->g}, n, s->n).i, scope->id};
 	return true;
 }
 
 WeftValue weft_trace_result(WeftTrace *t, WeftValue several, uint32_t k)
 {
 	TraceStep s = {.t = t, .name = "weft_trace_result", .value = several, .n = k};
-	return t && perform(&s, get_result) ? s.value : (WeftValue){0};
+	return t && tracing_perform(&s, get_result) ? s.value : (WeftValue){0};
 }
 
 static bool get_shape(void *arg)
 {
 	TraceStep *s = arg;
-	const Graph *g = s->t->g;
+	Scope *scope;
 	Node n;
-	TRY(ready(s) && given(s->t->w, s->name, "room for the extents", s->shape) && node_of(s, s->value, &n) && is_tensor(s, n));
+	TRY(tracing_ready(s) && given(s->t->w, s->name, "room for the extents", s->shape) && tracing_owner(s, s->value, &scope, &n) && tracing_is_tensor(s, scope, n));
+	const Graph *g = scope->g;
 	s->rank = (int32_t)node_rank(g, n);
 	for (uint32_t k = 0; k < node_rank(g, n); k++)
 		if (!sym_is_const(g->ir->syms, node_dim(g, n, k), &s->shape[k]))
@@ -427,201 +477,110 @@ static bool get_shape(void *arg)
 int32_t weft_trace_shape(WeftTrace *t, WeftValue v, int64_t shape[12])
 {
 	TraceStep s = {.t = t, .name = "weft_trace_shape", .value = v, .shape = shape};
-	return t && perform(&s, get_shape) ? s.rank : -1;
+	return t && tracing_perform(&s, get_shape) ? s.rank : -1;
 }
 
-/* ---- blocks with an inverse ---- */
+/* ---- integers and sizes ---- */
 
-/* What its inverse computes becomes a graph of its own: nodes from handle `first` on, those that
- * stand for the results first. */
+static bool add_size(void *arg)
+{
+	TraceStep *s = arg;
+	WeftTrace *t = s->t;
+	SymTab *syms = t->scope->g->ir->syms;
+	Node n;
+	TRY(tracing_ready_named(s) && tracing_node(s, s->value, &n) && tracing_is_tensor(s, t->scope, n));
+	if (!text_is_identifier(s->name))
+		return tracing_error(s, "a size's name must be an identifier");
+	if (sym_find(syms, s->name, (uint32_t)strlen(s->name)).i)
+		return tracing_error(s, "there is a size of that name already");
+	if (s->lo < 0 || s->hi < s->lo)
+		return tracing_error(s, "a size's range begins at 0 or more and is not empty");
+	if (node_dtype(t->scope->g, n) != DT_i64 || node_rank(t->scope->g, n))
+		return tracing_error(s, "a size is the value of an i64[]");
+	Sym size = sym_var(syms, arena_strdup(weft_arena(t->w), s->name), SYMVAR_UNBACKED, s->lo, s->hi);
+	Build b = tracing_build(t, s->name);
+	b_to_size(&b, n, size, (Sym){0}, s->name);
+	return true;
+}
+
+void weft_trace_size(WeftTrace *t, const char *name, WeftValue integer, int64_t lo, int64_t hi)
+{
+	TraceStep s = {.t = t, .function = "weft_trace_size", .name = name, .value = integer, .lo = lo, .hi = hi};
+	if (t)
+		tracing_perform(&s, add_size);
+}
+
+static bool add_integer(void *arg)
+{
+	TraceStep *s = arg;
+	TRY(tracing_ready(s));
+	Sym size = size_of(s, s->type);
+	TRY(size.i);
+	Build b = tracing_build(s->t, s->name);
+	s->value = tracing_value(s->t, b_from_size(&b, size));
+	return true;
+}
+
+WeftValue weft_trace_integer(WeftTrace *t, const char *size)
+{
+	TraceStep s = {.t = t, .name = "weft_trace_integer", .type = size};
+	return t && tracing_perform(&s, add_integer) ? s.value : (WeftValue){0};
+}
+
+/* ---- lines ---- */
+
+static bool set_line(void *arg)
+{
+	TraceStep *s = arg;
+	TRY(tracing_ready(s));
+	s->t->loc = s->type ? ir_loc(s->t->model.g->ir, s->type) : (LocId){0};
+	return true;
+}
+
+void weft_trace_line(WeftTrace *t, const char *line)
+{
+	TraceStep s = {.t = t, .name = "weft_trace_line", .type = line};
+	if (t)
+		tracing_perform(&s, set_line);
+}
+
+/* ---- what can be called ---- */
+
 typedef struct {
-	TraceStep step; /* the first, for perform */
-	const WeftValue *x;
-	WeftValue *in, *y, *back, *stand; /* what forward takes and gives, and the inverse gives and
-	                                     takes */
-	uint32_t nx, ny, call, first;
-	bool has_functions;
-	ARRAY(Node) capture; /* what else the inverse reads */
-	Graph *body;
-	Node *map; /* by node from `first` on: in the body */
-} Block;
+	Weft *w;
+	const char *op;
+	const WeftDType *dtype;
+	uint32_t n;
+} Question;
 
-static bool block_error(const Block *k, const char *what)
+static bool takes_tensors(const Schema *s, uint32_t n)
 {
-	return ctx_error(k->step.t->w->ctx, k->step.t->name, "call %u (weft_invertible): block \"%s\": %s", k->call, k->step.name, what);
-}
-
-static bool block_value(const Block *k, WeftValue v, const char *of, uint32_t number, Node *out)
-{
-	const WeftTrace *t = k->step.t;
-	*out = (Node){v.node};
-	if (!v.node)
-		return block_error(k, arena_printf(t->w->ctx->scratch, "%s gives no value %u", of, number));
-	TRY(node_of(&k->step, v, out));
-	return is_tensor(&k->step, *out);
-}
-
-static Build block_build(const Block *k)
-{
-	const WeftTrace *t = k->step.t;
-	return (Build){.g = t->g, .where = arena_printf(t->w->ctx->scratch, "%s: call %u (weft_invertible)", t->name, k->call)};
-}
-
-/* The region that it is begins. */
-static bool begin_block(void *arg)
-{
-	Block *k = arg;
-	WeftTrace *t = k->step.t;
-	Arena *arena = weft_arena(t->w);
-	TRY(ready_named(&k->step));
-	k->call = ++t->ncall;
-	if (!k->x || !k->y || !k->has_functions)
-		return block_error(k, "it takes values, room for values, and two functions, not NULL");
-	if (!k->nx || !k->ny)
-		return block_error(k, "it takes and gives one value at least");
-	k->in = ARENA_ARRAY(arena, WeftValue, k->nx);
-	k->back = ARENA_ARRAY(arena, WeftValue, k->nx);
-	k->stand = ARENA_ARRAY(arena, WeftValue, k->ny);
-	Build b = block_build(k);
-	for (uint32_t j = 0; j < k->nx; j++) {
-		Node n;
-		TRY(node_of(&k->step, k->x[j], &n) && is_tensor(&k->step, n));
-		n = b_node(&b, OP_checkpoint, &n, 1, (Attr[]){attr_none(), attr_str(t->g->ir, "begin")}, 2);
-		k->in[j] = value_of(t, n);
+	uint32_t most = 0;
+	for (uint32_t k = 0; k < s->narg; k++) {
+		if (s->arg[k].writes)
+			return false;
+		if (s->arg[k].kind == ARG_tensors)
+			most = UINT32_MAX;
+		else if (s->arg[k].kind == ARG_tensor && most < UINT32_MAX)
+			most++;
 	}
+	return n <= most;
+}
+
+static bool supports(void *arg)
+{
+	const Question *q = arg;
+	TRY(given_text(q->w, "weft_trace_supports", "the operator", q->op) && given_list(q->w, "weft_trace_supports", "dtypes", q->dtype, q->n));
+	Op op = op_find(q->op);
+	if (!op || op == OP_input || op == OP_constant || !takes_tensors(op_schema(op), q->n))
+		return false;
+	for (uint32_t k = 0; k < q->n; k++)
+		TRY(dtype_from_api(q->dtype[k]) != DT_none);
 	return true;
 }
 
-/* Values for the inverse, which nothing that is built of them sees through. */
-static bool begin_inverse(void *arg)
+bool weft_trace_supports(Weft *w, const char *op, const WeftDType *dtypes, uint32_t n)
 {
-	Block *k = arg;
-	WeftTrace *t = k->step.t;
-	TRY(ready(&k->step));
-	Build b = block_build(k);
-	k->first = t->g->node.n;
-	for (uint32_t j = 0; j < k->ny; j++) {
-		Node n;
-		TRY(block_value(k, k->y[j], "forward", j, &n));
-		k->stand[j] = value_of(t, b_node(&b, OP_barrier, &n, 1, NULL, 0));
-	}
-	return true;
-}
-
-static bool of_inverse(const Block *k, Node n)
-{
-	Op op = node_op(k->step.t->g, n);
-	return n.i >= k->first && op != OP_input && op != OP_constant;
-}
-
-static Node body_value(Block *k, Node n)
-{
-	const Graph *g = k->step.t->g;
-	if (!n.i)
-		return n;
-	if (of_inverse(k, n))
-		return k->map[n.i - k->first];
-	for (uint32_t j = 0; j < k->capture.n; j++)
-		if (k->capture.data[j].i == n.i)
-			return k->body->input.data[k->ny + j].node;
-	array_push(g->ir->ctx->scratch, &k->capture, n);
-	return graph_add_input(k->body, "", INPUT_USER, node_type_id(g, n));
-}
-
-static void copy_node(Block *k, Node n)
-{
-	const Graph *g = k->step.t->g;
-	const NodeData d = *node_data(g, n);
-	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin);
-	for (uint32_t j = 0; j < d.nin; j++)
-		in[j] = body_value(k, node_in(g, n, j));
-	k->map[n.i - k->first] = graph_add(k->body, (Node){0}, d.op, in, d.nin, d.attr, d.type, d.loc);
-}
-
-static bool make_inverse(Block *k)
-{
-	Graph *g = k->step.t->g;
-	Arena *scratch = g->ir->ctx->scratch;
-	Node from = {k->stand[0].node}, *back = ARENA_ARRAY(scratch, Node, k->nx);
-	bool *needed = ARENA_ARRAY(scratch, bool, g->node.n - k->first);
-	k->map = ARENA_ARRAY(scratch, Node, g->node.n - k->first);
-	k->body = graph_new(g->ir, "inverse");
-	k->body->scope = g->scope;
-	for (uint32_t j = 0; j < k->nx; j++) {
-		TRY(block_value(k, k->back[j], "the inverse", j, &back[j]));
-		if (of_inverse(k, back[j]))
-			needed[back[j].i - k->first] = true;
-	}
-	for (Node n = g->last; n.i != from.i; n = node_prev(g, n))
-		for (uint32_t j = 0; of_inverse(k, n) && needed[n.i - k->first] && j < node_nin(g, n); j++)
-			if (of_inverse(k, node_in(g, n, j)))
-				needed[node_in(g, n, j).i - k->first] = true;
-	for (uint32_t j = 0; j < k->ny; j++) {
-		Node stand = {k->stand[j].node};
-		k->map[stand.i - k->first] = graph_add_input(k->body, "", INPUT_USER, node_type_id(g, stand));
-	}
-	for (Node n = from; n.i; n = node_next(g, n))
-		if (of_inverse(k, n) && needed[n.i - k->first] && !k->map[n.i - k->first].i)
-			copy_node(k, n);
-	for (uint32_t j = 0; j < k->nx; j++)
-		graph_add_output(k->body, arena_printf(weft_arena(k->step.t->w), "x%u", j), body_value(k, back[j]), -1);
-	return true;
-}
-
-/* What the inverse computes is gone from the model. */
-static bool erase_inverse(const Block *k)
-{
-	Graph *g = k->step.t->g;
-	bool read = false;
-	for (uint32_t j = 0; j < g->output.n; j++)
-		read |= of_inverse(k, g->output.data[j].node);
-	for (Node n = g->last, prev; n.i && n.i >= k->first && !read; n = prev) {
-		prev = node_prev(g, n);
-		if (!of_inverse(k, n))
-			continue;
-		read = node_nuses(g, n) != 0;
-		if (!read)
-			graph_erase(g, n);
-	}
-	return !read || block_error(k, "what its inverse computes is read outside of it");
-}
-
-static bool end_block(void *arg)
-{
-	Block *k = arg;
-	Graph *g = k->step.t->g;
-	TRY(ready(&k->step) && make_inverse(k) && erase_inverse(k));
-	uint32_t n = 0;
-	Build b = block_build(k);
-	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, k->ny + k->nx + k->capture.n);
-	for (uint32_t j = 0; j < k->ny; j++)
-		in[n++] = (Node){k->y[j].node};
-	for (uint32_t j = 0; j < k->nx; j++)
-		in[n++] = (Node){k->in[j].node};
-	for (uint32_t j = 0; j < k->capture.n; j++)
-		in[n++] = k->capture.data[j];
-	const Attr attr[] = {attr_int(g->ir, k->ny), attr_int(g->ir, k->nx), attr_int(g->ir, k->capture.n), attr_graph(k->body),
-			     attr_str(g->ir, k->step.name)};
-	Node block = b_node(&b, OP_invertible, in, n, attr, 5);
-	TRY(block.i);
-	for (uint32_t j = 0; j < k->ny; j++)
-		k->y[j] = value_of(k->step.t, b_get(&b, block, j));
-	return true;
-}
-
-void weft_invertible(WeftTrace *t, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y, uint32_t ny, WeftBlockFn forward,
-		     WeftBlockFn inverse, void *user)
-{
-	Block k = {.step = {.t = t, .function = "weft_invertible", .name = name}, .x = x, .y = y, .nx = nx, .ny = ny, .has_functions = forward && inverse};
-	bool ok = t && perform(&k.step, begin_block);
-	if (!y)
-		return;
-	memset(y, 0, ny * sizeof *y); /* which x may be */
-	if (ok)
-		forward(t, k.in, y, user);
-	ok = ok && perform(&k.step, begin_inverse);
-	if (ok)
-		inverse(t, k.stand, k.back, user);
-	if (!ok || !perform(&k.step, end_block))
-		memset(y, 0, ny * sizeof *y);
+	Question q = {w, op, dtypes, n};
+	return w && boundary(w, supports, &q);
 }

@@ -278,6 +278,10 @@ Graph *graph_clone(const Graph *);
 /* Returns a copy in another Ir, in a new scope, which becomes the current one. The data of
  * constants is not copied: both Irs must live equally long. */
 Graph *graph_import(Ir *, const Graph *);
+/* The same in the current scope of `to`: size[k], a symbol of src, becomes by[k] of `to`; other
+ * symbols get names that are new there. constant[]: by constant of src's Ir what it becomes, none:
+ * a new constant, which the call writes there. */
+Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n, ConstId *constant);
 /* Adds to dst a copy of node n of src, with its name. map[]: by handle in src, the node of dst that
  * replaces an operand. Subgraphs are copied. */
 Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map);

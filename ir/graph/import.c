@@ -117,15 +117,24 @@ static Graph *import(Import *m, const Graph *src)
 	return g;
 }
 
-Graph *graph_import(Ir *to, const Graph *src)
+static Graph *import_with(Ir *to, const Graph *src, SymImport *syms, ConstId *constant)
 {
-	const Ir *from = src->ir;
-	Import m = {.to = to, .from = from};
-	graph_enter(src);
-	m.syms = sym_import_new(to->syms, from->syms);
-	m.type = ARENA_ARRAY(to->ctx->arena, TypeId, from->type.n);
-	m.constant = ARENA_ARRAY(to->ctx->arena, ConstId, from->constant.n);
+	Import m = {.to = to, .from = src->ir, .syms = syms, .constant = constant};
+	m.type = ARENA_ARRAY(to->ctx->arena, TypeId, m.from->type.n);
 	Graph *g = import(&m, src);
 	import_names(&m);
 	return g;
+}
+
+Graph *graph_import(Ir *to, const Graph *src)
+{
+	graph_enter(src);
+	SymImport *syms = sym_import_new(to->syms, src->ir->syms);
+	return import_with(to, src, syms, ARENA_ARRAY(to->ctx->arena, ConstId, src->ir->constant.n));
+}
+
+Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n, ConstId *constant)
+{
+	graph_enter(src);
+	return import_with(to, src, sym_import_at(to->syms, src->ir->syms, size, by, n), constant);
 }

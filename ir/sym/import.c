@@ -16,6 +16,31 @@ static void put(SymImport *m, Sym e, Sym made)
 	m->made.data[e.i] = made;
 }
 
+static const char *free_name(SymTab *to, const char *name)
+{
+	const char *free = name;
+	for (uint32_t k = 1; sym_find(to, free, (uint32_t)strlen(free)).i; k++)
+		free = arena_printf(to->ctx->arena, "%s_%u", name, k);
+	return free;
+}
+
+SymImport *sym_import_at(SymTab *to, const SymTab *from, const Sym *var, const Sym *by, uint32_t n)
+{
+	SymImport *m = ARENA_NEW(to->ctx->arena, SymImport);
+	*m = (SymImport){.to = to, .from = from};
+	for (uint32_t k = 0; k < n; k++)
+		put(m, var[k], by[k]);
+	for (uint32_t k = 0; k < sym_nvars(from); k++) {
+		const SymVar *v = &from->var.data[sym_node(from, sym_var_at(from, k))->value];
+		if (v->sym.i < m->made.n && m->made.data[v->sym.i].i)
+			continue;
+		Sym made = sym_var(to, free_name(to, v->name), v->kind, v->lo, v->hi);
+		sym_set_hint(to, made, v->hint);
+		put(m, v->sym, made);
+	}
+	return m;
+}
+
 SymImport *sym_import_new(SymTab *to, const SymTab *from)
 {
 	SymImport *m = ARENA_NEW(to->ctx->arena, SymImport);

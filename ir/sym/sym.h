@@ -142,6 +142,9 @@ Sym sym_var_at(const SymTab *, uint32_t k);
  * variables like those of from's current scope. */
 typedef struct SymImport SymImport;
 SymImport *sym_import_new(SymTab *to, const SymTab *from);
+/* The same in to's current scope: var[k] of from becomes by[k]; other variables of from's current
+ * scope get names that are new in `to`. */
+SymImport *sym_import_at(SymTab *to, const SymTab *from, const Sym *var, const Sym *by, uint32_t n);
 Sym sym_import(SymImport *, Sym of_from);
 
 /* Prints "2*s0 + s1*s2 - 3", "floordiv(s0, 2)", "mod(s0, 3)", "min(a, b)", which sym_parse

@@ -323,8 +323,13 @@ static Lx recall(Sched *s, uint32_t number, Kx x)
 	return memo_find(&s->memo, s->key, find_key(s, number, x), active(s, x));
 }
 
+/* What depends on an axis whose value changes is computed each time. */
 static Lx remember(Sched *s, uint32_t number, Kx x, Lx v)
 {
+	uint64_t deps = s->deps[x.i];
+	for (uint32_t a = 0; deps; a++, deps >>= 1)
+		if (deps & 1 && memo_changes(s->f, s->at[a]))
+			return v;
 	memo_add(&s->memo, s->key, find_key(s, number, x), active(s, x), v);
 	return v;
 }

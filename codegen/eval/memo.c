@@ -25,6 +25,15 @@ static bool covers(const Memo *m, Lx all, Lx some)
 	       (covers(m, all, d->in[0]) || covers(m, all, d->in[1]));
 }
 
+bool memo_changes(const LoopFn *f, Lx x)
+{
+	const LxData *d = &f->lx.data[x.i];
+	bool found = d->kind == LX_VAR && f->lv.data[d->u.v.i].is_mutable;
+	for (uint32_t i = 0; !found && i < d->nin; i++)
+		found = memo_changes(f, d->in[i]);
+	return found;
+}
+
 Lx memo_find(Memo *m, const uint32_t *key, uint32_t n, Lx mask)
 {
 	uint32_t id = intern_find(&m->key, key, n * sizeof *key), *newest = &m->newest.data[id];

@@ -30,4 +30,7 @@ Lx memo_find(Memo *, const uint32_t *key, uint32_t n, Lx mask);
 /* Until the innermost open block is closed, by whomever. */
 void memo_add(Memo *, const uint32_t *key, uint32_t n, Lx mask, Lx value);
 
+/* Whether x reads a variable that may be set: what depends on such a value cannot be remembered. */
+bool memo_changes(const LoopFn *, Lx x);
+
 #endif

@@ -1,11 +1,12 @@
 /* Which nodes share a kernel, and why the others do not.
  *
- * One sweep from the outputs to the inputs. A node joins the group of its readers when they all belong to
- * one group and the combination has a schedule; otherwise it becomes a root with a buffer of its own. Index
- * maps and leaves belong to nobody: every reader inlines them. Example:
+ * One sweep from the outputs to the inputs. A node joins the group of its readers when they all
+ * belong to one group and the combination has a schedule; otherwise it becomes a root with a buffer
+ * of its own. Index maps and leaves belong to nobody: every reader inlines them. Example:
  *
  *   %c = conv(..)  %a = add(%c, %bias)  %r = maximum(%a, 0)      one group, root %r, anchor %c
- *   %m = reduce(%x) %d = sub(%x, %m) %v = reduce(mul(%d, %d))    one group with the norm that reads them
+ *   %m = reduce(%x) %d = sub(%x, %m) %v = reduce(mul(%d, %d))    one group with the norm that reads
+ *                                                                them
  *
  * Terminates: every node is visited once. */
 #include "lower/group.h"
@@ -31,7 +32,8 @@ typedef struct {
 	bool long_map;     /* see find_long_maps */
 	bool output;       /* stored as an output */
 	bool loaded;       /* some reader wants it in memory */
-	const char *apart; /* why its readers are not one kernel, where that is not that they are several */
+	const char *apart; /* why its readers are not one kernel, where that is not that they are
+	                      several */
 	ViewSet view;      /* how the group that reads it indexes it */
 } NodeState;
 
@@ -39,7 +41,8 @@ typedef struct {
 	const Graph *g;
 	const Target *target;
 	Arena *arena;
-	const char *const *stored; /* by node: why it is to be a root, whatever the rules say, or NULL */
+	const char *const *stored; /* by node: why it is to be a root, whatever the rules say, or
+	                              NULL */
 	bool no_fusion;
 	NodeState *node;
 	Views views;
@@ -84,16 +87,17 @@ static double elements(const Graph *g, Node n)
 	return (double)sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, n)));
 }
 
-/* Operations that repeat what is known when the kernel of `root` evaluates n wherever it reads it. Functions of a reduction are
- * evaluated once per row. */
+/* Operations that repeat what is known when the kernel of `root` evaluates n wherever it reads it.
+ * Functions of a reduction are evaluated once per row. */
 static double repeats(const Sweep *w, Node n, uint32_t root)
 {
 	double more = elements(w->g, (Node){root}) - elements(w->g, n);
 	return w->node[n.i].below_reduce || more < 0 ? 0 : more * element_cost(w->g, n);
 }
 
-/* That takes longer, with what the kernel repeats already, than storing n in a phase more: none where n is an epilogue, since
- * the contraction below is stored anyway. So no kernel repeats much more than a phase's worth. */
+/* That takes longer, with what the kernel repeats already, than storing n in a phase more: none
+ * where n is an epilogue, since the contraction below is stored anyway. So no kernel repeats much
+ * more than a phase's worth. */
 static bool recomputed_too_often(const Sweep *w, Node n, uint32_t root)
 {
 	double again = repeats(w, n, root), bytes = 2 * elements(w->g, n) * dtype_size(node_dtype(w->g, n));
@@ -141,19 +145,20 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 	bool reduces = w->node[root].group.cost.reductions;
 	if (w->no_fusion)
 		return "operators are not fused";
-	switch (how(w, n)->joins) {
-	case JOIN_ONCE:
+	switch (how(w, n)->fuses) {
+	case FUSE_ONCE:
 		return not_once(w, n, root);
-	case JOIN_ROW:
+	case FUSE_ROW:
 		return holds_other_work(&w->node[root].group);
-	case JOIN_FEW:
+	case FUSE_FEW:
 		return chooses_cheaply(w, n) ? NULL : "choosing among so many values, or such, takes longer than storing them";
-	case JOIN_CHEAP:
-		/* An epilogue is computed once where it is stored; a reduction may read its operand often. */
+	case FUSE_CHEAP:
+		/* An epilogue is computed once where it is stored; a reduction may read its operand
+		 * often. */
 		if (reduces && self->below_anchor && !self->below_reduce)
 			return "it ends a contraction, and the kernel that reads it reduces";
 		return recomputed_too_often(w, n, root) ? "computing it wherever it is read takes longer" : NULL;
-	case JOIN_NEVER: case JOIN_ALWAYS:
+	case FUSE_NEVER: case FUSE_ALWAYS:
 		break;
 	}
 	return "its operator has kernels of its own";
@@ -190,7 +195,8 @@ static void make_root(Sweep *w, Node n, const char *why)
 	mark_operands(w, n, n.i, true);
 }
 
-/* Some reader, behind reshapes, wants this operand with its border in memory: its inner loops have no conditions then. */
+/* Some reader, behind reshapes, wants this operand with its border in memory: its inner loops have
+ * no conditions then. */
 static bool gives_border(const Sweep *w, Node n)
 {
 	const Graph *g = w->g;
@@ -235,9 +241,9 @@ static bool takes_longer_repeated(const Sweep *w, Node n)
 	return target_cycles(w->target, repeated) > target_cycles(w->target, apart);
 }
 
-/* Of a node that several groups read: each of them computes it again, since that reads no more than loading it would, one
- * operand that is in memory anyway beside small ones, and takes no longer: x - mean of a norm, of which mean, variance
- * and result are kernels of their own. */
+/* Of a node that several groups read: each of them computes it again, since that reads no more than
+ * loading it would, one operand that is in memory anyway beside small ones, and takes no longer: x
+ * - mean of a norm, of which mean, variance and result are kernels of their own. */
 static bool cheaper_repeated(const Sweep *w, Node n)
 {
 	const Graph *g = w->g;
@@ -284,7 +290,7 @@ static void join(Sweep *w, Node n, uint32_t root)
 {
 	GroupCost *cost = &w->node[root].group.cost;
 	*cost = cost_with(w, n, root);
-	cost->again += how(w, n)->joins == JOIN_CHEAP ? repeats(w, n, root) : 0;
+	cost->again += how(w, n)->fuses == FUSE_CHEAP ? repeats(w, n, root) : 0;
 }
 
 /* Nodes that no kernel computes. */

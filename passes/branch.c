@@ -1,4 +1,5 @@
-/* Branches that need not be: those whose condition is known, and those that cost less than deciding.
+/* Branches that need not be: those whose condition is known, and those that cost less than
+ * deciding.
  *
  *   %c = cond(%p, [%x], yes=graph(%x) { %a = neg(%x)  return %a }, no=graph(%x) { return %x })
  *   %r = get(%c, index=0)
@@ -6,10 +7,11 @@
  *   %a = neg(%x)
  *   %r = select(%p, %a, %x)
  *
- * A condition becomes selects where both bodies are element-wise and without checks, effects and requirements of sizes, so that
- * nothing can go wrong in the one not taken, and where computing both takes less time than a phase: a branch is
- * a phase or more, and what reads the results cannot join the kernels that compute them. The values are the same. Ends
- * because every step removes a branch. */
+ * A condition becomes selects where both bodies are element-wise and without checks, effects and
+ * requirements of sizes, so that nothing can go wrong in the one not taken, and where computing
+ * both takes less time than a phase: a branch is a phase or more, and what reads the results cannot
+ * join the kernels that compute them. The values are the same. Ends because every step removes a
+ * branch. */
 #include "ir/scalar/scalar.h"
 #include "ir/target/work.h"
 #include "passes/pass.h"
@@ -29,7 +31,7 @@ static bool is_pointwise(Op op)
 {
 	const OpLower *l = op_lower(op);
 	return op_is_scalar(op) || l->role == LOWER_MAP || l->role == LOWER_LEAF || l->role == LOWER_MEMORY ||
-	       (l->role == LOWER_INDEX && l->joins == JOIN_ALWAYS);
+	       (l->role == LOWER_INDEX && l->fuses == FUSE_ALWAYS);
 }
 
 static uint32_t op_cost(const Graph *g, Node n)
@@ -67,7 +69,8 @@ static bool numbers_stay_within(const Graph *g, Node n)
 	return true;
 }
 
-/* Adds the operations of a body to *work. False where it is more than element-wise, or may be of any size. */
+/* Adds the operations of a body to *work. False where it is more than element-wise, or may be of
+ * any size. */
 static bool count_body(const Graph *body, Work *work)
 {
 	if (body->guard.n)
@@ -166,7 +169,8 @@ bool pass_branch(Graph *g, PassCtx *c)
 		if (!rewrite(g, c, n))
 			continue;
 		changed = true;
-		next = before.i ? node_next(g, before) : g->first; /* what was inlined may hold branches */
+		/* what was inlined may hold branches */
+		next = before.i ? node_next(g, before) : g->first;
 	}
 	return changed;
 }

@@ -8,8 +8,9 @@
  *
  * The type of the replacement is compared with the one the file gave: provably different, or
  * different at the hints or at a sampled point, is bad input; undecided keeps the file's and
- * asserts it at entry: of %x[:, -1:] the file says [N, 1], which holds where there are columns. Ends because expansions hold composites of lower rank only (tests/unit/ir_samples.c
- * expands a sample of every op and bounds depth and size). Does not simplify. */
+ * asserts it at entry: of %x[:, -1:] the file says [N, 1], which holds where there are columns.
+ * Ends because expansions hold composites of lower rank only (tests/unit/ir_samples.c expands a
+ * sample of every op and bounds depth and size). Does not simplify. */
 #include "passes/pass.h"
 
 /* ---- types ---- */
@@ -58,7 +59,7 @@ static Node expand(Graph *g, Node n)
 	Ctx *ctx = g->ir->ctx;
 	uint32_t errors = ctx->nerror;
 	Build b = pass_build(g, n);
-	b.keep = true; /* they are visited next (expand_level) */
+	b.keep = true; /* they are visited next (expand_in) */
 	Op op = node_op(g, n);
 	Node new = op_expand_node(&b, n);
 	if (ctx->nerror != errors)
@@ -80,7 +81,8 @@ static Node expand(Graph *g, Node n)
 	return same == MAYBE ? adopt(&b, new, file) : new;
 }
 
-/* Elements read from what now stands there, if it is a tuple; the last reader is the first of the list. */
+/* Elements read from what now stands there, if it is a tuple; the last reader is the first of the
+ * list. */
 static void forward_gets(Graph *g, Node tuple)
 {
 	ARRAY(Node) get = {0};
@@ -109,12 +111,12 @@ static bool replace(Graph *g, Node n, PassCtx *c)
 	return true;
 }
 
-static bool kept(const Graph *g, Node n, const PassCtx *c, Level level)
+static bool kept(const Graph *g, Node n, const PassCtx *c, Expands when)
 {
 	Op op = node_op(g, n);
 	if (c->stays)
 		return c->stays(g, n, c->stays_user);
-	if (level == LEVEL_CANON && op_is_kept(op))
+	if (when == EXPANDS_IN_CANON && op_is_kept(op))
 		return true;
 	for (uint32_t k = 0; k < c->nkeep; k++)
 		if (c->keep[k] == op)
@@ -122,13 +124,13 @@ static bool kept(const Graph *g, Node n, const PassCtx *c, Level level)
 	return false;
 }
 
-static bool expand_level(Graph *g, PassCtx *c, Level level)
+static bool expand_in(Graph *g, PassCtx *c, Expands when)
 {
 	bool changed = false;
 	for (Node n = g->first; n.i && !c->failed;) {
 		Op op = node_op(g, n);
 		Node before = node_prev(g, n), next = node_next(g, n);
-		if (op_kind(op) == OP_COMPOSITE && !kept(g, n, c, level)) {
+		if (op_kind(op) == OP_COMPOSITE && !kept(g, n, c, when)) {
 			changed |= replace(g, n, c);
 			/* What it was built from may hold composites again. */
 			next = before.i ? node_next(g, before) : g->first;
@@ -140,12 +142,12 @@ static bool expand_level(Graph *g, PassCtx *c, Level level)
 
 bool pass_canon(Graph *g, PassCtx *c)
 {
-	bool changed = expand_level(g, c, LEVEL_CANON);
+	bool changed = expand_in(g, c, EXPANDS_IN_CANON);
 	return pass_subgraphs(g, c, pass_canon) || changed;
 }
 
 bool pass_decompose(Graph *g, PassCtx *c)
 {
-	bool changed = expand_level(g, c, LEVEL_DECOMPOSE);
+	bool changed = expand_in(g, c, EXPANDS_IN_DECOMPOSE);
 	return pass_subgraphs(g, c, pass_decompose) || changed;
 }

@@ -25,7 +25,7 @@ typedef struct {
 	bool (*run)(Graph *, PassCtx *); /* returns true if anything changed */
 } Pass;
 
-/* Expands composites of LEVEL_CANON; compares inferred types with those of the file. */
+/* Expands composites of EXPANDS_IN_CANON; compares inferred types with those of the file. */
 bool pass_canon(Graph *, PassCtx *);
 /* Expands all other composites, except the kept ones. */
 bool pass_decompose(Graph *, PassCtx *);

@@ -184,17 +184,17 @@ void region_launch(WeftRegion *r, Launch l, int64_t ntasks, double ns, bool last
 
 int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
 {
-	const bool joined = call & WEFT_JOINED;
+	const bool same_phase = call & WEFT_JOINED;
 	const uint32_t k = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
 	const WeftLaunch *about = r->entry->launch ? &r->entry->launch[k] : NULL;
 	Launch l = {.kernel = kernel, .buf = buf, .p = p, .call = k};
 	if (r->n == 1 || call & WEFT_ALONE)
 		execute(r, &l, 0, ntasks);
 	else
-		region_launch(r, l, ntasks, about && about->ns > 0 ? (double)ntasks * about->ns : WORTH_IT, !joined || r->profile || !keep(r, &l, about));
+		region_launch(r, l, ntasks, about && about->ns > 0 ? (double)ntasks * about->ns : WORTH_IT, !same_phase || r->profile || !keep(r, &l, about));
 	if (r->profile)
 		r->profile(r->profile_user, k, lap(&r->before));
-	return !joined && r->failed;
+	return !same_phase && r->failed;
 }
 
 /* ---- threads ---- */

@@ -18,8 +18,8 @@ typedef struct {
 	const uint32_t *fn;       /* by phase: index in Program.fn */
 	const BufId *buf;         /* in order of appearance */
 	uint32_t temp;            /* the number of its first temporary among those of all kernels */
-	const bool *joins;        /* by phase: runs in the phase of the launch before; set by
-	                             share_phases */
+	const bool *continues;    /* by phase: runs in the phase of the launch before; set by
+	                             form_phases */
 } Scheduled;
 
 typedef struct {
@@ -50,9 +50,9 @@ void distinct_kernel(DistinctKernels *, const Kernel *);
 /* The same for a call of a user operator, which is scheduled every time. */
 void distinct_call(DistinctKernels *, const StepCall *);
 
-/* share.c: decides which launches form one phase, after all kernels of the steps were scheduled.
+/* phases.c: decides which launches form one phase, after all kernels of the steps were scheduled.
  * owner: by buffer, the buffer with which a loop swaps it, or 0. */
-void share_phases(DistinctKernels *, const StepList *, const uint32_t *owner);
+void form_phases(DistinctKernels *, const StepList *, const uint32_t *owner);
 /* It checks something, or calls what may fail. */
 bool phase_fails(const SchedPhase *);
 

@@ -6,11 +6,11 @@
 
 #include "ir/loop/program.h"
 
-enum { LAUNCH_JOINED = 1 << 30, LAUNCH_ALONE = 1 << 29 }; /* flags beside the number of a call:
-                                                             WEFT_JOINED, WEFT_ALONE of runtime.h */
+/* flags beside the number of a call: WEFT_JOINED, WEFT_ALONE of runtime.h */
+enum { LAUNCH_SAME_PHASE = 1 << 30, LAUNCH_ALONE = 1 << 29 };
 static inline uint32_t launch_word(const ProgramEntry *e, const LsData *s)
 {
-	return s->k | (s->joined ? LAUNCH_JOINED : 0) | (program_call(e, s->k)->alone ? LAUNCH_ALONE : 0);
+	return s->k | (s->same_phase ? LAUNCH_SAME_PHASE : 0) | (program_call(e, s->k)->alone ? LAUNCH_ALONE : 0);
 }
 
 typedef struct LaunchTable {

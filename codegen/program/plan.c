@@ -59,7 +59,7 @@ static void touch_kernel(Planner *p, const Scheduled *k)
 {
 	for (uint32_t i = 0; i < k->schedule->phase.n; i++) {
 		const SchedPhase *phase = &k->schedule->phase.data[i];
-		p->now += !k->joins[i];
+		p->now += !k->continues[i];
 		for (uint32_t a = 0; a < phase->narg; a++)
 			if (phase->arg[a].kind == ARG_BUF)
 				touch(p, k->buf[phase->arg[a].k].i);

@@ -283,8 +283,8 @@ static void launch(Builder *b, const Scheduled *k)
 	for (uint32_t i = 0; i < k->schedule->phase.n; i++) {
 		const SchedPhase *p = &k->schedule->phase.data[i];
 		uint32_t narg = 0;
-		if (k->joins[i])
-			ls_join(b->f);
+		if (k->continues[i])
+			ls_same_phase(b->f);
 		Lx *arg = ARENA_ARRAY(b->arena, Lx, p->narg + p->nparam + p->nliteral);
 		for (uint32_t j = 0; j < p->narg; j++)
 			arg[narg++] = address_of(b, k, &p->arg[j]);
@@ -811,7 +811,7 @@ static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *ta
 	b->owner = ARENA_ARRAY(b->arena, uint32_t, l->buf.n);
 	join_carried(b, &l->steps);
 	join_donated(b);
-	share_phases(&b->kernels, &l->steps, b->owner);
+	form_phases(&b->kernels, &l->steps, b->owner);
 	b->plan = plan_memory(&b->kernels, !opt->no_plan);
 	b->place = ARENA_ARRAY(b->arena, CarryPlace, l->buf.n);
 	b->nsize = 0;

@@ -157,18 +157,18 @@ static bool run_launch(Exec *run, const LsData *s)
 	if (ok && (uint64_t)ntasks > in->left)
 		ok = loop_stop(in, LOOP_LIMIT, "%s: %lld tasks: too much work for the interpreter of loop IR", call->name,
 		               (long long)ntasks);
-	in->phase += !in->joined;
-	in->first_task = in->joined ? in->first_task : 0;
+	in->phase += !in->same_phase;
+	in->first_task = in->same_phase ? in->first_task : 0;
 	bool failed = in->failure.id; /* in a launch before: that stands */
 	struct Failure before = in->failure;
 	ok = ok && (ntasks == 0 || run_tasks(in, f, in->plan[call->fn], view, param, (uint32_t)ntasks));
 	if (failed)
 		in->failure = before;
 	in->first_task += (uint32_t)ntasks;
-	in->joined = s->joined;
-	if (ok && in->failure.id == FAILED_CALL && !s->joined)
+	in->same_phase = s->same_phase;
+	if (ok && in->failure.id == FAILED_CALL && !s->same_phase)
 		ok = loop_stop(in, LOOP_FAILED, "%s", in->failure.told);
-	else if (ok && in->failure.id && !s->joined)
+	else if (ok && in->failure.id && !s->same_phase)
 		ok = stop_with_message(in, in->failure.id, in->failure.arg);
 	run->at.f = run->f;
 	in->call = NULL;

@@ -49,7 +49,7 @@ typedef struct {
 	LoopOutcome outcome;
 	uint64_t left; /* statements */
 	uint32_t phase;
-	bool joined;         /* the next launch is of this phase */
+	bool same_phase;         /* the next launch is of this phase */
 	uint32_t first_task; /* of a launch: tasks of a phase are counted through its launches */
 	Region *region;
 	uint32_t nregion;

@@ -327,12 +327,12 @@ void ls_launch(LoopFn *f, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf
 	                   .arg = dup_args(f, arg, narg)});
 }
 
-void ls_join(LoopFn *f)
+void ls_same_phase(LoopFn *f)
 {
 	const struct LBlock *b = &f->block.data[f->open.data[f->open.n - 1].i];
 	LsData *last = b->stmt.n ? &f->ls.data[b->stmt.data[b->stmt.n - 1]] : NULL;
 	if (last && last->kind == LS_LAUNCH)
-		last->joined = true;
+		last->same_phase = true;
 }
 
 Lv ls_read(LoopFn *f, const char *name, DType dtype, Lx address, uint32_t owner)

@@ -101,7 +101,8 @@ typedef enum {
 	/* program only */
 	LS_LAUNCH, /* launch call k (Program.call) over x tasks. Buffers: arg[0..nbuf) (LX_ADDR);
 	              parameters: arg[nbuf..narg). The call of the model ends here if a check of the
-	              phase failed. `joined`: the next statement is a launch of the same phase */
+	              phase failed. `same_phase`: the next statement is a launch of the same
+	              phase */
 	LS_READ,  /* v = the bool or integer of `dtype` at address x: the only way from memory to
 	             control flow. For the interpreter: k is the buffer, count the size symbol that
 	             is read, or 0 */
@@ -158,7 +159,7 @@ typedef struct {
 	uint32_t k, nbuf, narg;
 	const Lx *arg;
 	uint64_t count;
-	bool joined; /* LS_LAUNCH */
+	bool same_phase; /* LS_LAUNCH */
 	bool in_order; /* LS_LOAD */
 	LsDrops drops; /* LS_LOAD of legal functions */
 	bool rare;   /* LS_IF of legal functions: the branch is rarely taken */
@@ -364,7 +365,7 @@ LoopFn *loop_parse(Ir *, const char *text);
 void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg);
 /* The next launch belongs to the phase of the previous launch, which must be the last statement of
  * the open block. */
-void ls_join(LoopFn *);
+void ls_same_phase(LoopFn *);
 /* Returns a variable: a bool for DT_bool, else an i64. owner: ProgramArg.owner, or 0. */
 Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
 void ls_save(LoopFn *, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t values, uint32_t at);

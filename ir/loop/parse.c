@@ -331,7 +331,7 @@ static bool field(Parser *p, char letter, LsData *s)
 			   : skip(p, " without even") ? DROPS_EVEN
 						      : DROPS_NONE;
 		return true;
-	case 'j': s->joined = skip(p, " joined"); return true;
+	case 'j': s->same_phase = skip(p, " same_phase"); return true;
 	case 't': s->text = word(p, "\n"); return true;
 	default: return false; /* what text does not tell: a user's operator */
 	}

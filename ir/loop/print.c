@@ -8,7 +8,7 @@
  * there $x $y $o  expressions, offset       $w  the mask, if any     $l  a gather by a load for
  * each lane $a  the arguments                   $u  buffers among them   $p  parameters among them
  *   $k $c  k, count                     $d  dtype                $s  the step, unless 1
- *   $b  the body                        $e  the other block      $j  whether joined   $t  the text
+ *   $b  the body $e the other block $j whether same_phase $t the text
  *   $f  a call of a user's operator     $i  whether in order     $r  lanes that are left out */
 #include "ir/loop/loop.h"
 #include "ir/ops/user/userop.h"
@@ -319,7 +319,7 @@ static void print_field(Printer *p, const LsData *s, char letter)
 			       : s->drops == DROPS_EVEN ? " without even"
 							: "");
 		break;
-	case 'j': text_add(p->t, s->joined ? " joined" : ""); break;
+	case 'j': text_add(p->t, s->same_phase ? " same_phase" : ""); break;
 	default: text_add(p->t, s->text); break;
 	}
 }

@@ -336,14 +336,14 @@ static void check_stmt(Verify *v, const LsData *s)
 		check_nested(v, s, s->other);
 }
 
-/* A launch that is joined is followed by one. */
-static void check_joined(Verify *v, Lb b)
+/* A launch whose phase goes on is followed by one. */
+static void check_same_phase(Verify *v, Lb b)
 {
 	const struct LBlock *block = &v->f->block.data[b.i];
 	for (uint32_t k = 0; k < block->stmt.n; k++) {
 		v->s = &v->f->ls.data[block->stmt.data[k]];
 		bool last = k + 1 == block->stmt.n;
-		expect(v, !v->s->joined || (!last && v->f->ls.data[block->stmt.data[k + 1]].kind == LS_LAUNCH),
+		expect(v, !v->s->same_phase || (!last && v->f->ls.data[block->stmt.data[k + 1]].kind == LS_LAUNCH),
 		       "the next launch of the phase is missing");
 	}
 }
@@ -357,7 +357,7 @@ static void check_block(Verify *v, Lb b)
 	}
 	for (uint32_t k = 0; k < v->f->block.data[b.i].stmt.n; k++)
 		check_stmt(v, &v->f->ls.data[v->f->block.data[b.i].stmt.data[k]]);
-	check_joined(v, b);
+	check_same_phase(v, b);
 	for (uint32_t k = 0; k < v->f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &v->f->ls.data[v->f->block.data[b.i].stmt.data[k]];
 		LsVariable made = ls_row(s->kind)->v;

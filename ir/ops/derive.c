@@ -32,7 +32,7 @@ bool node_has_jvp(const Graph *g, Node n)
 
 bool op_is_kept(Op op)
 {
-	return op_info(op)->level == LEVEL_DECOMPOSE || op_has_vjp(op) || op_has_jvp(op) || op_has_batch(op);
+	return op_info(op)->expands == EXPANDS_IN_DECOMPOSE || op_has_vjp(op) || op_has_jvp(op) || op_has_batch(op);
 }
 
 /* ---- zeros, sums ---- */

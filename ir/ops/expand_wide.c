@@ -99,7 +99,7 @@ bool expand_rounds_often(const Build *b, Node n, Node prev, Node y)
 	for (Node x = prev.i ? node_next(g, prev) : g->first; x.i != b->before.i;
 	     x = node_next(g, x)) {
 		Op op = node_op(g, x);
-		if (op == OP_contract || op == OP_conv || op_info(op)->level == LEVEL_DECOMPOSE)
+		if (op == OP_contract || op == OP_conv || op_info(op)->expands == EXPANDS_IN_DECOMPOSE)
 			return false;
 		count += rounds(g, x);
 	}

@@ -22,15 +22,15 @@ typedef enum {
 
 /* When a node is fused into the kernel that reads it, and not stored. */
 typedef enum {
-	JOIN_NEVER,
-	JOIN_ALWAYS, /* costs nothing but its index */
-	JOIN_CHEAP,  /* unless it is expensive and the kernel would evaluate it much more often than
+	FUSE_NEVER,
+	FUSE_ALWAYS, /* costs nothing but its index */
+	FUSE_CHEAP,  /* unless it is expensive and the kernel would evaluate it much more often than
 	                it has elements */
-	JOIN_FEW,    /* if it has few operands, none of them the main work of a kernel */
-	JOIN_ROW,    /* into a kernel without a contraction whose root is no LOWER_ROOT */
-	JOIN_ONCE    /* into a kernel without other work that reads each element once: its
+	FUSE_FEW,    /* if it has few operands, none of them the main work of a kernel */
+	FUSE_ROW,    /* into a kernel without a contraction whose root is no LOWER_ROOT */
+	FUSE_ONCE    /* into a kernel without other work that reads each element once: its
 	                epilogue */
-} LowerJoin;
+} LowerFuse;
 
 /* What a result keeps of its operands; each includes those before it. */
 typedef enum {
@@ -100,7 +100,7 @@ enum { ALL_OPERANDS = -1 };
 
 typedef struct {
 	LowerRole role;
-	LowerJoin joins;
+	LowerFuse fuses;
 	LowerKeeps keeps;
 	LowerHolds holds;
 	int32_t reads;    /* bits of operands that are read at indices of their own: a computed
@@ -122,7 +122,7 @@ typedef struct {
 /* Whether the operator is an index map that is always fused. */
 static inline bool lower_is_map(const OpLower *l)
 {
-	return l->role == LOWER_INDEX && l->joins == JOIN_ALWAYS;
+	return l->role == LOWER_INDEX && l->fuses == FUSE_ALWAYS;
 }
 
 /* Whether operand k is read at indices of its own. */

@@ -182,7 +182,7 @@ OpKind op_kind(Op op)
 
 const OpLower *op_lower(Op op)
 {
-	static const OpLower scalar = {.role = LOWER_MAP, .joins = JOIN_CHEAP, .keeps = KEEPS_INDEX};
+	static const OpLower scalar = {.role = LOWER_MAP, .fuses = FUSE_CHEAP, .keeps = KEEPS_INDEX};
 	return op_is_scalar(op) ? &scalar : &op_info(op)->lower;
 }
 

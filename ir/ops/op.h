@@ -27,7 +27,7 @@ typedef enum {
 
 /* When a composite expands: in canon, so that later passes never see it; or in decompose, if it has
  * a rule or a schedule of its own. */
-typedef enum { LEVEL_CANON, LEVEL_DECOMPOSE } Level;
+typedef enum { EXPANDS_IN_CANON, EXPANDS_IN_DECOMPOSE } Expands;
 
 /* How a result is a view of an operand: the schema's Tensor(a), and some that ATen's schemas do not
  * mark. After a write through either, the importer gives the other its new value
@@ -159,7 +159,7 @@ typedef struct OpInfo {
 	                        none */
 	const char *doc;    /* one line, for docs and `weft show` */
 	Promote promote;
-	Level level;
+	Expands expands;
 	bool effect;        /* never removed, kept in order */
 	bool (*has_effect)(const Graph *, Node); /* of some nodes only; NULL: as `effect` says */
 	bool (*draws)(const Graph *, Node); /* of those with a key (ir/ops/prim/random.h): whether
@@ -234,8 +234,8 @@ typedef struct OpInfo {
 	 * node executes its graphs has no limit. Where no member of a batch is active it must not
 	 * begin. Asked by transform/batch_control.c. .marks: the results are the first operands,
 	 * and its graphs are not executed: the node only says something about these values.
-	 * Composites of LEVEL_DECOMPOSE, which transform/partition*.c read and which mean nothing
-	 * once graphs are partitioned. */
+	 * Composites of EXPANDS_IN_DECOMPOSE, which transform/partition*.c read and which mean
+	 * nothing once graphs are partitioned. */
 	Folds folds;
 	bool moves;
 	bool rounded;
@@ -382,7 +382,7 @@ bool op_has_vjp(Op);
 bool op_has_jvp(Op);
 bool op_has_batch(Op);
 bool node_has_jvp(const Graph *, Node);
-/* Whether canon does not expand the composite: it has a rule, or a schedule (.level). */
+/* Whether canon does not expand the composite: it has a rule, or a schedule (.expands). */
 bool op_is_kept(Op);
 /* Computes cotangents of n's operands from those of its results. ct[r]: of result r; none means
  * zero. Sets g[k], of operand k's type, for each operand with want[k]; none means zero. Returns

@@ -82,7 +82,7 @@ static void kernel(Made *m, StepList *to, uint32_t nphase, const uint32_t *arg, 
 			args[n++] = (SchedArg){ARG_TEMP, p - 1, NULL};
 		array_push(a, &s->phase, (SchedPhase){.arg = args, .narg = n});
 	}
-	array_push(a, &m->k->kernel, (Scheduled){.name = "k", .schedule = s, .buf = buf, .temp = m->k->ntemp, .joins = join});
+	array_push(a, &m->k->kernel, (Scheduled){.name = "k", .schedule = s, .buf = buf, .temp = m->k->ntemp, .continues = join});
 	m->k->ntemp += s->temp.n;
 	array_push(a, &to->step, (Step){.kind = STEP_KERNEL});
 }
@@ -239,7 +239,7 @@ static void run_kernel(Memory *x, const Scheduled *k)
 {
 	const Schedule *s = k->schedule;
 	for (uint32_t p = 0; p < s->phase.n; p++) {
-		if (!k->joins[p])
+		if (!k->continues[p])
 			end_phase(x);
 		for (uint32_t a = 0; a < s->phase.data[p].narg; a++) {
 			const SchedArg *arg = &s->phase.data[p].arg[a];
@@ -314,7 +314,7 @@ static int64_t peak(const Made *m)
 	for (uint32_t k = 0; k < m->k->kernel.n; k++) {
 		const Scheduled *s = &m->k->kernel.data[k];
 		for (uint32_t p = 0; p < s->schedule->phase.n; p++) {
-			now += !s->joins[p];
+			now += !s->continues[p];
 			for (uint32_t a = 0; a < s->schedule->phase.data[p].narg; a++) {
 				const SchedArg *arg = &s->schedule->phase.data[p].arg[a];
 				bool temp = arg->kind == ARG_TEMP;

@@ -213,7 +213,7 @@ static const char *fault(Op op)
 		return ".along is of anchors, and required of them";
 	if (info->checks == CHECKS_INDEX && !(has_arg(op, "mode") && has_arg(op, "axes")))
 		return "checked indices without mode and axes";
-	if (info->marks && (op_kind(op) != OP_COMPOSITE || info->level != LEVEL_DECOMPOSE))
+	if (info->marks && (op_kind(op) != OP_COMPOSITE || info->expands != EXPANDS_IN_DECOMPOSE))
 		return "a mark is a composite that stays until decompose";
 	return info->parts && info->complex ? "both .parts and .complex" : NULL;
 }

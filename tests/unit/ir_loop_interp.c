@@ -333,7 +333,7 @@ static void test_joined_writers(void **state)
 	LoopFn *f = kernel("k");
 	store(f, buffer(f, "y"), task(f), lx_float(f, f32, 1));
 	launch(0, N, (uint32_t[]){Y});
-	ls_join(it.e->run);
+	ls_same_phase(it.e->run);
 	launch(0, N, (uint32_t[]){Y});
 	finds(FN, "of the same phase touches too");
 }
@@ -344,7 +344,7 @@ static void test_joined_apart(void **state)
 	LoopFn *f = kernel("k");
 	store(f, buffer(f, "y"), task(f), lx_float(f, f32, 1));
 	launch(0, N, (uint32_t[]){WORK});
-	ls_join(it.e->run);
+	ls_same_phase(it.e->run);
 	launch(0, N, (uint32_t[]){Y});
 	launch(0, N, (uint32_t[]){WORK});
 	assert_int_equal(execute(), LOOP_DONE);

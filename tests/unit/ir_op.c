@@ -74,13 +74,13 @@ static const char *lowering_fault(Op op)
 		return "a border without its value, low, high and interior";
 	if ((l->holds || l->other) && l->role != LOWER_INDEX)
 		return "only index maps hold operands";
-	if (l->joins == JOIN_ALWAYS && (l->role != LOWER_INDEX || l->reads))
+	if (l->fuses == FUSE_ALWAYS && (l->role != LOWER_INDEX || l->reads))
 		return "what always joins is an index map";
 	if (l->role == LOWER_MAP && l->keeps != KEEPS_INDEX)
 		return "element-wise keeps the index";
 	if ((l->axes || l->own_results) && !is_root)
 		return "axes and results of its own are for roots";
-	return is_root && l->joins ? "a root joins nothing" : NULL;
+	return is_root && l->fuses ? "a root joins nothing" : NULL;
 }
 
 static void test_lowering(void **state)

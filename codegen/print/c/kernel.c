@@ -338,10 +338,10 @@ static void print_launch(Fn *f, const LsData *s)
 		print_list(f, "const int64_t p[]", s->arg + s->nbuf, s->narg - s->nbuf);
 	const char *text = text_of(f, s->x);
 	line(f);
-	text_printf(f->out, "%sweft_phase(r, %s, %s, %s, %u%s%s, %s)%s\n", s->joined ? "" : "if (", f->kernel_name[call->fn], s->nbuf ? "b" : "NULL",
-	            s->narg > s->nbuf ? "p" : "NULL", s->k, s->joined ? " | WEFT_JOINED" : "", call->alone ? " | WEFT_ALONE" : "", text,
-	            s->joined ? ";" : ")");
-	if (!s->joined)
+	text_printf(f->out, "%sweft_phase(r, %s, %s, %s, %u%s%s, %s)%s\n", s->same_phase ? "" : "if (", f->kernel_name[call->fn], s->nbuf ? "b" : "NULL",
+	            s->narg > s->nbuf ? "p" : "NULL", s->k, s->same_phase ? " | WEFT_JOINED" : "", call->alone ? " | WEFT_ALONE" : "", text,
+	            s->same_phase ? ";" : ")");
+	if (!s->same_phase)
 		print_stop(f);
 	f->indent--;
 	line(f);

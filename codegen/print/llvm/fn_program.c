@@ -83,7 +83,7 @@ static void launch(Fn *f, const LsData *s)
 	LLVMValueRef fn = l_extern(u, f->kernel_name[program_call(f->of, s->k)->fn], kernel);
 	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch_buf, f->launch_param, LLVMConstInt(i32, launch_word(f->of, s), 0), l_lx(f, s->x)};
 	LLVMValueRef stop = call(f, "weft_phase", type, in, 6);
-	if (!s->joined)
+	if (!s->same_phase)
 		stop_unless_0(f, stop);
 }
 

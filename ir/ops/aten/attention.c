@@ -209,7 +209,7 @@ OP(aten_scaled_dot_product_attention){
 	.build = build_sdpa,
 	.adjoint = adjoint_attention,
 	.batch = batch_attention,
-	.level = LEVEL_DECOMPOSE,
+	.expands = EXPANDS_IN_DECOMPOSE,
 	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 3]; "
 		  "f32[1, 2, m=4, 4], f32[1, 2, m, 4], f32[1, 2, m, 3], is_causal=true, scale=0.75; "
 		  "f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 3], bool[3, 5] of 1 0 1 1 0 0 1; "

@@ -334,7 +334,7 @@ OP(contract) {
 	.infer = infer_contract,
 	.eval = eval_contract,
 	.batch = batch_contract,
-	.lower = {.role = LOWER_ANCHOR, .joins = JOIN_ONCE, .reads = ALL_OPERANDS, .index = index_contract},
+	.lower = {.role = LOWER_ANCHOR, .fuses = FUSE_ONCE, .reads = ALL_OPERANDS, .index = index_contract},
 	.accumulates = true,
 	.sample = "f32[2, 3, 4], f32[5, 4, 2], batch_x=[0], batch_y=[2], sum_x=[2], sum_y=[1], "
 		  "acc=f32; "

@@ -403,7 +403,7 @@ OP(barrier) {
 	.infer = infer_barrier,
 	.eval = eval_barrier,
 	.batch_leading = true,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .keeps = KEEPS_INDEX, .index = index_barrier},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .keeps = KEEPS_INDEX, .index = index_barrier},
 	.sample = "f32[3, 4]",
 };
 
@@ -430,7 +430,7 @@ OP(checkpoint) {
 	.schema = "checkpoint(Tensor x, *, str at) -> Tensor",
 	.doc = "x, marked for what is saved for gradients: where a region begins (\"begin\") and ends (\"end\") whose values are computed "
 	       "again, or to be saved within one (\"keep\")",
-	.level = LEVEL_DECOMPOSE,
+	.expands = EXPANDS_IN_DECOMPOSE,
 	.vjp = "[g]",
 	.jvp = "t_x",
 	.batch_leading = true,
@@ -562,7 +562,7 @@ OP(invertible) {
 	.tangent = tangent_invertible,
 	.schema = "invertible(Tensor[] ys, Tensor[] xs, Tensor[] consts, *, graph inverse, str name) -> Tensor[]",
 	.doc = "ys, the results of a block of xs: xs... = inverse(ys..., consts...), from which gradients may compute them again",
-	.level = LEVEL_DECOMPOSE,
+	.expands = EXPANDS_IN_DECOMPOSE,
 	.infer = infer_invertible,
 	.eval = eval_invertible,
 	.build = build_invertible,

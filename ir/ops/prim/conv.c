@@ -349,7 +349,7 @@ OP(conv) {
 	.infer = infer_conv,
 	.eval = eval_conv,
 	.batch = batch_conv,
-	.lower = {.role = LOWER_ANCHOR, .joins = JOIN_ONCE, .reads = ALL_OPERANDS, .bordered = 1 | 2, .index = index_conv},
+	.lower = {.role = LOWER_ANCHOR, .fuses = FUSE_ONCE, .reads = ALL_OPERANDS, .bordered = 1 | 2, .index = index_conv},
 	.accumulates = true,
 	.sample = "f32[2, 1, 3, 5, 6], f32[1, 4, 3, 3, 3], stride=[1, 2], dilation=[1, 1], "
 		  "dilation_in=[1, 1], pad=[1, 1], size=[5, 3], acc=f32; "

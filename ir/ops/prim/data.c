@@ -270,7 +270,7 @@ OP(convert) {
 	.infer = infer_convert,
 	.eval = eval_convert,
 	.batch_leading = true,
-	.lower = {.role = LOWER_MAP, .joins = JOIN_CHEAP, .keeps = KEEPS_INDEX},
+	.lower = {.role = LOWER_MAP, .fuses = FUSE_CHEAP, .keeps = KEEPS_INDEX},
 	.sample = "f32[3, 4] in -8..8, dtype=i32; i64[5] in -8..8, dtype=f16; f32[4], dtype=bool",
 };
 
@@ -316,7 +316,7 @@ OP(bitcast) {
 	.infer = infer_bitcast,
 	.eval = eval_bitcast,
 	.batch_leading = true,
-	.lower = {.role = LOWER_MAP, .joins = JOIN_CHEAP, .keeps = KEEPS_INDEX},
+	.lower = {.role = LOWER_MAP, .fuses = FUSE_CHEAP, .keeps = KEEPS_INDEX},
 	.sample = "f32[3, 4], dtype=i32; f16[7], dtype=u16; i16[5] in 0..999, dtype=bf16; u8[5], dtype=bool",
 };
 
@@ -536,7 +536,7 @@ OP(slice_at) {
 	.infer = infer_slice_at,
 	.eval = eval_slice_at,
 	.batch = batch_slice_at,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_CHEAP, .reads = 1, .index = index_slice_at},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_CHEAP, .reads = 1, .index = index_slice_at},
 	.sample = "f32[5, 4], [i64[] in -1..6, i64[] in 0..2], size=[2, 3]",
 };
 

@@ -342,7 +342,7 @@ OP(gather) {
 	.infer = infer_gather,
 	.eval = eval_gather,
 	.batch = batch_gather,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_CHEAP, .reads = 1, .cost = 8, .index = index_gather},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_CHEAP, .reads = 1, .cost = 8, .index = index_gather},
 	.sample = "f32[5, 3], i64[4, 1] in -5..5, batch=0, axes=[0], mode=\"check\"; "
 		  "f32[5, 3], i64[4, 1] of 4 0 3 0, batch=0, axes=[0], mode=\"within\"; "
 		  "f32[2, 5, 3], i64[2, 4, 1] in -2..7, batch=1, axes=[2], mode=\"fill\"",

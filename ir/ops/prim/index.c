@@ -106,7 +106,7 @@ OP(broadcast) {
 	.infer = infer_broadcast,
 	.eval = eval_broadcast,
 	.batch = batch_broadcast,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_broadcast},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .index = index_broadcast},
 	.sample = "f32[3, 1], shape=[2, 3, 4], map=[1, 2]; i64[], shape=[5], map=[]",
 };
 
@@ -171,7 +171,7 @@ OP(reshape) {
 	.infer = infer_reshape,
 	.eval = eval_reshape,
 	.batch = batch_reshape,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .keeps = KEEPS_ORDER, .index = index_reshape},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .keeps = KEEPS_ORDER, .index = index_reshape},
 	.sample = "f32[2, 6], shape=[3, 4]; f32[0, 3], shape=[3, 0]",
 };
 
@@ -245,7 +245,7 @@ OP(permute) {
 	.infer = infer_permute,
 	.eval = eval_permute,
 	.batch = batch_permute,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .keeps = KEEPS_ELEMENTS, .index = index_permute},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .keeps = KEEPS_ELEMENTS, .index = index_permute},
 	.sample = "f32[2, 3, 4], perm=[2, 0, 1]",
 };
 
@@ -363,7 +363,7 @@ OP(slice) {
 	.infer = infer_slice,
 	.eval = eval_slice,
 	.batch = batch_slice,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_slice},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .index = index_slice},
 	.sample = "f32[5, 6], start=[1, 0], end=[5, 6], step=[2, 1]; f32[4], start=[2], end=[2], "
 		  "step=[1]",
 };
@@ -522,7 +522,7 @@ OP(pad) {
 	.infer = infer_pad,
 	.eval = eval_pad,
 	.batch = batch_pad,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .holds = HOLDS_INTERIOR, .other = 1, .index = index_pad},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .holds = HOLDS_INTERIOR, .other = 1, .index = index_pad},
 	.sample = "f32[3, 4], f32[], low=[1, -1], high=[0, 2], interior=[1, 0]",
 };
 
@@ -607,7 +607,7 @@ OP(concat) {
 	.infer = infer_concat,
 	.eval = eval_concat,
 	.batch = batch_dim,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_FEW, .holds = HOLDS_OPERANDS, .index = index_concat},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_FEW, .holds = HOLDS_OPERANDS, .index = index_concat},
 	.sample = "[f32[2, 3], f32[2, 0], f32[2, 1]], dim=1",
 };
 
@@ -671,6 +671,6 @@ OP(reverse) {
 	.infer = infer_reverse,
 	.eval = eval_reverse,
 	.batch = batch_dims,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_reverse},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .index = index_reverse},
 	.sample = "f32[2, 3, 4], dims=[0, 2]",
 };

@@ -141,7 +141,7 @@ OP(reduce) {
 	.infer = infer_reduce,
 	.eval = eval_reduce,
 	.batch = batch_dims,
-	.lower = {.role = LOWER_REDUCE, .joins = JOIN_ROW},
+	.lower = {.role = LOWER_REDUCE, .fuses = FUSE_ROW},
 	.accumulates = true,
 	.sample = "f32[2, 3, 4], kind=\"sum\", dims=[0, 2], acc=f32; "
 		  "f16[3, 4], kind=\"max\", dims=[1], acc=f32; i32[3, 4] in -8..8, kind=\"sum\", "

@@ -126,7 +126,7 @@ OP(window) {
 	.infer = infer_window,
 	.eval = eval_window,
 	.batch = batch_dim,
-	.lower = {.role = LOWER_INDEX, .joins = JOIN_ALWAYS, .index = index_window},
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .index = index_window},
 	.sample = "f32[2, 7], dim=1, size=3, stride=2, dilation=1, low=1, count=4",
 };
 

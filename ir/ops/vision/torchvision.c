@@ -242,7 +242,7 @@ static bool eval_nms_kept(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 OP(nms_kept){
 	.schema = "nms_kept(Tensor boxes, *, float threshold) -> Tensor",
 	.doc = "which boxes [n, 4] overlap none that is kept before them by more than the threshold of their union",
-	.level = LEVEL_DECOMPOSE,
+	.expands = EXPANDS_IN_DECOMPOSE,
 	.infer = infer_nms_kept,
 	.eval = eval_nms_kept,
 	.build = build_kept,

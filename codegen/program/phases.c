@@ -1,9 +1,9 @@
-/* Launches that do not depend on each other share a phase: between them nobody waits.
+/* Launches that do not depend on each other form one phase: between them nobody waits.
  *
- * A launch joins those before it when no buffer is written by one of them and touched by another;
- * parts of one buffer that are provably not the same may be written in the same phase (the border
- * of an image and its interior, what is concatenated). A phase lies within a list of steps, between
- * steps that are no launches. */
+ * A launch continues the phase of those before it when no buffer is written by one of them and
+ * touched by another; parts of one buffer that are provably not the same may be written in the same
+ * phase (the border of an image and its interior, what is concatenated). A phase lies within a list
+ * of steps, between steps that are no launches. */
 #include "codegen/program/distinct.h"
 
 enum { WRITERS = 16 /* of one buffer in a phase: bounds the comparisons */ };
@@ -23,10 +23,10 @@ typedef struct {
 	ARRAY(Writer) writers;  /* of the phase; [0] unused */
 	uint32_t phase, kernel;
 	bool fails; /* a launch in this phase may */
-	bool open; /* the launch before is in this phase, and may be joined */
-} Share;
+	bool open; /* the launch before is in this phase, and may be continued */
+} PhaseState;
 
-static uint32_t memory_of(const Share *h, const Scheduled *k, const SchedArg *a)
+static uint32_t memory_of(const PhaseState *h, const Scheduled *k, const SchedArg *a)
 {
 	const Lowered *l = h->d->l;
 	if (a->kind == ARG_TEMP)
@@ -45,7 +45,7 @@ bool phase_fails(const SchedPhase *p)
 	return false;
 }
 
-static bool replaces_state(const Share *h, const Scheduled *k, const SchedPhase *p)
+static bool replaces_state(const PhaseState *h, const Scheduled *k, const SchedPhase *p)
 {
 	bool found = false;
 	for (uint32_t a = 0; a < p->narg; a++)
@@ -54,7 +54,7 @@ static bool replaces_state(const Share *h, const Scheduled *k, const SchedPhase 
 }
 
 /* Whoever writes this memory in the phase at hand writes other elements of it. */
-static bool writes_apart(const Share *h, const Kernel *kernel, const Scheduled *k, const SchedArg *a, uint32_t memory)
+static bool writes_apart(const PhaseState *h, const Kernel *kernel, const Scheduled *k, const SchedArg *a, uint32_t memory)
 {
 	const Writer *last = &h->writers.data[h->writer[memory]];
 	if (!kernel || a->kind == ARG_TEMP || last->count >= WRITERS)
@@ -65,7 +65,7 @@ static bool writes_apart(const Share *h, const Kernel *kernel, const Scheduled *
 	return true;
 }
 
-static bool may_share(const Share *h, const Kernel *kernel, const Scheduled *k, const SchedPhase *p)
+static bool may_follow(const PhaseState *h, const Kernel *kernel, const Scheduled *k, const SchedPhase *p)
 {
 	for (uint32_t a = 0; a < p->narg; a++) {
 		const LArg *arg = &p->f->buf.data[a];
@@ -78,7 +78,7 @@ static bool may_share(const Share *h, const Kernel *kernel, const Scheduled *k, 
 	return true;
 }
 
-static void note_writer(Share *h, const Kernel *kernel, const Scheduled *k, const SchedArg *a, uint32_t memory)
+static void note_writer(PhaseState *h, const Kernel *kernel, const Scheduled *k, const SchedArg *a, uint32_t memory)
 {
 	uint32_t before = h->written[memory] == h->phase ? h->writer[memory] : 0;
 	Writer w = {kernel, a->kind == ARG_BUF ? k->buf[a->k].i : 0, before, h->writers.data[before].count + 1};
@@ -87,16 +87,16 @@ static void note_writer(Share *h, const Kernel *kernel, const Scheduled *k, cons
 	array_push(h->d->l->ir->ctx->arena, &h->writers, w);
 }
 
-static void share_launch(Share *h, const Kernel *kernel, const Scheduled *k, uint32_t phase, bool *joins)
+static void place_launch(PhaseState *h, const Kernel *kernel, const Scheduled *k, uint32_t phase, bool *continues)
 {
 	const SchedPhase *p = &k->schedule->phase.data[phase];
 	bool state = h->d->l->state.n;
-	joins[phase] = h->open && !p->opens && may_share(h, kernel, k, p) && !(state && h->fails && replaces_state(h, k, p));
-	h->phase += !joins[phase];
-	if (!joins[phase])
+	continues[phase] = h->open && !p->opens && may_follow(h, kernel, k, p) && !(state && h->fails && replaces_state(h, k, p));
+	h->phase += !continues[phase];
+	if (!continues[phase])
 		h->writers.n = 1;
 	/* a phase is completed when a check in it fails: state is not replaced in it, then */
-	h->fails = state && ((joins[phase] && h->fails) || phase_fails(p));
+	h->fails = state && ((continues[phase] && h->fails) || phase_fails(p));
 	h->open = !p->alone;
 	for (uint32_t a = 0; a < p->narg; a++) {
 		uint32_t m = memory_of(h, k, &p->arg[a]);
@@ -107,7 +107,7 @@ static void share_launch(Share *h, const Kernel *kernel, const Scheduled *k, uin
 	}
 }
 
-static void share_steps(Share *h, const StepList *list)
+static void place_steps(PhaseState *h, const StepList *list)
 {
 	h->open = false;
 	for (uint32_t i = 0; i < list->step.n; i++) {
@@ -115,24 +115,24 @@ static void share_steps(Share *h, const StepList *list)
 		StepList *inner[MAX_STEP_LISTS];
 		if (step_is_launch(s)) {
 			Scheduled *k = &h->d->kernel.data[h->kernel++];
-			bool *joins = ARENA_ARRAY(h->d->l->ir->ctx->arena, bool, k->schedule->phase.n);
+			bool *continues = ARENA_ARRAY(h->d->l->ir->ctx->arena, bool, k->schedule->phase.n);
 			for (uint32_t p = 0; p < k->schedule->phase.n; p++)
-				share_launch(h, s->kernel, k, p, joins);
-			k->joins = joins;
+				place_launch(h, s->kernel, k, p, continues);
+			k->continues = continues;
 			continue;
 		}
 		for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
-			share_steps(h, inner[k]);
+			place_steps(h, inner[k]);
 		h->open = false;
 	}
 }
 
-void share_phases(DistinctKernels *d, const StepList *steps, const uint32_t *owner)
+void form_phases(DistinctKernels *d, const StepList *steps, const uint32_t *owner)
 {
 	Arena *arena = d->l->ir->ctx->arena;
 	uint32_t n = d->l->buf.n + d->ntemp;
-	Share h = {.d = d, .owner = owner, .read = ARENA_ARRAY(arena, uint32_t, n),
+	PhaseState h = {.d = d, .owner = owner, .read = ARENA_ARRAY(arena, uint32_t, n),
 	           .written = ARENA_ARRAY(arena, uint32_t, n), .writer = ARENA_ARRAY(arena, uint32_t, n)};
 	array_push(arena, &h.writers, (Writer){0});
-	share_steps(&h, steps);
+	place_steps(&h, steps);
 }

@@ -14,6 +14,8 @@ rule() {
 above_ir='frontend|passes|lower|transform|codegen|driver|runtime|tools'
 rule base "ir|$above_ir"
 rule ir "$above_ir"
+rule ir/ops/prim 'ir/ops/(aten|quant|vision|user)'
+rule ir/ops/aten 'ir/ops/(quant|vision|user)'
 rule frontend 'passes|lower|transform|codegen|driver|runtime|tools'
 rule frontend/files 'frontend/pt2'
 rule passes 'lower|transform|frontend|codegen|driver|runtime|tools'

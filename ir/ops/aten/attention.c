@@ -1,5 +1,6 @@
 /* Scaled dot-product attention. Kept as one node until decompose, so that it can have a schedule.
  */
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/batch.h"
 #include "ir/ops/prim/random.h"
 

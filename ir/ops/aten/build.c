@@ -2,7 +2,6 @@
 #include "ir/ops/aten/priv.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- structural primitives with many attributes ---- */
 
@@ -124,87 +123,6 @@ Node b_arg_reduce(Build *b, bool max, Node x, uint32_t dim)
 	return b_node(b, OP_arg_reduce, &x, 1, attr, 3);
 }
 
-static Node multiplied(Build *b, Node carry, Node x)
-{
-	return b_bin(b, OP_mul, carry, x);
-}
-
-static Node is_nan(Build *b, Node x)
-{
-	Node re = b_part(b, x, false), im = b_part(b, x, true);
-	return b_bin(b, OP_bit_or, b_bin(b, OP_ne, re, re), b_bin(b, OP_ne, im, im));
-}
-
-/* log(exp(carry) + exp(x)) as PyTorch has it (LogAddExp.h): from the one with the greater real
- * part, and the angle is what comes out, not between -pi and pi. Where both real parts are -inf it
- * is one of them, where both are inf the sum itself. Branches that are not taken have finite
- * operands, so that their derivatives add nothing. */
-static Node log_added(Build *b, Node carry, Node x)
-{
-	Node less = b_bin(b, OP_lt, b_part(b, x, false), b_part(b, carry, false));
-	Node min = b_select(b, less, x, carry), max = b_select(b, less, carry, x),
-	     zero = aten_like(b, x, 0);
-	Node low = b_part(b, min, false), equal = b_bin(b, OP_eq, low, b_part(b, max, false));
-	Node none = b_bin(b, OP_bit_and, equal, b_bin_scalar(b, OP_eq, low, -HUGE_VAL));
-	Node all = b_bin(b, OP_bit_and, equal, b_bin_scalar(b, OP_eq, low, HUGE_VAL));
-	Node apart = b_select(b, b_bin(b, OP_bit_or, none, all), zero, b_bin(b, OP_sub, min, max));
-	Node y = b_bin(b, OP_add, b_un(b, OP_log1p, b_un(b, OP_exp, apart)), max);
-	Node sum = b_bin(b, OP_add, b_un(b, OP_exp, b_select(b, all, min, zero)),
-			 b_un(b, OP_exp, b_select(b, all, max, zero)));
-	y = b_select(b, all, b_un(b, OP_log, sum), b_select(b, none, min, y));
-	Node nan = b_bin(b, OP_bit_or, is_nan(b, carry), is_nan(b, x)),
-	     lost = aten_like(b, low, NAN);
-	return b_select(b, nan, b_complex(b, lost, lost), y);
-}
-
-typedef Node CombineFn(Build *, Node carry, Node x);
-
-/* The next carry, a result too, is what fn makes of the carry and x. */
-static Graph *running_body(Build *b, TypeId type, CombineFn *fn)
-{
-	Graph *g = graph_new(b->g->ir, "running");
-	Build in = {.g = g, .loc = b->loc, .where = b->where};
-	Node carry = graph_add_input(g, "carry", INPUT_USER, type), x = graph_add_input(g, "x", INPUT_USER, type);
-	Node y = fn(&in, carry, x);
-	graph_add_output(g, "carry", y, -1);
-	graph_add_output(g, "y", y, -1);
-	return g;
-}
-
-/* Of complex numbers, which nothing that runs over real ones gives: one step for each along dim. */
-static Node running(Build *b, Node x, uint32_t dim, bool reverse, double first, CombineFn *fn)
-{
-	Ir *ir = b->g->ir;
-	Node rows = aten_move_dim(b, x, dim, 0);
-	const Type t = *node_type(b->g, rows);
-	Node in[] = {b_full(b, t.dtype, first, t.n - 1, t.dim + 1), rows};
-	Attr attr[] = {attr_int(ir, 1),
-		       attr_int(ir, 1),
-		       attr_int(ir, 0),
-		       attr_graph(running_body(b, ir_type(ir, t.dtype, t.n - 1, t.dim + 1), fn)),
-		       attr_sym(t.dim[0]),
-		       attr_bool(reverse)};
-	return aten_move_dim(b, b_get(b, b_node(b, OP_scan, in, 2, attr, 6), 1), 0, dim);
-}
-
-Node b_cumulative(Build *b, const char *kind, Node x, uint32_t dim, bool reverse)
-{
-	if (!x.i)
-		return x;
-	Ir *ir = b->g->ir;
-	if (dtype_is_complex(node_dtype(b->g, x)) && !strcmp(kind, "sum"))
-		return b_complex(b, b_cumulative(b, kind, b_part(b, x, false), dim, reverse),
-		                 b_cumulative(b, kind, b_part(b, x, true), dim, reverse));
-	if (dtype_is_complex(node_dtype(b->g, x)) && !strcmp(kind, "prod"))
-		return running(b, x, dim, reverse, 1, multiplied);
-	if (dtype_is_complex(node_dtype(b->g, x)) && !strcmp(kind, "logaddexp"))
-		return b_convert(
-			b, running(b, b_convert(b, x, DT_c128), dim, reverse, -HUGE_VAL, log_added),
-			node_dtype(b->g, x));
-	Attr attr[] = {attr_none(), attr_str(ir, kind), attr_int(ir, dim), attr_bool(reverse)};
-	return b_node(b, OP_cumulative, &x, 1, attr, 4);
-}
-
 Node b_sort(Build *b, Node x, uint32_t dim, bool descending, bool stable)
 {
 	if (!x.i)
@@ -226,14 +144,6 @@ Node b_sort_first(Build *b, Node x, uint32_t dim, bool descending, Sym first)
 }
 
 /* ---- reductions ---- */
-
-Node aten_reduce(Build *b, ReduceKind kind, Node x, uint32_t dims, bool keep)
-{
-	if (!x.i || dims == 0)
-		return x;
-	return keep ? b_reduce_keep(b, kind, x, dims, DT_none)
-		    : b_reduce(b, kind, x, dims, DT_none);
-}
 
 Node aten_sum(Build *b, Node x, uint32_t dims, bool keep)
 {

@@ -1,4 +1,5 @@
 /* ATen's dropout. */
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/prim/random.h"
 
 #include <math.h>

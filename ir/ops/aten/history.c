@@ -57,11 +57,6 @@ static bool no_tangent(Build *b, Node n, const Node *t, Node *ty)
 
 /* ---- detach ---- */
 
-Node aten_detached(Build *b, Node x)
-{
-	return x.i && dtype_is_inexact(node_dtype(b->g, x)) ? b_node(b, OP_detached, &x, 1, NULL, 0)
-							    : x;
-}
 OP(detached){
 	.schema = "detached(Tensor x) -> Tensor",
 	.doc = "x, without a derivative",

@@ -1,4 +1,5 @@
 /* ATen indexing: gather and scatter. */
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/batch.h"
 #include "ir/ops/prim/data_size.h"
 

@@ -1,4 +1,5 @@
 /* ATen slicing, splitting, joining and padding. */
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/prim/data_size.h"
 
 /* ---- slices ---- */

@@ -1,5 +1,6 @@
 /* ATen operators that select elements by their values, so that the sizes of results depend on
  * data. */
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/prim/data_size.h"
 
 /* ---- nonzero ---- */

@@ -4,26 +4,15 @@
 #ifndef WEFT_IR_OPS_ATEN_PRIV_H
 #define WEFT_IR_OPS_ATEN_PRIV_H
 
-#include "ir/ops/op.h"
-
-typedef struct {
-	uint32_t rank;
-	Sym dim[MAX_RANK];
-} Shape;
+#include "ir/ops/common.h"
 
 /* ---- arguments ---- */
 
-static inline Node arg(const Build *b, Node n, const char *name)
-{
-	return node_arg(b->g, n, name);
-}
 /* The k-th element of a Tensor[] argument; *n receives the count when k is 0 and n is given. */
 uint32_t aten_list(const Build *, Node n, const char *name, Node *out, uint32_t max);
 bool aten_has(const Build *, Node n, const char *name); /* an attribute that is not None */
 uint32_t aten_named_dims(const Build *, Node n); /* as the operator's name says: 2 of conv2d; 0 if
                                                     the name does not say it */
-/* A constant integer; b_error and 0 when it is symbolic. */
-int64_t aten_int(Build *, Node n, const char *name);
 int64_t aten_int_or(Build *, Node n, const char *name, int64_t otherwise);
 /* The list repeated or cut to `want` elements (a lone int stands for all); an absent list gives
  * `fill`, as does an empty one where the schema's default is one. */
@@ -43,16 +32,11 @@ bool aten_arg_within(Build *, Node n, const char *name, double lo, double hi);
 
 /* ---- shapes and dtypes ---- */
 
-Shape aten_shape(const Build *, Node);
-DType aten_dtype(const Build *, Node); /* DT_none of a missing node */
-uint32_t aten_rank(const Build *, Node);
 /* What the file says of result k of the call; `otherwise` where no file does. Statistics of f16 and
  * bf16 are f32 or rounded, depending on the device that exported. */
 DType aten_result_dtype(const Build *, Node n, uint32_t k, DType otherwise);
-Shape shape_of(uint32_t rank, const Sym *dim);
 Shape shape_remove(Shape, uint32_t dim);
 Shape shape_insert(Shape, uint32_t dim, Sym);
-Sym shape_numel(const Build *, const Shape *);
 bool aten_same_shape(const Build *, Node, Node); /* provably */
 /* The common shape; false after b_error. */
 bool aten_broadcast_shape(Build *, const Shape *, const Shape *, Shape *out);
@@ -60,8 +44,6 @@ bool aten_broadcast_shape(Build *, const Shape *, const Shape *, Shape *out);
 void dtype_limits(DType, int64_t *low, int64_t *high);
 /* floats unchanged, bool and ints to f32 (ATen's default dtype) */
 DType dtype_to_float(DType);
-/* The symbol's value is constant: else b_error. */
-bool aten_const(Build *, Sym, int64_t *out);
 /* Entry guard a <= b unless proven. */
 void aten_require_le(Build *, Sym a, Sym b, const char *why);
 /* These dims of x have an element each: what has no value of nothing, and PyTorch refuses then,
@@ -99,8 +81,6 @@ Node aten_scalar_as(Build *, const Attr *, DType);
 /* The same as selections and factors (alpha, beta, value) take it: a float type may round it to
  * inf. */
 Node aten_scalar_factor(Build *, const Attr *, DType);
-Node aten_size(Build *, Sym, DType);               /* 0-d */
-Node aten_like(Build *, Node x, double v);         /* 0-d splat of x's dtype */
 bool aten_scalar_is(const Build *, Node n, const char *name, double v);
 Node aten_truth(Build *, Node x);                       /* bool: x != 0 */
 Node aten_wide(Build *, Node x);                        /* f16, bf16, f8 to f32 */
@@ -113,15 +93,11 @@ Node aten_reshape(Build *, Node x, const Shape *);
 Node aten_per_dim(Build *, Node v, Node like, uint32_t dim); /* v[C] along one dim of `like` */
 Node aten_squeeze_mask(Build *, Node x, uint32_t dims);      /* remove these dims of extent 1 */
 Node aten_flatten(Build *, Node x, uint32_t first, uint32_t last);
-Node aten_move_dim(Build *, Node x, uint32_t from, uint32_t to);
-Node aten_stack(Build *, const Node *x, uint32_t n, uint32_t dim);
 /* x clamped to scalar bounds (ATTR_none: none) in dtype d, to which x is converted. What an integer
  * dtype lacks on the harmless side bounds nothing; on the other side it is an error. */
 Node aten_clamp(Build *, Node x, DType d, const Attr *low, const Attr *high);
 /* Negative bounds count from the end; INT64_MAX is the end. */
 Node aten_slice(Build *, Node x, uint32_t dim, int64_t start, int64_t end);
-/* Iota along one dim of a shape, broadcast to it. */
-Node aten_iota_dim(Build *, const Shape *, uint32_t dim, DType);
 /* x times a Python scalar, which takes x's dtype, unless it is 1 */
 Node aten_scaled(Build *, Node x, Node n, const char *name);
 
@@ -149,10 +125,6 @@ Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
 Node b_window(Build *, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,
 	      int64_t low, Sym count);
 Node b_arg_reduce(Build *, bool max, Node x, uint32_t dim);
-Node b_cumulative(Build *, const char *kind, Node x, uint32_t dim, bool reverse);
-/* The cotangent of x, of that of its running product along dim; in the dtype that x is computed in.
- * Zeros are no exception. */
-Node b_cumprod_backward(Build *, Node ct, Node x, uint32_t dim, bool reverse);
 Node b_sort(Build *, Node x, uint32_t dim, bool descending, bool stable); /* tuple */
 /* the first of these, ties in order */
 Node b_sort_first(Build *, Node x, uint32_t dim, bool descending, Sym first);
@@ -161,7 +133,6 @@ Node b_sort_first(Build *, Node x, uint32_t dim, bool descending, Sym first);
 
 Node aten_sum(Build *, Node x, uint32_t dims, bool keep);
 Node aten_sum_operand(Build *, Node); /* sums of bool and ints are i64 */
-Node aten_reduce(Build *, ReduceKind, Node x, uint32_t dims, bool keep);
 Node aten_mean(Build *, Node x, uint32_t dims, bool keep); /* floats; accumulates wide */
 Sym aten_count(const Build *, Node x, uint32_t dims);
 /* Variance over dims; *mean (may be NULL) is kept-dims. Result keeps dims. x is wide. */
@@ -200,8 +171,6 @@ Node aten_hinge(Build *, Node x); /* max(x, 0), in the derivative 0 at 0 */
 /* g[..., *out] added up at the places of x that index[..., *out] names, counted over the last nd
  * dims: the cotangent of x where it was pooled. */
 Node aten_pool_backward(Build *, Node x, Node index, Node g, uint32_t nd);
-Node aten_detached(Build *, Node x); /* x, in derivatives a constant: results that PyTorch does not
-                                        differentiate */
 Node aten_without_tangent(Build *, Node x); /* x, whose tangents are passed over, as those of class
                                                weights are in PyTorch */
 

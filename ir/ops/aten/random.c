@@ -1,4 +1,5 @@
 /* ATen's random numbers: the distributions, not the numbers that PyTorch's generators give. */
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/prim/random.h"
 
 #include <math.h>

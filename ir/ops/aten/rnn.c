@@ -1,5 +1,6 @@
 /* ATen recurrent layers: the input projection is one contraction over all steps, the recurrence a
  * scan whose body is a cell. */
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/prim/random.h"
 
 typedef enum { CELL_LSTM, CELL_GRU, CELL_TANH, CELL_RELU } Cell;

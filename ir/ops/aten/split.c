@@ -1,4 +1,5 @@
 /* ATen splits and joins of less common kinds. */
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/prim/data_size.h"
 
 enum { MAX_PARTS = 65536 };

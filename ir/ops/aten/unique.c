@@ -2,6 +2,7 @@
  *
  *   x       2  7  2  2  7      first   1  0  0  1  0      values   2  7     counts   3  2
  *   sorted  2  2  2  7  7      run     0  0  0  1  1      inverse  0  1  0  0  1 */
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/prim/data_size.h"
 
 /* Neighbours that differ: row i of [n] or [n, m] from the row before it; the first one does. NaN

@@ -26,22 +26,6 @@ uint32_t aten_named_dims(const Build *b, Node n)
 	return 0;
 }
 
-bool aten_const(Build *b, Sym s, int64_t *out)
-{
-	*out = 0;
-	if (sym_is_const(b_syms(b), s, out))
-		return true;
-	b_error(b, "symbolic size %s where a constant is needed", sym_str(b_syms(b), s));
-	return false;
-}
-
-int64_t aten_int(Build *b, Node n, const char *name)
-{
-	int64_t v;
-	aten_const(b, node_sym(b->g, n, name), &v);
-	return v;
-}
-
 int64_t aten_int_or(Build *b, Node n, const char *name, int64_t otherwise)
 {
 	return aten_has(b, n, name) ? aten_int(b, n, name) : otherwise;
@@ -133,32 +117,6 @@ bool aten_arg_within(Build *b, Node n, const char *name, double lo, double hi)
 
 /* ---- shapes and dtypes ---- */
 
-Shape shape_of(uint32_t rank, const Sym *dim)
-{
-	Shape s = {.rank = rank};
-	for (uint32_t k = 0; k < rank && k < MAX_RANK; k++)
-		s.dim[k] = dim[k];
-	return s;
-}
-
-Shape aten_shape(const Build *b, Node x)
-{
-	if (!x.i)
-		return (Shape){0};
-	const Type *t = node_type(b->g, x);
-	return t->dtype == DT_none ? (Shape){0} : shape_of(t->n, t->dim);
-}
-
-DType aten_dtype(const Build *b, Node x)
-{
-	return x.i ? node_dtype(b->g, x) : DT_none;
-}
-
-uint32_t aten_rank(const Build *b, Node x)
-{
-	return x.i ? node_rank(b->g, x) : 0;
-}
-
 DType aten_result_dtype(const Build *b, Node n, uint32_t k, DType otherwise)
 {
 	if (!node_type_id(b->g, n).i)
@@ -188,14 +146,6 @@ Shape shape_insert(Shape s, uint32_t dim, Sym extent)
 	s.dim[dim] = extent;
 	s.rank++;
 	return s;
-}
-
-Sym shape_numel(const Build *b, const Shape *s)
-{
-	Sym n = b_int(b, 1);
-	for (uint32_t k = 0; k < s->rank; k++)
-		n = sym_mul(b_syms(b), n, s->dim[k]);
-	return n;
 }
 
 bool aten_same_shape(const Build *b, Node x, Node y)
@@ -325,14 +275,6 @@ Sym aten_places(const Build *b, Sym room, Sym reach, int64_t stride)
 
 /* ---- nodes ---- */
 
-Node aten_size(Build *b, Sym s, DType d)
-{
-	int64_t v;
-	if (sym_is_const(b_syms(b), s, &v))
-		return dtype_is_float(d) ? b_scalar(b, d, (double)v) : b_full_int(b, d, v, 0, NULL);
-	return b_convert(b, b_from_size(b, s), d);
-}
-
 static Node scalar_wrapped(Build *b, const Attr *a, DType d)
 {
 	if (d == DT_none)
@@ -427,11 +369,6 @@ Node aten_scalar_factor(Build *b, const Attr *a, DType d)
 	return dtype_is_int(d) ? aten_scalar_as(b, a, d) : scalar_wrapped(b, a, d);
 }
 
-Node aten_like(Build *b, Node x, double v)
-{
-	return x.i ? b_scalar(b, node_dtype(b->g, x), v) : x;
-}
-
 bool aten_scalar_is(const Build *b, Node n, const char *name, double v)
 {
 	const Attr *a = node_attr(b->g, n, name);
@@ -505,31 +442,6 @@ Node aten_flatten(Build *b, Node x, uint32_t first, uint32_t last)
 	return aten_reshape(b, x, &r);
 }
 
-Node aten_move_dim(Build *b, Node x, uint32_t from, uint32_t to)
-{
-	uint32_t perm[MAX_RANK], rank = aten_rank(b, x);
-	if (from == to || !x.i)
-		return x;
-	for (uint32_t k = 0, src = 0; k < rank; k++) {
-		if (k == to) {
-			perm[k] = from;
-			continue;
-		}
-		if (src == from)
-			src++;
-		perm[k] = src++;
-	}
-	return b_permute(b, x, perm);
-}
-
-Node aten_stack(Build *b, const Node *x, uint32_t n, uint32_t dim)
-{
-	Node *part = arena_calloc(b->g->ir->ctx->scratch, n, sizeof *part);
-	for (uint32_t k = 0; k < n; k++)
-		part[k] = b_unsqueeze(b, x[k], (int)dim);
-	return b_concat(b, part, n, (int)dim);
-}
-
 Node aten_slice(Build *b, Node x, uint32_t dim, int64_t start, int64_t end)
 {
 	if (!x.i)
@@ -542,11 +454,6 @@ Node aten_slice(Build *b, Node x, uint32_t dim, int64_t start, int64_t end)
 	if (end < 0 || end == INT64_MAX) /* what has no such part has an empty one */
 		s = sym_min(b_syms(b), s, size), e = sym_max(b_syms(b), s, e);
 	return b_slice(b, x, (int)dim, s, e, b_int(b, 1));
-}
-
-Node aten_iota_dim(Build *b, const Shape *s, uint32_t dim, DType d)
-{
-	return b_broadcast_in_dim(b, b_iota(b, d, s->dim[dim]), s->rank, s->dim, &dim);
 }
 
 Node aten_scaled(Build *b, Node x, Node n, const char *name)

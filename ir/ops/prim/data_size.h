@@ -3,7 +3,7 @@
 #ifndef WEFT_IR_OPS_PRIM_DATA_SIZE_H
 #define WEFT_IR_OPS_PRIM_DATA_SIZE_H
 
-#include "ir/ops/aten/priv.h"
+#include "ir/ops/common.h"
 
 /* The extent of dimension dim of result k as the file says; a new symbol where no file does. */
 Sym data_size(Build *, Node n, uint32_t k, uint32_t dim);

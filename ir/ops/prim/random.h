@@ -13,7 +13,7 @@
 #ifndef WEFT_IR_OPS_PRIM_RANDOM_H
 #define WEFT_IR_OPS_PRIM_RANDOM_H
 
-#include "ir/ops/aten/priv.h"
+#include "ir/ops/common.h"
 
 #define RANDOM_ARGS "Tensor? rng=None, int stream=0"
 #define RANDOM_STATE "weft.rng"

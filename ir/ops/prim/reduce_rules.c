@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/ops/aten/priv.h"
+#include "ir/ops/common.h"
 #include "ir/ops/prim/rules_priv.h"
 
 static ReduceKind kind_of(const Graph *g, Node n)

@@ -2,6 +2,7 @@
  * in each bin. */
 #include <float.h>
 
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/prim/data_size.h"
 
 typedef enum { ROW, COLUMN } Axis;

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ir/interp/priv.h"
+#include "ir/ops/aten/priv.h"
 #include "ir/ops/batch.h"
 #include "ir/ops/prim/data_size.h"
 #include "ir/ops/prim/priv.h"

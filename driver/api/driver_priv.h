@@ -49,6 +49,13 @@ struct WeftGraph {
 	uint32_t nentry;  /* at least 1; the entry of a graph that was not joined is "run" */
 	GraphEntry *entry;
 	ARRAY(JoinedConstant) joined;
+	bool changed; /* weft_graph.h changed it or a body of it, and nobody has verified it
+	                 since */
+	/* Of a body of control flow: the graph whose node has it, and the node. It is no graph for
+	 * other functions than those of weft_graph.h. */
+	WeftGraph *owner;
+	Node owner_node;
+	ARRAY(WeftGraph *) body; /* those that were asked for, of a graph that is no body */
 };
 
 /* Calls the release functions of all memory that weft_hold registered. */
@@ -59,6 +66,14 @@ WeftGraph *graph_wrap(Weft *, Graph *, const char *path);
  * one name. Returns false after an error: one name has different contents. Messages name the files
  * of `from`. */
 bool join_constants(Weft *, const WeftGraph *from, Graph *const *g, bool keep_names);
+/* What already has the name, "an input" or "a parameter" (state, too); NULL: it is free. */
+const char *graph_name_owner(const Graph *, const char *name);
+/* A graph that was changed is verified, once. False after ctx_error. */
+bool graph_is_sound(const WeftGraph *);
+/* The graph that a body is in, through all bodies; of a graph that is no body: itself. */
+WeftGraph *graph_root(WeftGraph *);
+/* Whether the node of a body is there still, and those of the bodies that it is in. */
+bool body_is_there(const WeftGraph *);
 /* For functions that need one graph: returns false after an error if several were joined. */
 bool graph_is_one(Weft *, const WeftGraph *);
 

@@ -28,5 +28,28 @@ bool given_texts(Weft *w, const char *function, const char *what, const char *co
 bool given_graph(Weft *w, const char *function, const WeftGraph *g)
 {
 	TRY(given(w, function, "the graph", g));
-	return g->w == w || ctx_error(w->ctx, function, "the graph belongs to another Weft");
+	if (g->w != w)
+		return ctx_error(w->ctx, function, "the graph belongs to another Weft");
+	if (g->owner)
+		return ctx_error(w->ctx, function, "the graph is the body of a node, expected the graph that it is in");
+	return graph_is_sound(g);
+}
+
+bool given_graph_or_body(Weft *w, const char *function, WeftGraph *g)
+{
+	if (!g || g->w != w || !g->owner)
+		return given_graph(w, function, g);
+	return (body_is_there(g) || ctx_error(w->ctx, function, "the graph is the body of a node that was erased")) && graph_is_sound(graph_root(g));
+}
+
+bool graph_is_sound(const WeftGraph *g)
+{
+	WeftGraph *changed = (WeftGraph *)(uintptr_t)g;
+	if (!g->changed)
+		return true;
+	g->w->ctx->file = g->path;
+	graph_enter(g->g);
+	TRY(graph_verify(g->g));
+	changed->changed = false;
+	return true;
 }

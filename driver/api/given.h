@@ -13,7 +13,9 @@ bool given_list(Weft *, const char *function, const char *what, const void *list
 bool given_text(Weft *, const char *function, const char *what, const char *text);
 /* n texts, none of them NULL or empty. */
 bool given_texts(Weft *, const char *function, const char *what, const char *const *text, uint32_t n);
-/* A graph of this Weft, not NULL. */
+/* A graph of this Weft, not NULL, which is no body of control flow, and correct. */
 bool given_graph(Weft *, const char *function, const WeftGraph *);
+/* The same, or a body of such a graph. */
+bool given_graph_or_body(Weft *, const char *function, WeftGraph *);
 
 #endif

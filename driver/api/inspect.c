@@ -21,6 +21,17 @@ static bool answer(void *arg)
 	return given_graph(a->w, a->function, a->g) && graph_is_one(a->w, a->g) && a->answer(a);
 }
 
+const char *graph_name_owner(const Graph *g, const char *name)
+{
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (!strcmp(g->input.data[k].name, name))
+			return g->input.data[k].kind == INPUT_USER ? "an input" : "a parameter";
+	for (uint32_t k = 1; k < g->ir->constant.n; k++)
+		if (g->ir->constant.data[k].is_param && !strcmp(g->ir->constant.data[k].name, name))
+			return "a parameter";
+	return NULL;
+}
+
 bool graph_is_one(Weft *w, const WeftGraph *g)
 {
 	return g->g || ctx_error(w->ctx, NULL, "several graphs were joined: ask each of them");

@@ -152,7 +152,7 @@ static bool check_entry(const Join *j, uint32_t k)
 	const char *path = j->graph[k]->path;
 	if (j->graph[k]->w != j->w)
 		return ctx_error(ctx, path, "the graph for the entry %s belongs to another Weft", j->name[k]);
-	TRY(graph_is_one(j->w, j->graph[k]));
+	TRY(given_graph(j->w, "weft_join", j->graph[k]) && graph_is_one(j->w, j->graph[k]));
 	if (!text_is_identifier(j->name[k]))
 		return ctx_error(ctx, path, "an entry cannot be called \"%s\": it must be an identifier of C", j->name[k]);
 	for (uint32_t i = 0; i < k; i++)

@@ -11,12 +11,14 @@
 #include "frontend/pt2/pt2.h"
 #include "passes/pipeline.h"
 #include "passes/random.h"
+#include "weft_graph.h"
 
 typedef struct {
 	Weft *w;
 	const char *path, *text;
 	const WeftMemory *memory; /* instead of the file `path` */
 	WeftLoadOptions options;
+	const WeftGraph *like; /* of weft_parse_like */
 	WeftGraph *out;
 } Load;
 
@@ -163,6 +165,26 @@ WeftGraph *weft_parse(Weft *w, const char *text, const char *name)
 {
 	Load l = {.w = w, .path = name, .text = text};
 	return boundary(w, parse, &l) ? l.out : NULL;
+}
+
+/* Its sizes are its own, its constants those of the other graph. */
+static bool parse_like(void *arg)
+{
+	static const char here[] = "weft_parse_like";
+	Load *l = arg;
+	TRY(given_graph(l->w, here, l->like) && graph_is_one(l->w, l->like));
+	TRY(given(l->w, here, "the text", l->text) && given_text(l->w, here, "the name", l->path));
+	Ir *ir = l->like->g->ir;
+	sym_scope_new(ir->syms);
+	Graph *g = graph_parse(ir, l->text, l->path);
+	TRY(g && graph_verify(g));
+	return loaded(l, g);
+}
+
+WeftGraph *weft_parse_like(Weft *w, const WeftGraph *like, const char *text, const char *name)
+{
+	Load l = {.w = w, .path = name, .text = text, .like = like};
+	return boundary(w, parse_like, &l) ? l.out : NULL;
 }
 
 typedef struct {

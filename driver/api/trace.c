@@ -173,15 +173,8 @@ void weft_trace_symbol(WeftTrace *t, const char *name, int64_t lo, int64_t hi)
 /* Inputs, parameters and state have names of one kind: gradients go by them. */
 static bool is_free(const TraceStep *s)
 {
-	const Graph *g = s->t->model.g;
-	for (uint32_t k = 0; k < g->input.n; k++)
-		if (!strcmp(g->input.data[k].name, s->name))
-			return ctx_error(s->t->w->ctx, s->t->name, "%s: there is %s of that name already", s->name,
-					 g->input.data[k].kind == INPUT_USER ? "an input" : "a parameter");
-	for (uint32_t k = 1; k < g->ir->constant.n; k++)
-		if (g->ir->constant.data[k].is_param && !strcmp(g->ir->constant.data[k].name, s->name))
-			return tracing_error(s, "there is a parameter of that name already");
-	return true;
+	const char *owner = graph_name_owner(s->t->model.g, s->name);
+	return !owner || ctx_error(s->t->w->ctx, s->t->name, "%s: there is %s of that name already", s->name, owner);
 }
 
 static bool read_type(const TraceStep *s, TypeId *out)

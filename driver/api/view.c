@@ -84,7 +84,8 @@ static bool view_entry(View *v, const GraphEntry *e)
 static bool view(void *arg)
 {
 	View *v = arg;
-	TRY(given_graph(v->w, v->dot ? "weft_graph_dot" : "weft_graph_text", v->g));
+	const char *function = v->dot ? "weft_graph_dot" : "weft_graph_text";
+	TRY(v->after ? given_graph(v->w, function, v->g) : given_graph_or_body(v->w, function, (WeftGraph *)(uintptr_t)v->g));
 	TRY(!v->dot || graph_is_one(v->w, v->g));
 	text_init(&v->out, weft_arena(v->w));
 	for (uint32_t k = 0; k < v->g->nentry; k++)

@@ -166,10 +166,11 @@ TypeId op_infer(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
 	return info->infer ? info->infer(b->g, op, in, nin, attr, where) : (TypeId){0};
 }
 
-/* The type is that of the expansion, which goes. */
-static Node composite_as_is(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
+TypeId b_type(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
 {
 	Graph *g = b->g;
+	if (op_kind(op) != OP_COMPOSITE || op_info(op)->infer)
+		return op_infer(b, op, in, nin, attr);
 	Node before = b->before.i ? node_prev(g, b->before) : g->last, previous;
 	Build whole = *b;
 	whole.keep = false;
@@ -179,7 +180,15 @@ static Node composite_as_is(Build *b, Op op, const Node *in, uint32_t nin, AttrI
 		previous = node_prev(g, n);
 		graph_erase(g, n);
 	}
-	return y.i ? graph_add(g, b->before, op, in, nin, attr, type, b->loc) : y;
+	return type;
+}
+
+static Node composite_as_is(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
+{
+	uint32_t before = b->g->ir->ctx->nerror;
+	TypeId type = b_type(b, op, in, nin, attr);
+	bool none = !type.i && (op_schema(op)->nresult || b->g->ir->ctx->nerror != before);
+	return none ? (Node){0} : graph_add(b->g, b->before, op, in, nin, attr, type, b->loc);
 }
 
 static Node node_of(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr, bool as_is)

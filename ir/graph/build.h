@@ -36,6 +36,10 @@ Node b_node(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_
 /* b_node that never expands a composite; its type is that of its expansion. canon expands it. */
 Node b_call(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
 
+/* The type of such a node: of a composite that of its expansion, which is not kept. 0 after
+ * ctx_error, and for an operator without result. The operands must be as the schema says. */
+TypeId b_type(Build *, Op, const Node *in, uint32_t nin, AttrId);
+
 /* Constants. */
 Node b_full(Build *, DType, double v, uint32_t rank, const Sym *dim); /* all elements are v */
 Node b_zeros(Build *, TypeId);

@@ -137,6 +137,14 @@ void graph_add_output(Graph *g, const char *name, Node n, int32_t writes)
 	g->nout.data[n.i]++;
 }
 
+void graph_remove_output(Graph *g, uint32_t k)
+{
+	assert(k < g->output.n);
+	g->nout.data[g->output.data[k].node.i]--;
+	g->output.n--;
+	memmove(&g->output.data[k], &g->output.data[k + 1], (g->output.n - k) * sizeof g->output.data[0]);
+}
+
 void graph_clear_outputs(Graph *g)
 {
 	for (uint32_t k = 0; k < g->output.n; k++)
@@ -256,8 +264,12 @@ void graph_set_name(Graph *g, Node n, const char *name)
 
 static void graph_number(Graph *g)
 {
-	g->number = ARENA_ARRAY(graph_arena(g), uint32_t, g->node.n);
+	if (g->node.n > g->number_room) {
+		g->number_room = 2 * g->node.n;
+		g->number = ARENA_ARRAY(graph_arena(g), uint32_t, g->number_room);
+	}
 	g->nnumber = g->node.n;
+	memset(g->number, 0, g->nnumber * sizeof *g->number);
 	uint32_t count = 0;
 	for (uint32_t k = 0; k < g->input.n; k++)
 		if (!g->node_name.data[g->input.data[k].node.i])

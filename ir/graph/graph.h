@@ -217,6 +217,7 @@ struct Graph {
 	uint32_t *number;          /* by node: the number of an unnamed node in program order; valid
 	                              if `numbered` */
 	uint32_t nnumber;          /* length of `number` */
+	uint32_t number_room;      /* how long it may become */
 	bool numbered;
 };
 
@@ -243,6 +244,8 @@ Node graph_behind_inputs(const Graph *);
 void graph_add_output(Graph *, const char *name, Node, int32_t writes);
 /* Changes the value of output k. */
 void graph_set_output(Graph *, uint32_t k, Node);
+/* Removes output k; its node stays. */
+void graph_remove_output(Graph *, uint32_t k);
 /* Removes all outputs; their nodes stay. */
 void graph_clear_outputs(Graph *);
 /* Makes every reader of `old`, graph outputs included, read `new`. Takes O(readers). */

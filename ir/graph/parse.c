@@ -166,6 +166,22 @@ static bool arguments(Scope *s, Call *c)
 	return complete(s, c);
 }
 
+/* For inference: operands are values, and none only where the schema allows that. */
+static bool have_values(Scope *s, const Call *c)
+{
+	const SymTab *syms = s->r->ir->syms;
+	for (uint32_t k = 0, at = 0; k < c->schema->narg; k++) {
+		const Arg *arg = &c->schema->arg[k];
+		int64_t n = arg->kind == ARG_tensors ? sym_const_or(syms, c->attr[k].s, 0) : arg->kind == ARG_tensor;
+		for (; n-- > 0 && at < c->in.n; at++) {
+			Node in = c->in.data[at];
+			if (in.i ? !node_type_id(s->g, in).i : !arg->optional)
+				return parse_fail(s->r, "operand \"%s\" of %s has no value", arg->name, c->schema->name);
+		}
+	}
+	return true;
+}
+
 /* The type as written, or as inferred where none is written. */
 static bool result_type(Scope *s, Call *c, AttrId attr, TypeId *out)
 {
@@ -176,7 +192,8 @@ static bool result_type(Scope *s, Call *c, AttrId attr, TypeId *out)
 	Ctx *ctx = s->r->ir->ctx;
 	uint32_t errors = ctx->nerror;
 	Build b = {.g = s->g, .where = parse_position(s->r)};
-	*out = op_infer(&b, c->op, c->in.data, c->in.n, attr);
+	TRY(have_values(s, c));
+	*out = b_type(&b, c->op, c->in.data, c->in.n, attr);
 	if (ctx->nerror != errors)
 		return s->r->failed = true, false;
 	return out->i || !c->schema->nresult || parse_fail(s->r, "expected \":\" and a type");

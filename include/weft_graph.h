@@ -1,0 +1,350 @@
+/* Graphs in the hands of users: visit nodes, insert, replace and erase them, and replace patterns,
+ * for passes outside of Weft. Programs that only compile do not need this header.
+ *
+ *     // relu(x) becomes clamp(x, 0, 6)
+ *     for (WeftNode n = weft_node_first(w, g), next; n.index; n = next) {
+ *         next = weft_node_next(w, n);
+ *         if (!weft_node_is(w, n, "aten.relu"))
+ *             continue;
+ *         const WeftAttr a[] = {weft_attr_node(weft_node_operand(w, n, 0)), weft_attr_int(0),
+ * weft_attr_int(6)}; WeftNode y = weft_node_insert_before(w, n, "aten.clamp", a, 3); if
+ * (!weft_node_replace(w, n, y) || !weft_node_erase(w, n)) break;
+ *     }
+ *     if (!weft_graph_verify(w, g)) fputs(weft_messages(w), stderr);
+ *
+ * A graph is a list of nodes in program order; a node reads operands, which come before it. An
+ * input, a state, a constant and the call of an operator are nodes. An output is no node: it is a
+ * name for one.
+ *
+ * Nodes. A WeftNode names a node of a graph; it owns nothing and is copied and compared like a
+ * number. It is valid until the node is erased, or until weft_free. weft_node_erase,
+ * weft_replace_pattern and weft_transform erase nodes; a name of an erased node is never reused,
+ * and every function refuses it. A node with index 0 is no node: the end of a list, an absent
+ * operand, and the result after an error.
+ *
+ * Ownership. Graphs, nodes, texts and lists belong to the Weft until weft_free, as in weft.h. A
+ * text says how things were when it was asked for.
+ *
+ * Errors. As in weft.h: a function records a message and returns false, NULL, 0 or a node with
+ * index 0; then it has changed nothing. NULL, erased nodes, nodes of another graph or Weft, indices
+ * out of range and wrong types are errors.
+ *
+ * A wrong graph. A change keeps the types of all nodes: the new value has the dtype, the rank and,
+ * provably, the extents of the old one. But a change may break the order of nodes, and a changed
+ * body may not be what its node expects. weft_graph_verify finds that, and so does every function
+ * outside of this header that takes the graph: it verifies a graph that was changed first, and
+ * refuses it with the message of weft_graph_verify. The functions of this header work on such
+ * graphs, but weft_replace_pattern.
+ *
+ * Time. Functions take time in proportion to what they take and give, except where they say so. */
+#ifndef WEFT_GRAPH_H
+#define WEFT_GRAPH_H
+
+#include "weft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+	WeftGraph *graph;
+	uint32_t index; /* 0: no node */
+} WeftNode;
+
+static inline bool weft_node_same(WeftNode a, WeftNode b)
+{
+	return a.index == b.index && (!a.index || a.graph == b.graph);
+}
+
+/* ---- visit ---- */
+
+/* The first and the last node in program order, and the neighbours of a node. Inputs and state come
+ * first. */
+WeftNode weft_node_first(Weft *, WeftGraph *);
+WeftNode weft_node_last(Weft *, WeftGraph *);
+WeftNode weft_node_next(Weft *, WeftNode);
+WeftNode weft_node_prev(Weft *, WeftNode);
+/* The node of that name (weft_node_name), or no node, which is no error. Takes O(nodes). */
+WeftNode weft_node_find(Weft *, WeftGraph *, const char *name);
+/* The node of input k of weft_inputs, of state k of weft_states, of output k of weft_outputs. Of a
+ * body (weft_node_body): of its input or output k; a body has no state. */
+WeftNode weft_node_of_input(Weft *, WeftGraph *, uint32_t k);
+WeftNode weft_node_of_state(Weft *, WeftGraph *, uint32_t k);
+WeftNode weft_node_of_output(Weft *, WeftGraph *, uint32_t k);
+/* The value that a call of the model writes to an input or to state; no node if it writes nothing
+ * there. */
+WeftNode weft_node_written(Weft *, WeftNode input_or_state);
+
+/* ---- ask ---- */
+
+typedef enum {
+	WEFT_NODE_NONE, /* after an error */
+	WEFT_NODE_INPUT,
+	WEFT_NODE_STATE,
+	WEFT_NODE_CONSTANT,
+	WEFT_NODE_CALL
+} WeftNodeKind;
+WeftNodeKind weft_node_kind(Weft *, WeftNode);
+/* The operator, with its overload: "aten.add.Tensor". "input" and "constant" for nodes that are no
+ * call. Operators with several names have one here; weft_node_is knows all of them. */
+const char *weft_node_op(Weft *, WeftNode);
+/* The overload alone: "Tensor"; "" if the operator has none. */
+const char *weft_node_overload(Weft *, WeftNode);
+/* Whether the node calls the operator `op`. An error if there is no such operator. */
+bool weft_node_is(Weft *, WeftNode, const char *op);
+/* The name in messages and in weft_graph_text. Of a node without a name it is a number, which
+ * changes when the graph does; then the call takes O(nodes). */
+const char *weft_node_name(Weft *, WeftNode);
+/* Names the node. Characters other than [A-Za-z0-9_.$] become "_"; a number is appended to a name
+ * that another node has or had. */
+bool weft_node_set_name(Weft *, WeftNode, const char *name);
+/* The name that users of the compiled model see, of an input, a state or a parameter:
+ * "layer.weight". "" for other nodes. */
+const char *weft_node_user_name(Weft *, WeftNode);
+/* The line of the model's source: "net.py:12 in layer.0"; "" if it is unknown. */
+const char *weft_node_line(Weft *, WeftNode);
+/* The node as a line of weft_graph_text; takes O(nodes) after a change. */
+const char *weft_node_text(Weft *, WeftNode);
+
+/* The number of results: 1 for a tensor, 0 for an operator without a result (an assertion). An
+ * operator with several results is one node; nodes of the operator "get" read them one by one. Of
+ * such a node it is the number of tensors. */
+uint32_t weft_node_nresult(Weft *, WeftNode);
+/* Returns the rank of result k, or -1 after an error. Fills in, if not NULL, the dtype and the
+ * extents: -1 for an extent that is not a number. */
+int32_t weft_node_shape(Weft *, WeftNode, uint32_t k, WeftDType *dtype, int64_t shape[12]);
+/* The type of result k: "f32[s0, 3]". Extent d of result k: "2*s0 + 1". */
+const char *weft_node_type(Weft *, WeftNode, uint32_t k);
+const char *weft_node_extent(Weft *, WeftNode, uint32_t k, uint32_t d);
+
+/* Operands in order, lists included; no node for an absent one, which is no error. */
+uint32_t weft_node_noperand(Weft *, WeftNode);
+WeftNode weft_node_operand(Weft *, WeftNode, uint32_t k);
+/* The nodes that read the node, each once, in no order; *n is their number. Nodes of bodies read
+ * nothing outside of their body. */
+const WeftNode *weft_node_users(Weft *, WeftNode, uint32_t *n);
+/* How often the node is read: by nodes, an operand each, and by outputs, including those that write
+ * state. */
+uint32_t weft_node_nread(Weft *, WeftNode);
+
+/* Arguments by the names of the operator's schema, which are PyTorch's: operands and attributes. */
+typedef enum {
+	WEFT_ATTR_NONE, /* the optional argument is absent */
+	WEFT_ATTR_NODE,
+	WEFT_ATTR_NODES,
+	WEFT_ATTR_BOOL,
+	WEFT_ATTR_INT,
+	WEFT_ATTR_FLOAT,
+	WEFT_ATTR_COMPLEX,
+	WEFT_ATTR_TEXT, /* a text or the name of a dtype */
+	WEFT_ATTR_SIZE, /* an integer that is no number: "2*s0 + 1" */
+	WEFT_ATTR_INTS,
+	WEFT_ATTR_FLOATS,
+	WEFT_ATTR_BOOLS,
+	WEFT_ATTR_SIZES, /* integers of which one at least is no number */
+	WEFT_ATTR_BODY,  /* a body of control flow; not for new nodes */
+	WEFT_ATTR_VALUE  /* the value of a constant (weft_node_tensor); not for new nodes */
+} WeftAttrKind;
+typedef struct {
+	const char *name; /* NULL: a positional argument, of weft_node_insert_before and _after */
+	WeftAttrKind kind;
+	uint32_t n; /* length of a list */
+	union {
+		WeftNode node;
+		const WeftNode *nodes; /* no node: an absent element */
+		bool b;
+		int64_t i;
+		double f;
+		double z[2]; /* the real and the imaginary part */
+		const char *text;
+		const char *const *texts;
+		const int64_t *ints;
+		const double *floats;
+		const bool *bools;
+		WeftGraph *body;
+	} u;
+} WeftAttr;
+/* The number of arguments; argument k; the argument of that name. *out has the name. Defaults are
+ * filled in. Returns false after an error, for example if there is no such argument. */
+uint32_t weft_node_nattr(Weft *, WeftNode);
+bool weft_node_attr_at(Weft *, WeftNode, uint32_t k, WeftAttr *out);
+bool weft_node_attr(Weft *, WeftNode, const char *name, WeftAttr *out);
+/* The argument of that name is a node (none: it is absent), a number, a body. An error if it is
+ * something else. weft_node_number: an integer, a float or a bool. */
+WeftNode weft_node_arg(Weft *, WeftNode, const char *name);
+bool weft_node_number(Weft *, WeftNode, const char *name, double *out);
+/* The body of a loop, a condition or a scan: a graph whose nodes are visited and changed like those
+ * of other graphs. It belongs to its node; after that is erased, nodes of the body are refused.
+ * Besides the functions of this header only weft_graph_text and weft_graph_dot take it (with after
+ * NULL). */
+WeftGraph *weft_node_body(Weft *, WeftNode, const char *name);
+
+/* ---- change ---- */
+
+/* Calls an operator before or behind a node. op and arguments are those of weft_trace_call: names
+ * may be left out in order, absent arguments have their defaults, and a number in place of a tensor
+ * is one of the .Scalar overload. The type is inferred. The new node has the line of `at` and no
+ * name. Next to an input or a state it stands behind all inputs and state.
+ *
+ * A size (WEFT_ATTR_SIZE) is a text of weft_symbols' names. A size that depends on data must be one
+ * of an operand. Operators that write their arguments (aten.add_, out=), and those with bodies, are
+ * errors; so are inputs and constants. */
+WeftNode weft_node_insert_before(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
+WeftNode weft_node_insert_after(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
+/* Result k of an operator with several, read directly behind it. */
+WeftNode weft_node_result(Weft *, WeftNode several, uint32_t k);
+/* Makes all readers of `old` read `by` instead, outputs included, but not `by` itself: it may
+ * compute its value from the old one. The types must be equal. A node without a name gets the name
+ * of `old`, unless that is an input or a state. `old` stays, without readers. */
+bool weft_node_replace(Weft *, WeftNode old, WeftNode by);
+/* Replaces operand k. With the new operand the node must have the same type as before. An absent
+ * optional operand may become a node, and the reverse. */
+bool weft_node_set_operand(Weft *, WeftNode, uint32_t k, WeftNode by);
+/* Replaces the argument `a->name`: an attribute, an operand or a list of as many operands. The node
+ * must keep its type. */
+bool weft_node_set_attr(Weft *, WeftNode, const WeftAttr *a);
+/* Erases a node, which has no readers. Inputs and state cannot be erased. A node that makes a size
+ * that depends on data cannot be erased while another node has the size; finding that takes
+ * O(nodes). */
+bool weft_node_erase(Weft *, WeftNode);
+/* Erases all nodes without readers and effects, except inputs and state. Returns how many. */
+uint32_t weft_graph_sweep(Weft *, WeftGraph *);
+
+/* Makes the node output k of weft_outputs; of an output of the model the type may be another
+ * one. */
+bool weft_graph_set_output(Weft *, WeftGraph *, uint32_t k, WeftNode);
+/* Appends an output; the name must be new. Removes output k, not the last one. Not for bodies. */
+bool weft_graph_add_output(Weft *, WeftGraph *, const char *name, WeftNode);
+bool weft_graph_remove_output(Weft *, WeftGraph *, uint32_t k);
+/* Appends an input, behind the others; name and type as for weft_trace_input. Sizes by name that
+ * the graph has are these; others are new. Not for bodies. */
+WeftNode weft_graph_add_input(Weft *, WeftGraph *, const char *name, const char *type);
+/* Changes what a call of the model writes to an input or a state that it writes already. The type
+ * must be equal. */
+bool weft_graph_set_written(Weft *, WeftNode input_or_state, WeftNode value);
+
+/* ---- constants ---- */
+
+/* The value of a constant, or the initial contents of a state: row-major, to be read only. */
+bool weft_node_tensor(Weft *, WeftNode, WeftTensor *out);
+/* A new constant, behind all inputs, so that every node may read it. The data is copied. name NULL:
+ * a value that nobody can replace. Else a parameter of that name, which must be new; replaceable
+ * weights (WeftOptions) include it. Not for inputs of bodies; bodies may have constants. */
+WeftNode weft_graph_constant(Weft *, WeftGraph *, const char *name, const WeftTensor *);
+
+/* ---- the whole graph ---- */
+
+/* Whether the graph is correct: order, operands, attributes, types, outputs, bodies. Takes
+ * O(nodes). Of a body: it and all that it is in. */
+bool weft_graph_verify(Weft *, WeftGraph *);
+/* Parses the text form, as weft_parse does; constants (`const #3`) are those of the graph `like`,
+ * which has them in its text. So weft_graph_text and weft_parse_like give an equal graph. */
+WeftGraph *weft_parse_like(Weft *, const WeftGraph *like, const char *text, const char *name);
+
+/* Replaces each place in `g` that is like `pattern` by `replacement`, as torch.fx.replace_pattern
+ * does. Both are graphs, traced or parsed. Returns the number of places, or -1 after an error; then
+ * g is unchanged. g must be correct; it is verified first.
+ *
+ *     WeftGraph *p = weft_parse(w, "graph @p(%x: f32[A, B]) -> f32[A, B] {\n %1 = aten.relu(%x)\n"
+ *                                  " %2 = aten.relu(%1)\n return %2\n}", "p");
+ *     WeftGraph *r = weft_parse(w, "graph @r(%x: f32[A, B]) -> f32[A, B] {\n %1 = aten.relu(%x)\n"
+ *                                  " return %1\n}", "r");
+ *     int64_t n = weft_replace_pattern(w, g, p, r);
+ *
+ * - An input of the pattern is any value of its dtype and rank. A number as an extent must be
+ *   equal; a size by name is any extent within the range of the size, the same one at every place.
+ *   An input that is read several times is the same value everywhere. Each input is read at least
+ *   once.
+ * - A call is a call of the same operator whose operands match, in order. Attributes must be equal;
+ *   integers and floats are compared by value, sizes after the names have got their extents.
+ * - A constant is one with equal contents.
+ * - A value inside of a place, which is no output of the pattern, must have no other reader.
+ * - Places are sought in program order of the node that is output 0 of the pattern. Of places that
+ *   have a node in common, the first one counts. What was put in is not searched again.
+ * - Nodes of the pattern are connected. Neither graph has state, bodies or written inputs. An
+ *   output of the pattern is a call; of the replacement it may be an input or a constant.
+ * - pattern and replacement have equally many inputs and outputs. The inputs of the replacement
+ *   take the values of the pattern's, in order; they must fit in dtype, rank and extents. Its
+ *   operators are called on these values, so types are inferred for each place; an output with
+ *   another type than the one it replaces is an error.
+ * - With several outputs, a place is left as it is if a value that it reads is computed from a
+ *   reader of one of its outputs, or behind one in program order.
+ * - Bodies of g are not searched: call the function for each of them (weft_node_body).
+ *
+ * Takes O(nodes * nodes of the pattern) for patterns with one output. */
+int64_t weft_replace_pattern(Weft *, WeftGraph *g, const WeftGraph *pattern,
+			     const WeftGraph *replacement);
+
+/* ---- arguments, by kind ---- */
+
+static inline WeftAttr weft_attr_none(void)
+{
+	WeftAttr a = {NULL, WEFT_ATTR_NONE, 0, {{NULL, 0}}};
+	return a;
+}
+/* With no node: the argument is absent. */
+static inline WeftAttr weft_attr_node(WeftNode n)
+{
+	WeftAttr a = {NULL, n.index ? WEFT_ATTR_NODE : WEFT_ATTR_NONE, 1, {n}};
+	return a;
+}
+static inline WeftAttr weft_attr_nodes(const WeftNode *v, uint32_t n)
+{
+	WeftAttr a = {NULL, WEFT_ATTR_NODES, n, {{NULL, 0}}};
+	a.u.nodes = v;
+	return a;
+}
+static inline WeftAttr weft_attr_bool(bool b)
+{
+	WeftAttr a = {NULL, WEFT_ATTR_BOOL, 1, {{NULL, 0}}};
+	a.u.b = b;
+	return a;
+}
+static inline WeftAttr weft_attr_int(int64_t i)
+{
+	WeftAttr a = {NULL, WEFT_ATTR_INT, 1, {{NULL, 0}}};
+	a.u.i = i;
+	return a;
+}
+static inline WeftAttr weft_attr_float(double f)
+{
+	WeftAttr a = {NULL, WEFT_ATTR_FLOAT, 1, {{NULL, 0}}};
+	a.u.f = f;
+	return a;
+}
+static inline WeftAttr weft_attr_text(const char *text)
+{
+	WeftAttr a = {NULL, WEFT_ATTR_TEXT, 1, {{NULL, 0}}};
+	a.u.text = text;
+	return a;
+}
+static inline WeftAttr weft_attr_size(const char *text)
+{
+	WeftAttr a = {NULL, WEFT_ATTR_SIZE, 1, {{NULL, 0}}};
+	a.u.text = text;
+	return a;
+}
+static inline WeftAttr weft_attr_ints(const int64_t *v, uint32_t n)
+{
+	WeftAttr a = {NULL, WEFT_ATTR_INTS, n, {{NULL, 0}}};
+	a.u.ints = v;
+	return a;
+}
+/* Sizes as text; numbers are texts too: {"s0", "3"}. */
+static inline WeftAttr weft_attr_sizes(const char *const *v, uint32_t n)
+{
+	WeftAttr a = {NULL, WEFT_ATTR_SIZES, n, {{NULL, 0}}};
+	a.u.texts = v;
+	return a;
+}
+/* An argument by name: weft_attr_named("dim", weft_attr_int(1)). */
+static inline WeftAttr weft_attr_named(const char *name, WeftAttr a)
+{
+	a.name = name;
+	return a;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -7,16 +7,16 @@
 #include "lower/lower.h"
 #include "lower/group.h"
 
-/* Where a materialised node lives: element idx is at buf[t?, idx + off]. */
+/* The place of a stored node: element idx is at buf[t?, idx + off]. */
 typedef struct {
 	BufId buf;
-	Sym t; /* leading index inside a loop, or none */
+	Sym t; /* the leading index in a loop, or none */
 	Sym off[MAX_RANK];
 } NodePlace;
 
 typedef struct NodeInfo {
 	NodeGroup is;
-	ARRAY(NodePlace) place; /* [0] is read; all are written */
+	ARRAY(NodePlace) place; /* readers use place[0]; the kernel writes all */
 } NodeInfo;
 
 typedef struct Lower {
@@ -27,75 +27,78 @@ typedef struct Lower {
 	const Target *target;
 	Arena *arena;
 	StepList *steps;
-	struct Lower *parent; /* of a body */
+	struct Lower *parent; /* the graph around this body */
 	ARRAY(NodeInfo) info; /* by node */
-	const char **stored; /* by node: why it has been a root, and stays one, or NULL */
+	const char **stored; /* by node: why it must be a root, or NULL; kept between attempts */
 	Node at;             /* the root whose steps are being made, or none */
-	bool dry; /* finding out what must be stored: nodes that hold graphs have no results yet */
-	bool read_loop;  /* a kernel read one of those */
-	Kernel **kernel; /* by root: built while finding that out; NULL: to be built again */
-	struct LowerState *state; /* lower/state.h; NULL: a body, or a graph that replaces none */
-	Node *member, *next_member; /* by root: the first node of its kernel; by node: the next one,
-	                               in program order */
+	bool dry; /* a dry run that finds nodes which must be stored; nodes with graphs have no
+	             results yet */
+	bool read_loop;  /* in a dry run: a kernel read a result of a node with graphs */
+	Kernel **kernel; /* by root: the kernel of the dry run; NULL: it must be built again */
+	struct LowerState *state; /* lower/state.h; NULL: a body, or the graph writes no state */
+	Node *member, *next_member; /* by root: the first node of its kernel; by node: the next node
+	                               of that kernel, in program order */
 } Lower;
 
-/* A node that must be stored before a kernel can be built, and why. */
+/* A node that must be stored before a kernel can be built, and the reason. */
 typedef struct {
 	Node node;
 	const char *why;
 } StoredFirst;
 
-/* lower/stage.c: one kernel for a root; false when *first must become a root before. */
+/* lower/stage.c: builds the kernel of a root. Returns false if *first must be stored before. */
 MUST_LOOK bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst *first);
 
-/* lower/control.c: nodes that hold graphs. */
+/* lower/control.c: make steps of nodes with graphs. Return false after errors. */
 MUST_LOOK bool lower_scan(Lower *, Node);
 MUST_LOOK bool lower_while(Lower *, Node);
 MUST_LOOK bool lower_cond(Lower *, Node);
-/* A size that depends on data gets its value. */
+/* Makes the step that gives a size that depends on data its value. */
 MUST_LOOK bool lower_to_size(Lower *, Node);
 /* lower/call.c: user operators. */
 MUST_LOOK bool lower_call(Lower *, Node);
-/* lower.c: groups, places and kernels of a whole graph whose input places are set; out[k]: where
- * output k goes. */
+/* lower.c: lower_body_to makes groups, places and kernels of a whole graph. The places of inputs
+ * must be set; out[k]: the place of output k. */
 void lower_init(Lower *, Graph *, Lower *parent, Lowered *, StepList *);
 void lower_place_constants(Lower *);
 MUST_LOOK bool lower_body_to(Lower *, NodePlace *out);
-/* The value read from an input: complex numbers as pairs of real ones. */
+/* The node that stands for an input's value; complex numbers are pairs of real ones. */
 Node lower_input(const Graph *, Node);
 void lower_push_kernel(Lower *, Kernel *);
 
-/* lower/source.c: the lines of what the kernel of a root computes; that of a copy of n. */
+/* lower/source.c: the source lines of a root's kernel; of a copy of n. */
 SourceLines lower_lines(const Lower *, Node root);
 SourceLines lower_line(const Lower *, Node n);
 
-/* lower/place.c: places of nodes. A new buffer, by which others know the node. */
+/* lower/place.c: places of nodes. lower_new_place makes a buffer for a node, named after it. */
 NodePlace lower_new_place(Lower *, Node, BufKind, uint32_t k);
 void lower_add_place(Lower *, Node, NodePlace);
-/* Places of all roots that have none yet. */
+/* Chooses the places of all roots that have none yet. */
 void lower_choose_places(Lower *);
-bool lower_has_place(const Lower *, Node); /* stored by a kernel; results of several belong to their
-                                              `get` nodes */
-/* A root that operands are computed into; the steps that are left then. */
+bool lower_has_place(const Lower *, Node); /* whether a kernel stores the node; several results
+                                              belong to their `get` nodes */
+/* lower_is_parent: whether operands are computed into the root's buffer. lower_parent makes the
+ * steps that remain. */
 bool lower_is_parent(const Lower *, Node);
 void lower_parent(Lower *, Node);
-/* Where in the place of n, which replaces parts of operand 0, operand 1 lies. False where data says
- * it. */
+/* Sets the place of operand 1 in the place of n, if n replaces a part of operand 0 by operand 1.
+ * Returns false if the position depends on data. */
 MUST_LOOK bool lower_update_place(Lower *, Node n, NodePlace *);
-/* n is it with a dimension of 1 before the others; none. Its place, from that of n, which is not
- * within a loop. */
+/* If n is a node with a leading dimension of 1 added: returns that node, else none.
+ * lower_place_of_one: its place, from that of n. */
 Node lower_one_of(const Lower *, Node n);
 NodePlace lower_place_of_one(const Lower *, NodePlace);
-/* The first place of an operand is this one. */
+/* Whether an operand's first place is this one. */
 bool lower_lives_in(const Lower *, Node operand, NodePlace);
-/* An output may be computed in its place, which it is given before. */
+/* Whether an output's node can be computed in the place that the output has. */
 bool lower_can_be_computed_in(const Lower *, Node);
-/* Where result k of a root is computed: a place that a reader chose, else a buffer of its own. */
+/* The place in which result k of a root is computed: one that a reader chose, else a new buffer. */
 NodePlace lower_result_place(Lower *, Node, uint32_t k);
-/* It is there: readers find it, other places that they want receive copies. */
+/* Makes a result known to readers; other places that readers want receive copies. */
 void lower_publish_result(Lower *, Node, uint32_t k, const NodePlace *);
 
 /* lower/layout.c */
+/* Chooses the layouts of all buffers. */
 void lower_choose_layouts(Lowered *);
 /* lower/merge.c: after that. */
 void lower_merge_results(Lowered *);

@@ -13,39 +13,39 @@
 			return try_code;                                                           \
 	} while (0)
 
-/* What an instance and its clones share. */
+/* The weights of an instance and its clones. */
 typedef struct {
 	_Atomic int32_t instances;
 	const void *weights;
-	void *map; /* of the weight file, or NULL */
+	void *map; /* the mapped weight file, or NULL */
 	size_t map_bytes;
 	void *built; /* weights built by set_weights, or NULL */
 } Constants;
 
-/* What calls read and others replace aside: weights, state. A call goes on with the one that it
- * began with, which is dropped when it has been replaced and the last such call has ended. */
+/* Data that calls read and other calls replace: weights, state. A call keeps the set with which it
+ * began. A replaced set is dropped when the last call that began with it has ended. */
 enum { SETS = 4 };
 typedef struct {
-	_Atomic uint64_t now; /* which set is in use, and SETS times how many calls have begun with
-	                         it */
+	_Atomic uint64_t now; /* the number of the set in use, plus SETS times the calls that began
+	                         with it */
 	struct {
 		void *_Atomic what;      /* NULL: nothing */
-		_Atomic int64_t balance; /* minus the calls that have ended; plus, once replaced,
-		                            those that had begun */
+		_Atomic int64_t balance; /* minus the calls that have ended; plus, once the set is
+		                            replaced, those that began with it */
 	} set[SETS];
 	void (*_Atomic drop)(WeftInstance *, void *what);
-	_Atomic int replacing; /* one call does */
+	_Atomic int replacing; /* a call replaces the set */
 } Current;
 
 struct WeftInstance {
 	const WeftModel *model;
 	Current weights, state; /* Constants, bytes or NULL */
-	_Atomic int32_t users;  /* calls that use state; -1: one that writes it, in place */
+	_Atomic int32_t users;  /* calls that use state; -1: a call writes it, in place */
 	int32_t ncpu;
-	void *_Atomic spare; /* memory of weights that were replaced, for the next ones; or NULL */
+	void *_Atomic spare; /* the memory of replaced weights, for the next ones; or NULL */
 };
 
-/* Begin with what is in use; returns which that is, for `current_at` and the end. */
+/* Begins a call with the set in use. Returns the set's number, for current_at and current_end. */
 static inline uint32_t current_begin(Current *c)
 {
 	return atomic_fetch_add_explicit(&c->now, SETS, memory_order_acquire) % SETS;
@@ -56,48 +56,48 @@ static inline void *current_at(Current *c, uint32_t k)
 	return atomic_load_explicit(&c->set[k].what, memory_order_relaxed);
 }
 
-/* For who knows that it stays: nobody replaces it at the same time. */
+/* The set in use, for a caller that excludes replacing. */
 static inline void *current_now(Current *c)
 {
 	return current_at(c, (uint32_t)(atomic_load_explicit(&c->now, memory_order_acquire) % SETS));
 }
 
 void current_end(WeftInstance *, Current *, uint32_t k);
-/* By the one that is `replacing` (state.c). WEFT_ERR_BUSY: calls that began with each of the sets
- * before are still under way. */
+/* Replaces the set, by the call that has set `replacing` (state.c). Returns WEFT_ERR_BUSY if calls
+ * that began with each of the earlier sets are in progress. */
 int current_replace(WeftInstance *, Current *, void *with, void (*drop)(WeftInstance *, void *), WeftStatus *);
 
-/* Become one of the calls that share the instance's state, or the one that has it alone;
- * WEFT_ERR_BUSY. */
+/* Begins a call that uses the instance's state, or (alone) writes it. Returns WEFT_ERR_BUSY if
+ * other calls forbid it. */
 int instance_enter(WeftInstance *, bool alone, WeftStatus *);
 void instance_leave(WeftInstance *, bool alone);
-/* One instance less has them. */
+/* Releases the weights of one instance; frees them after the last. */
 void constants_release(Constants *);
-/* How many threads a call gets, and of which provider. */
+/* The number of threads of a call, and their provider. */
 int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThreads **);
-/* NULL: no memory. */
+/* Allocates a weight section; NULL: no memory. */
 void *section_alloc(uint64_t bytes);
-/* What a tensor must be that has a name in the model: "input", "weight", "state". */
+/* The expected type of a tensor with a name in the model: role "input", "weight" or "state". */
 typedef struct {
 	const char *role, *name;
 	WeftDType dtype;
 	uint32_t rank;
 	const int64_t *dim;
 } Expected;
-/* All but extents, data and how it lies (call.c). */
+/* Checks rank, dtype and device, not extents, data or strides (call.c). */
 int check_kind(const Expected *, const WeftTensor *, WeftStatus *);
 static inline int check_info(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
 {
 	const Expected x = {role, info->name, info->dtype, info->rank, NULL};
 	return check_kind(&x, t, status);
 }
-/* A row-major tensor of that dtype and shape, with data (state.c). */
+/* Checks that a tensor is row-major, of that dtype and shape, and has data (state.c). */
 int check_tensor(const Expected *, const WeftTensor *, WeftStatus *);
-/* The first contents of the state, which there is. */
+/* Writes the initial contents of the state. */
 void state_begin(const WeftModel *, char *state, const Constants *);
 
-/* A structure of the caller's (NULL: none), which may be older or newer than this one of n bytes:
- * what it does not have is 0. False: it does not even have its first two fields, size and flags. */
+/* Copies a structure of the caller (NULL: all 0) of `size` bytes into one of n bytes; missing
+ * fields are 0. Returns false if size has not even the fields `size` and `flags`. */
 static inline bool take_struct(void *to, size_t n, const void *from, uint32_t size)
 {
 	memset(to, 0, n);
@@ -122,7 +122,7 @@ static inline int tensor_row_major(const WeftTensor *t)
 	return 1;
 }
 
-/* Saturated, so that it can be added to other sizes. */
+/* The bytes of a tensor; saturates, so that sums do not overflow. */
 static inline uint64_t tensor_bytes(const WeftTensor *t)
 {
 	uint64_t n = dtype_bytes(t->dtype);
@@ -132,12 +132,12 @@ static inline uint64_t tensor_bytes(const WeftTensor *t)
 	return n;
 }
 
-/* Memory from the first to behind the last byte. */
+/* Memory from the first byte to behind the last. */
 typedef struct {
 	uintptr_t first, end;
 } Range;
 
-/* Strides that leave the address space: all of it. */
+/* The memory of a tensor; the whole address space if strides leave it. */
 static inline Range range_of(const WeftTensor *t)
 {
 	Range r = {(uintptr_t)t->data + t->byte_offset, 0};

@@ -1,4 +1,4 @@
-/* Private to codegen/print/llvm: one function being built from loop IR. */
+/* Private to codegen/print/llvm: makes one LLVM function of a loop function. */
 #ifndef WEFT_CODEGEN_PRINT_LLVM_FN_H
 #define WEFT_CODEGEN_PRINT_LLVM_FN_H
 
@@ -9,52 +9,59 @@ typedef struct {
 	const LoopFn *f;
 	FnRole role;
 	const ProgramEntry *of; /* NULL: a kernel or a library function */
-	const char *const *kernel_name; /* by index into Program.fn */
+	const char *const *kernel_name; /* by index in Program.fn */
 	LLVMValueRef fn;
-	LLVMBuilderRef entry; /* before the end of the entry block: allocas, and loads from the
+	LLVMBuilderRef entry; /* the builder at the end of the entry block: allocas, loads from the
 	                         frame */
-	LLVMValueRef *var;    /* by variable: its value; memory of mutable ones and local arrays */
-	LLVMValueRef *value;  /* by expression: computed in this block or one around it; NULL */
-	ARRAY(Lx) known;      /* what is in value, innermost block last */
-	ARRAY(Lx) passing;    /* what is in value for this statement only: reads mutable
-	                         variables */
-	const bool *is_mutable; /* by expression: reads mutable variables */
+	LLVMValueRef *var;    /* by variable: its value; for mutable variables and local arrays,
+	                         their memory */
+	LLVMValueRef *value;  /* by expression: its value, if it was computed in this block or one
+	                         around it; else NULL */
+	ARRAY(Lx) known;      /* the expressions in `value`, innermost block last */
+	ARRAY(Lx) passing;    /* expressions that read mutable variables: in `value` for this
+	                         statement only */
+	const bool *is_mutable; /* by expression: whether it reads mutable variables */
 	LLVMValueRef *buf, *param;  /* NULL: not read yet */
-	LLVMValueRef buffers, params, slots; /* the arrays they are in; the first nslot parameters
-	                                        are in slots */
+	LLVMValueRef buffers, params, slots; /* the arrays of buffers and parameters; the first
+	                                        nslot parameters are in slots */
 	uint32_t nslot;
-	LLVMValueRef failed;  /* memory of the first failed check; NULL: no checks */
-	LLVMValueRef launch_buf, launch_param; /* arguments of launches; NULL: none yet */
-	LLVMBasicBlockRef stop; /* of `run` and its parts: returns 1; NULL: none yet */
+	LLVMValueRef failed;  /* the memory of the first failure; NULL: the function has no
+	                         checks */
+	LLVMValueRef launch_buf, launch_param; /* arrays for arguments of launches; NULL: not made
+	                                          yet */
+	LLVMBasicBlockRef stop; /* of `run` and its parts: the block that returns 1; NULL: not made
+	                           yet */
 	LLVMMetadataRef *scope; /* by buffer: its alias scope, NULL: none */
-	LLVMValueRef *apart;    /* by buffer: scopes that it does not overlap */
+	LLVMValueRef *apart;    /* by buffer: the scopes that do not overlap it */
 } Fn;
 
 /* ---- fn_expr.c ---- */
 
 LLVMValueRef l_lx(Fn *, Lx);
 static inline const LxData *fn_lx(const Fn *f, Lx x) { return &f->f->lx.data[x.i]; }
-LLVMValueRef fn_buffer(Fn *, uint32_t k); /* its address */
+LLVMValueRef fn_buffer(Fn *, uint32_t k); /* the address of buffer k */
 LLVMValueRef fn_alloca(Fn *, LLVMTypeRef, uint32_t align);
-/* Values computed from here on are forgotten at the matching pop. */
+/* Opens a scope: fn_pop forgets values that are computed from here on. */
 uint32_t fn_push(Fn *);
 void fn_pop(Fn *, uint32_t mark);
-/* The end of a statement. */
+/* Ends a statement: forgets values that read mutable variables. */
 void fn_forget(Fn *);
 
 /* ---- fn_memory.c ---- */
 
 void fn_aliases(Fn *);
-LLVMValueRef fn_load(Fn *, const LsData *); /* and gather */
-void fn_store(Fn *, const LsData *);        /* and scatter */
-/* mem[offset]; the store of x there, past the caches if it is known to be aligned. */
+LLVMValueRef fn_load(Fn *, const LsData *); /* an LS_LOAD or LS_GATHER */
+void fn_store(Fn *, const LsData *);        /* an LS_STORE or LS_SCATTER */
+/* fn_element: the address of mem[offset]. fn_stream: stores x at p, by a streaming store if p is
+ * aligned. */
 LLVMValueRef fn_element(Fn *, LMem, Lx offset);
 void fn_stream(Fn *, LMem, LLVMValueRef x, LLVMValueRef p, bool aligned);
 void fn_prefetch(Fn *, const LsData *);
 
 /* ---- fn_call.c: user operators ---- */
 
-/* 0, or the id of the failure. value: an array of what the statement computes. */
+/* Calls a user operator; value: the array of weft_op_call. The result is 0 or the id of the
+ * failure. */
 LLVMValueRef fn_user_call(Fn *, const LoopCall *, LLVMValueRef value);
 
 /* ---- fn_program.c ---- */

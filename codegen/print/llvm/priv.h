@@ -1,4 +1,4 @@
-/* Private to codegen/print/llvm: one module being built. */
+/* Private to codegen/print/llvm: makes one LLVM module. */
 #ifndef WEFT_CODEGEN_PRINT_LLVM_PRIV_H
 #define WEFT_CODEGEN_PRINT_LLVM_PRIV_H
 
@@ -12,7 +12,7 @@ typedef struct {
 	const Target *target;
 	LLVMContextRef c;
 	LLVMModuleRef m;
-	LLVMBuilderRef b; /* at the end of the block being filled */
+	LLVMBuilderRef b; /* the builder at the end of the current block */
 } LUnit;
 
 void lunit_init(LUnit *, Ctx *, const Target *, const char *name);
@@ -21,8 +21,8 @@ void lunit_free(LUnit *);
 
 /* ---- types and literals (types.c) ---- */
 
-LLVMTypeRef l_type(LUnit *, LType);       /* bool is i1 */
-LLVMTypeRef l_raw(LUnit *, DType);        /* one element in memory */
+LLVMTypeRef l_type(LUnit *, LType);       /* of a value; bool is i1 */
+LLVMTypeRef l_raw(LUnit *, DType);        /* of an element in memory */
 LLVMTypeRef l_pointer(LUnit *);
 LLVMValueRef l_int(LUnit *, LType, int64_t);
 LLVMValueRef l_float(LUnit *, LType, double);
@@ -30,20 +30,20 @@ LLVMValueRef l_i64(LUnit *, int64_t);
 LLVMValueRef l_splat(LUnit *, LLVMValueRef, uint32_t lanes);
 /* {0, 1, ...} */
 LLVMValueRef l_iota(LUnit *, DType, uint32_t lanes);
-/* A call of an intrinsic, named without overload suffix, for these types. */
+/* A call of an intrinsic for these types; name without the suffix of the overload. */
 LLVMValueRef l_intrinsic(LUnit *, const char *name, LLVMTypeRef *type, uint32_t ntype, LLVMValueRef *in,
                          uint32_t nin);
-/* The same with the overload of the first operand. */
+/* A call of an intrinsic with the overload of the first operand's type. */
 LLVMValueRef l_math(LUnit *, const char *name, LLVMValueRef *in, uint32_t nin);
-/* name(...) as declared in C, for calls into the runtime. */
+/* A function of the runtime, declared as in C. */
 LLVMValueRef l_extern(LUnit *, const char *name, LLVMTypeRef type);
-LLVMValueRef l_constant(LUnit *, LLVMValueRef); /* the address of a private one, aligned to 8
-                                                   bytes */
+LLVMValueRef l_constant(LUnit *, LLVMValueRef); /* a private constant, aligned to 8 bytes; returns
+                                                   its address */
 void l_attribute(LUnit *, LLVMValueRef fn, const char *name);
 
 /* ---- operations (ops.c) ---- */
 
-/* A basic operation; operand: type of the first operand. */
+/* Makes a basic operation; operand: the type of the first operand. */
 LLVMValueRef l_op(LUnit *, ScOp, LType result, LType operand, LLVMValueRef *in, unsigned known);
 
 /* ---- library functions (library.c) ---- */
@@ -66,7 +66,8 @@ void l_select(LUnit *, const EmitSelect *);
 /* ---- errors that LLVM does not survive (fatal.c) ---- */
 
 void llvm_on_fatal(void (*)(const char *why));
-/* This thread is in LLVM from here to there; a thread that ends need not leave. */
+/* Mark the time in which this thread is in LLVM; a thread that ends there need not call
+ * fatal_leave. */
 void fatal_enter(void);
 void fatal_leave(void);
 

@@ -211,8 +211,9 @@ static const char *fault(Op op)
 		return "movement and dimensions are of structural primitives";
 	if ((op_lower(op)->role == LOWER_ANCHOR) != (info->along != NULL))
 		return ".along is of anchors, and required of them";
-	if (info->checks == CHECKS_INDEX && !(has_arg(op, "mode") && has_arg(op, "axes")))
-		return "checked indices without mode and axes";
+	bool indexed = op_kind(op) == OP_PRIMITIVE && has_arg(op, "mode") && has_arg(op, "axes");
+	if ((info->checks == CHECKS_INDEX) != indexed)
+		return "CHECKS_INDEX is of primitives with mode and axes, and required of them";
 	if (info->marks && (op_kind(op) != OP_COMPOSITE || info->expands != EXPANDS_IN_DECOMPOSE))
 		return "a mark is a composite that stays until decompose";
 	return info->parts && info->complex ? "both .parts and .complex" : NULL;

@@ -1,21 +1,10 @@
-/* Private to the driver: the user operators of a Weft, and those that a compilation calls. */
+/* Private to the driver: the user operators of a Weft. */
 #ifndef WEFT_DRIVER_API_USER_OPS_H
 #define WEFT_DRIVER_API_USER_OPS_H
 
-#include "driver/artifact/compile.h"
-#include "driver/artifact/jobs.h"
+#include "driver/api/driver_priv.h"
 
 /* An Ir whose graphs may call the registered operators. */
 Ir *user_ir(Weft *);
-
-typedef ARRAY(const struct UserOp *) UserOps;
-/* The operators that the programs call, each symbol once. */
-UserOps user_ops(const Compilation *);
-/* Checks that WeftOptions.link names existing files or libraries. Returns false after errors. */
-bool user_links_check(const Compilation *);
-/* Adds the arguments for a linker: absolute paths, or -l for names. */
-void user_links(const Compilation *, Words *);
-/* Messages for symbols and libraries that the linker does not find. */
-const JobMissing *user_missing(const Compilation *, uint32_t *n);
 
 #endif

@@ -8,7 +8,7 @@
 #include "driver/artifact/compile.h"
 #include "driver/targets/embed.h"
 #include "driver/artifact/jobs.h"
-#include "driver/api/user_ops.h"
+#include "driver/artifact/user_links.h"
 
 typedef struct {
 	Compilation *c;

@@ -15,7 +15,7 @@
 #include "driver/artifact/section.h"
 #include "driver/artifact/recipes.h"
 #include "driver/targets/target_file.h"
-#include "driver/api/user_ops.h"
+#include "driver/artifact/user_links.h"
 #include "ir/loop/predict.h"
 #include "passes/pipeline.h"
 

@@ -11,7 +11,7 @@
 #include "driver/artifact/ar.h"
 #include "driver/targets/embed.h"
 #include "driver/artifact/jobs.h"
-#include "driver/api/user_ops.h"
+#include "driver/artifact/user_links.h"
 #include "frontend/files/file.h"
 
 /* What linkers, and Debian, call a machine. */

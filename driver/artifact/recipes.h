@@ -10,8 +10,5 @@
  * c->prepare, the program that computes. Constants that no parameter changes and small parameters,
  * if recipes read them, are stored too. Returns false after errors. */
 bool recipes_lower(Compilation *);
-/* Computes the constants that c->program stores, by LLVM's code if it runs here, else by the
- * interpreter of loop IR. A second call does nothing. Returns false after errors. */
-bool recipes_compute(Compilation *);
 
 #endif

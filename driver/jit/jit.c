@@ -5,8 +5,8 @@
 
 #include "driver/artifact/backend.h"
 #include "driver/artifact/section.h"
-#include "driver/artifact/recipes.h"
-#include "driver/api/user_ops.h"
+#include "driver/jit/compute.h"
+#include "driver/artifact/user_links.h"
 #include "ir/loop/loop.h"
 #include "ir/ops/user/userop.h"
 #include "runtime/runtime.h"

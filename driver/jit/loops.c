@@ -7,7 +7,7 @@
 #include "codegen/print/model_image.h"
 #include "driver/jit/loops_priv.h"
 #include "driver/artifact/section.h"
-#include "driver/artifact/recipes.h"
+#include "driver/jit/compute.h"
 #include "ir/loop/interp.h"
 #include "runtime/runtime.h"
 

@@ -1,5 +1,6 @@
-/* Private to ir/ops: reading arguments and building nodes, as blocks of all of its rooms do. Everything accepts a missing node
- * (after an error) and passes it on. aten/priv.h adds what ATen's operators share. */
+/* Private to ir/ops: reading arguments and building nodes, as blocks of all of its rooms do.
+ * Everything accepts a missing node (after an error) and passes it on. aten/priv.h adds what ATen's
+ * operators share. */
 #ifndef WEFT_IR_OPS_COMMON_H
 #define WEFT_IR_OPS_COMMON_H
 
@@ -39,8 +40,8 @@ Node aten_stack(Build *, const Node *x, uint32_t n, uint32_t dim);
 Node aten_iota_dim(Build *, const Shape *, uint32_t dim, DType);
 Node aten_reduce(Build *, ReduceKind, Node x, uint32_t dims, bool keep);
 Node b_cumulative(Build *, const char *kind, Node x, uint32_t dim, bool reverse);
-/* The cotangent of x, of that of its running product along dim; in the dtype that x is computed in. Zeros are no exception.
- * (prim/reduce_rules.c) */
+/* The cotangent of x, of that of its running product along dim; in the dtype that x is computed in.
+ * Zeros are no exception. Defined in prim/reduce_rules.c. */
 Node b_cumprod_backward(Build *, Node ct, Node x, uint32_t dim, bool reverse);
 Node aten_detached(Build *, Node x); /* x, in derivatives a constant: results that PyTorch does not
                                         differentiate */

@@ -14,7 +14,7 @@
 #include "driver/jit/loops.h"
 #include "driver/artifact/native.h"
 #include "driver/artifact/section.h"
-#include "driver/artifact/recipes.h"
+#include "driver/jit/compute.h"
 #include "driver/artifact/shared_check.h"
 
 typedef struct {

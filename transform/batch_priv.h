@@ -1,4 +1,4 @@
-/* A graph that is becoming one for a batch (batch.c), and what its nodes with graphs become
+/* Private to transform/: making a graph for a batch (batch.c), and nodes with graphs in it
  * (batch_control.c). */
 #ifndef WEFT_TRANSFORM_BATCH_PRIV_H
 #define WEFT_TRANSFORM_BATCH_PRIV_H
@@ -6,24 +6,27 @@
 #include "transform/derive_priv.h"
 #include "transform/transform.h"
 
-/* One graph. In one that only some members of the batch execute, a branch or what a loop repeats,
- * those are `active`: nothing is checked for others, and nothing goes on for ever. */
+/* One graph. In a body that only some members of the batch execute (a branch, the body of a loop),
+ * these members are `active`: checks of other members are left out, and loops end when no member is
+ * active. */
 typedef struct {
 	Graph *g;
 	Sym size;
-	uint32_t n;     /* nodes that it had */
-	Node *to;       /* by node: with the batch; none: it is the same for all members */
-	Node **element; /* by tuple, where results differ in that: the same of each; else NULL */
-	bool *gone;     /* by node: something else is read in its place */
+	uint32_t n;     /* the number of its nodes at the beginning */
+	Node *to;       /* by node: the node with the batch; none: the value is the same for all
+	                   members */
+	Node **element; /* by tuple whose results differ in this: the same for each result; else
+	                   NULL */
+	bool *gone;     /* by node: another node is read in its place */
 	Randomness randomness;
-	Node active;    /* [B] of bool; none: all are */
-	Node any;       /* whether one is */
+	Node active;    /* [B] of bool; none: all members are active */
+	Node any;       /* whether a member is active */
 } Batch;
 
-/* Graph g, in place, as a body: input k has the batch where in[k], output k where want[k], which
- * batch_spread has said to be so at least. masked: one more input says who is active. */
+/* Changes graph g, a body, in place: input k has the batch if in[k], output k if want[k] (at least
+ * those of batch_spread). masked: a further input says which members are active. */
 bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool masked);
-/* Which outputs of a body differ between members, from its inputs. */
+/* Sets out[k] if output k of a body differs between members, given in[] for inputs. */
 void batch_spread(const Graph *body, const bool *in, bool *out);
 
 /* Something is checked in it, or it may go on for ever, which must not be where no member is

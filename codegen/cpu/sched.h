@@ -80,8 +80,9 @@ typedef struct Sched {
 	ARRAY(Sym) param;         /* what each parameter stands for */
 } Sched;
 
-/* Computes offsets and dependences. Layouts of l are final. The kernel belongs to the schedule,
- * which changes it. */
+/* Begins a schedule of a kernel: fills in the Sched, computes offsets and dependences, and begins
+ * the first function. Layouts of l are final. The kernel belongs to the schedule, which changes
+ * it. */
 void sched_init(Sched *, const Lowered *, Kernel *, const Target *);
 /* Recomputes deps after axes or offsets were changed. */
 void sched_find_deps(Sched *);

@@ -1,15 +1,14 @@
-/* The tables that describe a model (weft_model.h): built once, from the C structures themselves, as
- * bytes with pointers to fill in, laid out as on every 64-bit little-endian machine, and as objects
- * whose fields have names. Emitters that make objects write the bytes, the C emitter prints the
- * objects. */
+/* The tables that describe a model (weft_model.h), made once from the C structures: as bytes with
+ * pointers to fill in, in the layout of every 64-bit little-endian machine; and as objects with
+ * named fields. Emitters of objects write the bytes, the C emitter prints the objects. */
 #ifndef WEFT_CODEGEN_PRINT_MODEL_IMAGE_H
 #define WEFT_CODEGEN_PRINT_MODEL_IMAGE_H
 
 #include "base/intern.h"
 #include "codegen/print/emit.h"
 
-/* The pointer at byte `at` is symbol, or when that is NULL the image's byte `to`: of the text,
- * where there is one. */
+/* A pointer at byte `at`: to `symbol`; if that is NULL, to byte `to` of the image, where `text` is,
+ * if it is a text. */
 typedef struct {
 	uint64_t at, to;
 	const char *symbol, *text;
@@ -18,7 +17,7 @@ typedef struct {
 typedef enum { IMAGE_U8, IMAGE_I32, IMAGE_U32, IMAGE_I64, IMAGE_U64, IMAGE_F64, IMAGE_DTYPE, IMAGE_POINTER } ImageKind;
 
 typedef struct {
-	const char *name; /* NULL: the object's elements are such a value */
+	const char *name; /* NULL: the elements of the object are such values */
 	ImageKind kind;
 	size_t at;
 } ImageField;
@@ -29,7 +28,7 @@ typedef struct {
 	const ImageField *field;
 } ImageType;
 
-/* One structure, or an array of them. */
+/* A structure, or an array of n. */
 typedef struct {
 	const ImageType *type;
 	const char *name;
@@ -38,7 +37,7 @@ typedef struct {
 	bool array;
 } ImageObject;
 
-/* A number that depends on the layout of structures: what it is in C. */
+/* A number that depends on the layout of structures, and its C expression. */
 typedef struct {
 	uint64_t at;
 	const char *c;
@@ -46,20 +45,20 @@ typedef struct {
 
 typedef struct {
 	Arena *arena;
-	char *data; /* 16-aligned */
+	char *data; /* 16-byte aligned */
 	uint64_t n, cap;
 	ARRAY(ImagePointer) pointer; /* by ascending `at` when finished */
 	ARRAY(ImageObject) object;   /* by ascending `at` */
 	ARRAY(ImageNumber) number;
-	Intern texts;                /* each is there once: */
-	ARRAY(uint64_t) text;        /* where, by id - 1 */
-	uint64_t model;              /* where the WeftModel is */
+	Intern texts;                /* each text once: */
+	ARRAY(uint64_t) text;        /* by id - 1: its offset */
+	uint64_t model;              /* the offset of the WeftModel */
 } ModelImage;
 
-/* features: what the processor must have. The functions of entries are named as their loop
- * functions are. */
+/* Makes the image. features: the required features of a processor. Functions of entries have the
+ * names of their loop functions. */
 void model_image(ModelImage *, const Program *, const Target *, const char *features, const EmitOptions *);
-/* NULL: none there. */
+/* The pointer, the object at byte `at`; NULL: none. */
 const ImagePointer *image_pointer(const ModelImage *, uint64_t at);
 const ImageObject *image_object(const ModelImage *, uint64_t at);
 

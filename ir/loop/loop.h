@@ -311,7 +311,7 @@ static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type
 Lv ls_let(LoopFn *, const char *name, Lx);
 Lv ls_var(LoopFn *, const char *name, Lx init);
 void ls_set(LoopFn *, Lv, Lx);
-/* type: of the compute dtype */
+/* type: of the compute dtype. ls_load_in_order: the load keeps its position among loads. */
 Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
 Lv ls_load_in_order(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
 Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType, Lx mask);

@@ -86,15 +86,15 @@ typedef struct {
 static void enter(const Abreast *p, uint32_t v)
 {
 	Sched *s = p->g->s;
-	s->at[s->vaxis] = lx_add(s->f, p->here, lx_int(s->f, (int64_t)v * s->lanes));
-	s->stage = p->value[v];
+	sched_at(s, s->vaxis, lx_add(s->f, p->here, lx_int(s->f, (int64_t)v * s->lanes)));
+	sched_stages(s, p->value[v]);
 }
 
 static void leave(const Abreast *p)
 {
 	Sched *s = p->g->s;
-	s->at[s->vaxis] = p->here;
-	s->stage = p->whole;
+	sched_at(s, s->vaxis, p->here);
+	sched_stages(s, p->whole);
 }
 
 static void hoist_for_all(Sched *s, Kx value)
@@ -138,7 +138,7 @@ static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 	loops_abreast(p, r);
 	r->next--;
 	sched_end(s);
-	s->at[axis] = (Lx){0};
+	sched_at(s, axis, (Lx){0});
 	if (cut)
 		sum_close(s, &sums, acc);
 	for (uint32_t v = 0; v < p->n; v++)
@@ -241,7 +241,7 @@ static void enter_columns(Columns *p, uint32_t stage)
 	Sched *s = p->g->s;
 	const LType type = {s->k->stage.data[stage].acc, s->lanes};
 	p->column = lx_var(s->f, ls_for(s->f, "column", lx_int(s->f, 0), lx_int(s->f, BLOCK), s->lanes));
-	s->at[s->vaxis] = lx_add(s->f, p->here, p->column);
+	sched_at(s, s->vaxis, lx_add(s->f, p->here, p->column));
 	p->run = generic_start(p->g, stage);
 	p->run.value = s->k->stage.data[stage].value;
 	ls_set(s->f, p->run.acc, lx_var(s->f, ls_load(s->f, "sum", p->sums, p->column, type, (Lx){0})));
@@ -250,7 +250,7 @@ static void enter_columns(Columns *p, uint32_t stage)
 static void leave_columns(Columns *p)
 {
 	Sched *s = p->g->s;
-	s->at[s->vaxis] = p->here;
+	sched_at(s, s->vaxis, p->here);
 	ls_end(s->f);
 }
 
@@ -260,10 +260,10 @@ static void add_rows(Columns *p, uint32_t stage, uint32_t axis, uint32_t rows)
 	Lx row = s->at[axis];
 	enter_columns(p, stage);
 	for (uint32_t k = 0; k < rows; k++) {
-		s->at[axis] = lx_add(s->f, row, lx_int(s->f, k));
+		sched_at(s, axis, lx_add(s->f, row, lx_int(s->f, k)));
 		generic_reduce_step(&p->run);
 	}
-	s->at[axis] = row;
+	sched_at(s, axis, row);
 	ls_store(s->f, p->sums, p->column, lx_var(s->f, p->run.acc), (Lx){0});
 	leave_columns(p);
 }
@@ -304,7 +304,7 @@ static void block_chunks(Columns *p, StageRun *rows, const SumCut *cut, uint32_t
 		block_loops(p, rows);
 		rows->next--;
 		sched_end(s);
-		s->at[axis] = (Lx){0};
+		sched_at(s, axis, (Lx){0});
 		return;
 	}
 	p->sums = ls_local(s->f, "part", st->acc, BLOCK);
@@ -346,14 +346,14 @@ static void run_block(Generic *g, uint32_t stage, LMem sums)
 	Columns p = {.g = g, .sums = sums, .here = s->at[s->vaxis]};
 	StageValue *whole = s->stage;
 	reduce_block(&p, stage);
-	s->stage = ARENA_ARRAY(s->arena, StageValue, s->k->stage.n);
+	sched_stages(s, ARENA_ARRAY(s->arena, StageValue, s->k->stage.n));
 	enter_columns(&p, stage);
 	generic_finish(&p.run);
 	for (uint32_t i = 0; i < s->k->stage.n; i++)
 		if (i != stage && generic_role(g, i) != RUN_NOT)
 			generic_stage(g, i);
 	leave_columns(&p);
-	s->stage = whole;
+	sched_stages(s, whole);
 }
 
 static Lx run_blocks(Generic *g, uint32_t stage, Lx lo, Lx hi)

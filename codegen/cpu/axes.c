@@ -37,53 +37,24 @@ bool axes_can_merge(const Sched *s, uint32_t a, uint32_t b)
 	return true;
 }
 
-/* rest + ca * a + cb * b becomes rest + cb * m. */
-static Sym merged_offset(Sched *s, Sym offset, uint32_t a, uint32_t b, Sym m)
-{
-	Sym coef, rest, unused;
-	if (!offset.i)
-		return offset;
-	if (!sym_linear(s->syms, offset, s->var[a], &unused, &rest) ||
-	    !sym_linear(s->syms, rest, s->var[b], &coef, &rest))
-		ctx_bug(s->ir->ctx, "kernel %s: axes are merged that an access takes apart",
-			s->k->name);
-	return sym_add(s->syms, rest, sym_mul(s->syms, coef, m));
-}
-
-uint32_t axes_merge(Sched *s, uint32_t a, uint32_t b)
-{
-	uint32_t m = s->naxis++;
-	s->extent[m] = sym_mul(s->syms, s->extent[a], s->extent[b]);
-	s->var[m] = sym_axis(s->syms, "m", s->extent[m]);
-	for (uint32_t i = 1; i < s->k->kx.n; i++)
-		s->offset[i] = merged_offset(s, s->offset[i], a, b, s->var[m]);
-	for (uint32_t i = 0; i < s->k->stage.n; i++)
-		s->store[i] = merged_offset(s, s->store[i], a, b, s->var[m]);
-	sched_merge_positions(s, a, b, m);
-	s->var[a] = s->var[b] = (Sym){0};
-	if (s->outer >> a & 1)
-		s->outer = (s->outer & ~(UINT64_C(1) << a) & ~(UINT64_C(1) << b)) | UINT64_C(1) << m;
-	sched_find_deps(s);
-	return m;
-}
-
-static bool try_merge(Sched *s)
+/* Merges two of the axes, by bit. */
+static bool try_merge(Sched *s, uint64_t *among)
 {
 	for (uint32_t a = 0; a < s->naxis; a++) {
 		for (uint32_t b = 0; b < s->naxis; b++) {
 			bool usable = a != b && s->var[a].i && s->var[b].i && s->naxis < MAX_AXES;
-			if (!usable || !(s->outer >> a & 1) || !(s->outer >> b & 1) || !axes_can_merge(s, a, b))
+			if (!usable || !(*among >> a & 1) || !(*among >> b & 1) || !axes_can_merge(s, a, b))
 				continue;
-			axes_merge(s, a, b);
+			*among |= UINT64_C(1) << sched_merge_axes(s, a, b);
 			return true;
 		}
 	}
 	return false;
 }
 
-void axes_merge_outer(Sched *s)
+void axes_merge_outer(Sched *s, uint64_t among)
 {
-	while (try_merge(s))
+	while (try_merge(s, &among))
 		;
 }
 

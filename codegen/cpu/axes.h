@@ -7,10 +7,8 @@
 /* Whether stepping past the end of b continues at the next a in every access, and neither axis is
  * used as a number. */
 MUST_LOOK bool axes_can_merge(const Sched *, uint32_t a, uint32_t b);
-/* Replaces axes a and b by a new axis that runs over both. Returns its number. */
-uint32_t axes_merge(Sched *, uint32_t a, uint32_t b);
-/* Merges outer axes that are contiguous in all accesses. */
-void axes_merge_outer(Sched *);
+/* Merges those of the axes `among` (by bit, outer axes) that are contiguous in all accesses. */
+void axes_merge_outer(Sched *, uint64_t among);
 /* Makes reductions and maps over rows of the same shape run over the same axes, and merges those
  * that are contiguous. */
 void axes_join_rows(Sched *);

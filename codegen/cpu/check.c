@@ -2,7 +2,7 @@
  * nothing elsewhere. */
 #include "codegen/cpu/sched.h"
 
-void sched_merge_positions(Sched *s, uint32_t a, uint32_t b, uint32_t m)
+static void merge_positions(Sched *s, uint32_t a, uint32_t b, uint32_t m)
 {
 	Sym size = sym_max(s->syms, s->extent[b], sym_int(s->syms, 1)), var[2] = {s->var[a], s->var[b]};
 	Sym by[2] = {sym_floordiv(s->syms, s->var[m], size), sym_mod(s->syms, s->var[m], size)};
@@ -14,6 +14,70 @@ void sched_merge_positions(Sched *s, uint32_t a, uint32_t b, uint32_t m)
 		s->position[i] = at;
 	}
 }
+
+/* rest + ca * a + cb * b becomes rest + cb * m. */
+static Sym merged_offset(Sched *s, Sym offset, uint32_t a, uint32_t b, Sym m)
+{
+	Sym coef, rest, unused;
+	if (!offset.i)
+		return offset;
+	if (!sym_linear(s->syms, offset, s->var[a], &unused, &rest) ||
+	    !sym_linear(s->syms, rest, s->var[b], &coef, &rest))
+		ctx_bug(s->ir->ctx, "kernel %s: axes are merged that an access takes apart",
+			s->k->name);
+	return sym_add(s->syms, rest, sym_mul(s->syms, coef, m));
+}
+
+uint32_t sched_add_axis(Sched *s, const char *name, Sym extent)
+{
+	s->extent[s->naxis] = extent;
+	s->var[s->naxis] = sym_axis(s->syms, name, extent);
+	return s->naxis++;
+}
+
+uint32_t sched_merge_axes(Sched *s, uint32_t a, uint32_t b)
+{
+	uint32_t m = sched_add_axis(s, "m", sym_mul(s->syms, s->extent[a], s->extent[b]));
+	for (uint32_t i = 1; i < s->k->kx.n; i++)
+		s->offset[i] = merged_offset(s, s->offset[i], a, b, s->var[m]);
+	for (uint32_t i = 0; i < s->k->stage.n; i++)
+		s->store[i] = merged_offset(s, s->store[i], a, b, s->var[m]);
+	merge_positions(s, a, b, m);
+	s->var[a] = s->var[b] = (Sym){0};
+	if (s->outer >> a & 1)
+		s->outer = (s->outer & ~(UINT64_C(1) << a) & ~(UINT64_C(1) << b)) | UINT64_C(1) << m;
+	sched_find_deps(s);
+	return m;
+}
+
+static Sym renamed(const Sched *s, Sym e, uint32_t from, uint32_t to)
+{
+	return e.i ? sym_subst(s->syms, e, &s->var[from], &s->var[to], 1) : e;
+}
+
+static const Sym *renamed_all(const Sched *s, const Sym *e, uint32_t n, uint32_t from, uint32_t to)
+{
+	Sym *out = ARENA_ARRAY(s->arena, Sym, n);
+	for (uint32_t i = 0; i < n; i++)
+		out[i] = renamed(s, e[i], from, to);
+	return out;
+}
+
+void sched_rename_axis(Sched *s, uint32_t from, uint32_t to)
+{
+	Kernel *k = s->k;
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		s->offset[i] = renamed(s, s->offset[i], from, to);
+		k->kx.data[i].idx = renamed_all(s, k->kx.data[i].idx, k->kx.data[i].nidx, from, to);
+	}
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		s->position[i] = renamed_all(s, s->position[i], k->vvar.data[i].nat, from, to);
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		s->store[i] = renamed(s, s->store[i], from, to);
+	s->var[from] = (Sym){0};
+}
+
+/* ---- checks ---- */
 
 static Lx lane_numbers(Sched *s, uint32_t lanes)
 {

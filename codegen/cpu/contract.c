@@ -59,7 +59,7 @@ static void merge_k(Sched *s, ContractAxes *x)
 {
 	for (uint32_t i = 0; i + 1 < x->nk;) {
 		if (s->naxis < MAX_AXES && axes_can_merge(s, x->k[i], x->k[i + 1])) {
-			x->k[i] = axes_merge(s, x->k[i], x->k[i + 1]);
+			x->k[i] = sched_merge_axes(s, x->k[i], x->k[i + 1]);
 			for (uint32_t j = i + 1; j + 1 < x->nk; j++)
 				x->k[j] = x->k[j + 1];
 			x->nk--;
@@ -135,12 +135,7 @@ static ContractAxes merge_axes(Sched *s, Kx a, Kx b, const ContractAxes *before)
 	merge_k(s, &x);
 	/* columns of packed panels are not in b's offset, as if it did not have them */
 	uint64_t column = sym_uses(s->syms, s->offset[b.i], s->var[x.n]) ? 0 : bit(x.n);
-	s->outer &= ~column;
-	axes_merge_outer(s);
-	if (column) {
-		s->outer |= column;
-		sched_find_deps(s);
-	}
+	axes_merge_outer(s, s->outer & ~column);
 	uint64_t in_a = sched_axes(s, s->offset[a.i]), in_b = sched_axes(s, s->offset[b.i]);
 	if (!s->var[x.n].i)
 		x.n = vector_axis(s, in_b & ~in_a & s->outer);
@@ -410,7 +405,7 @@ static ContractCode decode_task(Sched *s, const Contract *p)
 	Lx row_block = take(s, &task, row_blocks(s, p));
 	Lx col_block = take(s, &task, column_blocks(s, p));
 	for (uint32_t i = p->axes.nbatch; i-- > 0;)
-		s->at[p->axes.batch[i]] = sched_let(s, "batch", take(s, &task, s->extent[p->axes.batch[i]]));
+		sched_at(s, p->axes.batch[i], sched_let(s, "batch", take(s, &task, s->extent[p->axes.batch[i]])));
 	c.row_lo = sched_let(s, "row_lo", lx_mul(s->f, row_block, lx_int(s->f, p->block.rows)));
 	Lx hi = lx_add(s->f, c.row_lo, lx_int(s->f, p->block.rows));
 	c.row_hi = sched_let(s, "row_hi", lx_min(s->f, hi, sched_size(s, p->rows)));
@@ -462,16 +457,15 @@ static void decide(Sched *s, Contract *c)
 	const ContractAxes before = c->axes;
 	int64_t row_elements = elements_per_row(s, c->a, &before);
 	Windows windows = contract_find_windows(s, c->a, &before);
-	s->lanes = contract_lanes(s);
-	s->vaxis = before.n;
+	sched_lanes(s, before.n, contract_lanes(s));
 	if (is_copied(&c->operand))
 		c->operand.copy = contract_copy(s, &c->operand.panels, &before);
 	if (c->operand.access == B_PACKED)
-		sched_repack(s, c->b, &c->operand.layout);
-	if (has_panels(&c->operand))
-		s->offset[c->b.i] = c->operand.panels.offset;
+		sched_read(s, c->b, sched_packed(s, c->b, &c->operand.layout), c->operand.panels.offset);
+	if (is_copied(&c->operand))
+		sched_read(s, c->b, (SchedArg){ARG_TEMP, c->operand.copy, NULL}, c->operand.panels.offset);
 	c->axes = merge_axes(s, c->a, c->b, &before);
-	s->vaxis = c->axes.n;
+	sched_lanes(s, c->axes.n, s->lanes);
 	if (!has_panels(&c->operand))
 		c->operand.access = sched_coef_is(s, s->offset[c->b.i], c->axes.n, 1) ? B_IN_PLACE : B_GATHERED;
 	c->rows = contract_product(s, c->axes.m, c->axes.nm);
@@ -484,7 +478,7 @@ static void decide(Sched *s, Contract *c)
 	if (!c->operand_a.copied)
 		return;
 	c->operand_a.copy = contract_copy(s, &c->operand_a.panels, &c->axes);
-	s->offset[c->a.i] = c->operand_a.panels.offset;
+	sched_read(s, c->a, (SchedArg){ARG_TEMP, c->operand_a.copy, NULL}, c->operand_a.panels.offset);
 }
 
 Refusal schedule_contract(Sched *s)

@@ -101,7 +101,7 @@ static void decode_task(Copy *c)
 	c->end = sched_let(s, "end", lx_min(s->f, lx_add(s->f, c->first, per), sched_size(s, c->p->count)));
 	for (uint32_t i = c->x->nbatch; i-- > 0;)
 		if (has_axis(c, c->x->batch[i]))
-			s->at[c->x->batch[i]] = take(c, &task, s->extent[c->x->batch[i]]);
+			sched_at(s, c->x->batch[i], take(c, &task, s->extent[c->x->batch[i]]));
 }
 
 /* Where the panel's vector j is at the point of the summed axes. */
@@ -127,9 +127,9 @@ static bool is_whole(const Copy *c)
 static Lx load_row(Copy *c, Lx column)
 {
 	Sched *s = c->s;
-	s->at[c->p->axis] = column;
+	sched_at(s, c->p->axis, column);
 	Lx x = lx_var(s->f, ls_let(s->f, "row", sched_vector(s, c->p->load)));
-	s->at[c->p->axis] = (Lx){0};
+	sched_at(s, c->p->axis, (Lx){0});
 	return x;
 }
 
@@ -140,18 +140,18 @@ static void copy_square(Copy *c, uint32_t j, Lx left)
 	Lx here = s->at[c->along], *row = ARENA_ARRAY(s->arena, Lx, s->lanes), column = sched_let(s, "column", first_column(c, j));
 	Lx last = lx_sub(s->f, sched_size(s, s->extent[c->p->axis]), lx_int(s->f, 1));
 	bool whole = is_whole(c);
-	s->vaxis = c->along;
-	s->mask = left.i ? lx_var(s->f, ls_let(s->f, "there", lx_mask(s->f, left, s->lanes))) : (Lx){0};
+	sched_lanes(s, c->along, s->lanes);
+	sched_mask(s, left.i ? lx_var(s->f, ls_let(s->f, "there", lx_mask(s->f, left, s->lanes))) : (Lx){0});
 	for (uint32_t r = 0; r < s->lanes; r++) {
 		Lx at = lx_add(s->f, column, lx_int(s->f, r));
 		row[r] = load_row(c, whole ? at : sched_let(s, "i", lx_min(s->f, at, last)));
 	}
-	s->mask = (Lx){0};
-	s->vaxis = NO_AXIS;
+	sched_mask(s, (Lx){0});
+	sched_lanes(s, NO_AXIS, s->lanes);
 	transpose_lanes(s, row);
 	if (!left.i) {
 		for (uint32_t i = 0; i < s->lanes; i++) {
-			s->at[c->along] = lx_add(s->f, here, lx_int(s->f, i));
+			sched_at(s, c->along, lx_add(s->f, here, lx_int(s->f, i)));
 			ls_store(s->f, c->to, place(c, j), row[i], (Lx){0});
 		}
 	} else {
@@ -159,12 +159,12 @@ static void copy_square(Copy *c, uint32_t j, Lx left)
 		for (uint32_t i = 0; i < s->lanes; i++)
 			ls_store(s->f, square, lx_int(s->f, (int64_t)i * s->lanes), row[i], (Lx){0});
 		Lx i = lx_var(s->f, ls_for(s->f, "i", lx_int(s->f, 0), left, 1));
-		s->at[c->along] = lx_add(s->f, here, i);
+		sched_at(s, c->along, lx_add(s->f, here, i));
 		Lv v = ls_load(s->f, "column", square, lx_mul(s->f, i, lx_int(s->f, s->lanes)), (LType){s->shape.dtype, s->lanes}, (Lx){0});
 		ls_store(s->f, c->to, place(c, j), lx_var(s->f, v), (Lx){0});
 		ls_end(s->f);
 	}
-	s->at[c->along] = here;
+	sched_at(s, c->along, here);
 }
 
 static void copy_squares(Copy *c)
@@ -181,30 +181,30 @@ static void copy_squares(Copy *c)
 	if (sym_divides(s->syms, s->lanes, s->extent[c->along]))
 		return;
 	ls_if(s->f, lx_cmp(s->f, SC_lt, end, hi));
-	s->at[c->along] = end;
+	sched_at(s, c->along, end);
 	Lx left = sched_let(s, "left", lx_sub(s->f, hi, end));
 	for (uint32_t j = 0; j < vectors(c); j++)
 		copy_square(c, j, left);
 	ls_end(s->f);
-	s->at[c->along] = (Lx){0};
+	sched_at(s, c->along, (Lx){0});
 }
 
 static void copy_columns(Copy *c)
 {
 	Sched *s = c->s;
 	c->panel = lx_var(s->f, ls_for(s->f, "panel", c->first, c->end, 1));
-	s->vaxis = c->p->axis;
+	sched_lanes(s, c->p->axis, s->lanes);
 	for (uint32_t j = 0; j < vectors(c); j++) {
 		Lx column = sched_let(s, "column", first_column(c, j)), lanes = lx_int(s->f, s->lanes);
 		if (!is_whole(c)) {
 			Lx left = lx_max(s->f, lx_sub(s->f, sched_size(s, s->extent[c->p->axis]), column), lx_int(s->f, 0));
-			s->mask = lx_var(s->f, ls_let(s->f, "there", lx_mask(s->f, lx_min(s->f, left, lanes), s->lanes)));
+			sched_mask(s, lx_var(s->f, ls_let(s->f, "there", lx_mask(s->f, lx_min(s->f, left, lanes), s->lanes))));
 		}
 		Lx x = load_row(c, column);
-		s->mask = (Lx){0};
+		sched_mask(s, (Lx){0});
 		ls_store(s->f, c->to, place(c, j), x, (Lx){0});
 	}
-	s->vaxis = NO_AXIS;
+	sched_lanes(s, NO_AXIS, s->lanes);
 	ls_end(s->f);
 }
 
@@ -223,7 +223,7 @@ uint32_t contract_copy(Sched *s, const Panels *p, const ContractAxes *x)
 	uint32_t temp = sched_temp(s, (SchedTemp){.name = "panels", .dtype = s->shape.dtype, .numel = p->numel, .first = first, .last = first + 1});
 	for (uint32_t i = 0; i < temp; i++)
 		s->out->temp.data[i].last = first + 1;
-	s->vaxis = NO_AXIS;
+	sched_lanes(s, NO_AXIS, s->lanes);
 	c.to = sched_temp_memory(s, temp);
 	decode_task(&c);
 	c.panel = c.first;
@@ -243,6 +243,6 @@ uint32_t contract_copy(Sched *s, const Panels *p, const ContractAxes *x)
 		sched_end(s);
 	Sym tasks = sym_mul(s->syms, sym_mul(s->syms, count_batch(&c), groups(&c)), parts(&c));
 	sched_finish_phase(s, tasks, copy_cost(s, p->numel));
-	s->vaxis = vaxis;
+	sched_lanes(s, vaxis, s->lanes);
 	return temp;
 }

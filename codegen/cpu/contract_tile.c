@@ -97,14 +97,14 @@ static void fill_tables(ContractCode *c)
 	decode_row(c, at);
 	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->p->block.rows), 1));
 	for (uint32_t i = 0; i < c->p->axes.nm; i++) {
-		s->at[c->p->axes.m[i]] = lx_var(s->f, at[i]);
+		sched_at(s, c->p->axes.m[i], lx_var(s->f, at[i]));
 		ls_store(s->f, c->row_table[i], r, lx_var(s->f, at[i]), (Lx){0});
 	}
 	ls_store(s->f, c->a_table, r, sched_sym(s, row_offset(c)), (Lx){0});
 	count_row(c, at, lx_cmp(s->f, SC_lt, lx_add(s->f, c->row_lo, r), last_row(c)));
 	ls_end(s->f);
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
-		s->at[c->p->axes.m[i]] = (Lx){0};
+		sched_at(s, c->p->axes.m[i], (Lx){0});
 }
 
 static Lx table_at(ContractCode *c, LMem table, Lx row)
@@ -120,12 +120,12 @@ static void go_to_row(ContractCode *c, Lx i)
 	if (c->p->axes.nm == 0)
 		return;
 	if (c->p->axes.nm == 1) {
-		s->at[c->p->axes.m[0]] = sched_let(s, "m", clamp_row(c, lx_add(s->f, c->row, i)));
+		sched_at(s, c->p->axes.m[0], sched_let(s, "m", clamp_row(c, lx_add(s->f, c->row, i))));
 		return;
 	}
 	Lx at = lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), i);
 	for (uint32_t k = 0; k < c->p->axes.nm; k++)
-		s->at[c->p->axes.m[k]] = table_at(c, c->row_table[k], at);
+		sched_at(s, c->p->axes.m[k], table_at(c, c->row_table[k], at));
 }
 
 void contract_row_axes(ContractCode *c, Lx i, Lx *value)
@@ -134,7 +134,7 @@ void contract_row_axes(ContractCode *c, Lx i, Lx *value)
 	go_to_row(c, i);
 	for (uint32_t k = 0; k < c->p->axes.nm; k++) {
 		value[k] = s->at[c->p->axes.m[k]];
-		s->at[c->p->axes.m[k]] = (Lx){0};
+		sched_at(s, c->p->axes.m[k], (Lx){0});
 	}
 }
 
@@ -172,7 +172,7 @@ static Lx b_offset(ContractCode *c, uint32_t j, Lx panel_base)
 		at = lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->p->operand.panels.stride), int_of(s, j / c->p->operand.vectors)));
 		return lx_add(s->f, at, int_of(s, (int64_t)(j % c->p->operand.vectors) * s->lanes));
 	}
-	s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+	sched_at(s, c->p->axes.n, lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes)));
 	return sched_sym(s, s->offset[c->p->b.i]);
 }
 
@@ -181,15 +181,13 @@ static LMem b_memory(ContractCode *c)
 	Sched *s = c->s;
 	if (c->p->operand.access == B_GATHERED)
 		return c->local_b;
-	if (is_copied(&c->p->operand))
-		return sched_temp_memory(s, c->p->operand.copy);
 	return sched_load_memory(s, c->p->b);
 }
 
 static LMem a_memory(ContractCode *c)
 {
 	Sched *s = c->s;
-	return c->p->operand_a.copied ? sched_temp_memory(s, c->p->operand_a.copy) : sched_load_memory(s, c->p->a);
+	return sched_load_memory(s, c->p->a);
 }
 
 /* Of an operand that contract_linear took. */
@@ -212,7 +210,7 @@ static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
 		sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
 	for (uint32_t j = 0; j < nv; j++) {
-		s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
+		sched_at(s, c->p->axes.n, lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes)));
 		Lx m = j + 1 == nv ? mask : (Lx){0};
 		Lx lanes = lx_ramp(s->f, int_of(s, 0), sched_size(s, coef), s->lanes);
 		Lv v = ls_gather(s->f, "b", from, sched_sym(s, s->offset[c->p->b.i]), lanes, s->shape.dtype, m);
@@ -411,7 +409,7 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 	if (innermost && unroll == UNROLL_K && fetches_ahead(c))
 		prefetch(c, t);
 	for (uint32_t u = 0; u < unroll; u++) {
-		s->at[axis] = lx_add(s->f, k, int_of(s, u));
+		sched_at(s, axis, lx_add(s->f, k, int_of(s, u)));
 		t->way = innermost ? u % t->ways : 0;
 		if (innermost)
 			multiply_add(c, t);
@@ -575,8 +573,8 @@ static void store_vector(ContractCode *c, Lx acc)
 static void start_column(ContractCode *c, const Tile *t, uint32_t j)
 {
 	Sched *s = c->s;
-	s->at[c->p->axes.n] = lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes));
-	s->mask = j + 1 == t->nv ? t->mask : (Lx){0};
+	sched_at(s, c->p->axes.n, lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes)));
+	sched_mask(s, j + 1 == t->nv ? t->mask : (Lx){0});
 	for (uint32_t i = 1; i < s->k->stage.n; i++)
 		sched_hoist(s, s->k->stage.data[i].value, without_rows(c));
 }
@@ -590,7 +588,7 @@ static void inline_epilogue(ContractCode *c, const Tile *t)
 			go_to_row(c, int_of(s, i));
 			store_vector(c, lx_var(s->f, t->acc[0][i][j]));
 		}
-		s->mask = (Lx){0};
+		sched_mask(s, (Lx){0});
 	}
 }
 
@@ -611,7 +609,7 @@ static void looped_epilogue(ContractCode *c, const Tile *t)
 		Lx at = lx_add(s->f, lx_mul(s->f, i, int_of(s, width)), int_of(s, (int64_t)j * s->lanes));
 		store_vector(c, lx_var(s->f, ls_load(s->f, "acc", tile, at, vector_type(s), (Lx){0})));
 		ls_end(s->f);
-		s->mask = (Lx){0};
+		sched_mask(s, (Lx){0});
 	}
 }
 
@@ -648,12 +646,12 @@ static void fetch_rows(ContractCode *c, const Tile *t)
 		return;
 	Lx row = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
 	go_to_row(c, row);
-	s->at[c->p->axes.n] = c->col;
+	sched_at(s, c->p->axes.n, c->col);
 	for (uint32_t i = 1; i < s->k->kx.n; i++)
 		if (read_by_row(c, (Kx){i}))
 			fetch_row(c, (Kx){i}, (int64_t)t->nv * s->lanes);
 	ls_end(s->f);
-	s->at[c->p->axes.n] = (Lx){0};
+	sched_at(s, c->p->axes.n, (Lx){0});
 }
 
 /* What is done with each tile. */

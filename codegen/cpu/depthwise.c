@@ -55,8 +55,7 @@ static void transpose_weights(Depthwise *d, uint32_t channel)
 	Layout layout = weights_layout(s, w, channel);
 	if (!sched_may_repack(s, d->w, &layout))
 		return;
-	sched_repack(s, d->w, &layout);
-	s->offset[d->w.i] = layout_offset(s->ir, &layout, w->idx);
+	sched_read(s, d->w, sched_packed(s, d->w, &layout), layout_offset(s->ir, &layout, w->idx));
 }
 
 static bool has_rows(const Sched *s, uint32_t channel)
@@ -133,13 +132,13 @@ static void line_of_taps(Depthwise *d, Lv *acc, uint32_t tap)
 	Sched *s = d->s;
 	Lx w[MAX_LINE];
 	for (uint32_t k = 0; k < d->line; k++) {
-		s->at[tap] = lx_int(s->f, k);
+		sched_at(s, tap, lx_int(s->f, k));
 		w[k] = sched_vector(s, d->w);
 	}
 	for (uint32_t i = 0; i < (d->tile - 1) * d->stride + d->line; i++) {
 		uint32_t last = i / d->stride < d->tile ? i / d->stride : d->tile - 1;
-		s->at[d->pixel] = pixel_at(d, last);
-		s->at[tap] = lx_int(s->f, i - last * d->stride);
+		sched_at(s, d->pixel, pixel_at(d, last));
+		sched_at(s, tap, lx_int(s->f, i - last * d->stride));
 		Lx x = sched_vector(s, d->x);
 		for (uint32_t t = 0; t <= last; t++) {
 			uint32_t k = i - t * d->stride;
@@ -147,7 +146,7 @@ static void line_of_taps(Depthwise *d, Lv *acc, uint32_t tap)
 				ls_set(s->f, acc[t], sched_fma(s, x, w[k], lx_var(s->f, acc[t])));
 		}
 	}
-	s->at[tap] = (Lx){0};
+	sched_at(s, tap, (Lx){0});
 }
 
 static void taps(Depthwise *d, Lv *acc, uint32_t next);
@@ -182,7 +181,7 @@ static void taps(Depthwise *d, Lv *acc, uint32_t next)
 	}
 	Lx w = sched_vector(s, d->w);
 	for (uint32_t t = 0; t < d->tile; t++) {
-		s->at[d->pixel] = pixel_at(d, t);
+		sched_at(s, d->pixel, pixel_at(d, t));
 		ls_set(s->f, acc[t], sched_fma(s, sched_vector(s, d->x), w, lx_var(s->f, acc[t])));
 	}
 }
@@ -196,7 +195,7 @@ static void pixel_tile(Depthwise *d)
 		acc[t] = ls_var(s->f, arena_printf(s->arena, "acc_%u", t), lx_float(s->f, v, 0));
 	taps(d, acc, 0);
 	for (uint32_t t = 0; t < d->tile; t++) {
-		s->at[d->pixel] = pixel_at(d, t);
+		sched_at(s, d->pixel, pixel_at(d, t));
 		sched_stage_value(s, 0, lx_var(s->f, acc[t]));
 		for (uint32_t i = 1; i < s->k->stage.n; i++)
 			sched_store(s, i, sched_value(s, s->k->stage.data[i].value));
@@ -251,7 +250,7 @@ static Sym decode_rows(Depthwise *d, Lx t)
 			v = lx_mod(s->f, t, sched_size(s, s->extent[a]));
 			t = lx_var(s->f, ls_let(s->f, "rest", lx_div(s->f, t, sched_size(s, s->extent[a]))));
 		}
-		s->at[a] = lx_var(s->f, ls_let(s->f, "i", v));
+		sched_at(s, a, lx_var(s->f, ls_let(s->f, "i", v)));
 		ntasks = sym_mul(s->syms, ntasks, s->extent[a]);
 	}
 	return ntasks;
@@ -292,8 +291,7 @@ Refusal schedule_depthwise(Sched *s)
 	Refusal no = recognise(s, &channel);
 	if (no.why)
 		return no;
-	s->lanes = target_width(s->target);
-	s->vaxis = channel;
+	sched_lanes(s, channel, target_width(s->target));
 	uint32_t n = axes_outer_order(s, d.row);
 	d.pixel = d.row[n - 1];
 	d.nrow = n - 1;

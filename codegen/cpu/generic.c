@@ -48,7 +48,7 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 	sched_for(s, axis, lo, end, CHAINS * lanes);
 	Lx here = s->at[axis];
 	for (uint32_t c = 0; c < CHAINS; c++) {
-		s->at[axis] = lx_add(s->f, here, lx_int(s->f, c * lanes));
+		sched_at(s, axis, lx_add(s->f, here, lx_int(s->f, c * lanes)));
 		r->acc = chain[c];
 		stage_body(s, r);
 	}
@@ -76,11 +76,11 @@ static void stage_loop(StageRun *r, Lx start, Lx end)
 		sched_for(s, axis, start, end, 1);
 		if (st->kind == STAGE_RUNNING && st->reverse) {
 			Lx last = lx_sub(s->f, end, lx_int(s->f, 1));
-			s->at[axis] = lx_sub(s->f, last, s->at[axis]);
+			sched_at(s, axis, lx_sub(s->f, last, s->at[axis]));
 		}
 		stage_loops(r);
 		sched_end(s);
-		s->at[axis] = (Lx){0};
+		sched_at(s, axis, (Lx){0});
 	}
 	r->next--;
 }
@@ -254,18 +254,7 @@ static void map_step(Sched *s, StageRun *r, const Stage *st)
 		sched_store(s, r->stage, v);
 		return;
 	}
-	const StageValue *out = &s->stage[r->stage];
-	Lx offset = lx_int(s->f, 0);
-	bool vector = false;
-	for (uint32_t i = 0; i < out->nmap; i++) {
-		offset = lx_mul(s->f, offset, sched_size(s, s->extent[out->map[i]]));
-		offset = lx_add(s->f, offset, s->at[out->map[i]]);
-		vector |= out->map[i] == s->vaxis;
-	}
-	if (sched_outer_vector(s)) /* what a tail reads of the other lanes does not matter, but is there */
-		ls_store(s->f, out->local, lx_mul(s->f, offset, lx_int(s->f, s->lanes)), sched_splat(s, v), (Lx){0});
-	else
-		ls_store(s->f, out->local, offset, vector ? sched_splat(s, v) : v, vector ? s->mask : (Lx){0});
+	sched_store_local(s, r->stage, v);
 }
 
 static void stage_body(Sched *s, void *data)
@@ -485,18 +474,6 @@ static void run_where(StageRun *r, const Stage *st, Kx where)
 	sched_stage_value(s, r->stage, lx_var(s->f, result));
 }
 
-/* Lanes are neighbours in memory. */
-static void order_row(const Sched *s, StageValue *out, const Stage *st)
-{
-	out->nmap = 0;
-	for (uint32_t last = 0; last < 2; last++)
-		for (uint32_t i = 0; i < st->nmap; i++)
-			if ((st->map[i] == s->vaxis) == last) {
-				out->from[out->nmap] = i;
-				out->map[out->nmap++] = st->map[i];
-			}
-}
-
 static void run_stage(Generic *g, uint32_t stage)
 {
 	Sched *s = g->s;
@@ -510,11 +487,8 @@ static void run_stage(Generic *g, uint32_t stage)
 	}
 	StageRun r = {.g = g, .stage = stage};
 	stage_axes(s, &r, st);
-	if (st->result == RESULT_LOCAL) {
-		StageValue *out = &s->stage[stage];
-		order_row(s, out, st);
-		out->local = ls_local(s->f, "row", st->dtype, axes_local_bound(s, st) * (sched_outer_vector(s) ? s->lanes : 1));
-	}
+	if (st->result == RESULT_LOCAL)
+		sched_stage_local(s, stage, axes_local_bound(s, st));
 	Kx where = runs_where(g, st, stage);
 	if (where.i) {
 		run_where(&r, st, where);
@@ -586,7 +560,7 @@ static void outer_loops(Generic *g, uint32_t next)
 		sched_for(s, axis, lo, hi, 1);
 		outer_loops(g, next + 1);
 		sched_end(s);
-		s->at[axis] = (Lx){0};
+		sched_at(s, axis, (Lx){0});
 	} else if (g->turned.across != NO_AXIS) {
 		if (!may_be_empty(s, g->turned.across))
 			hoist_out_of(g, s->vaxis);
@@ -598,7 +572,7 @@ static void outer_loops(Generic *g, uint32_t next)
 		hoist_out_of(g, axis);
 		lo = abreast_run(g, lo, hi);
 		sched_vector_loop(s, axis, lo, hi, whole, outer_point, g);
-		s->at[axis] = (Lx){0};
+		sched_at(s, axis, (Lx){0});
 	} else {
 		outer_point(s, g);
 	}
@@ -694,10 +668,9 @@ static void decode_task(Generic *g)
 		}
 		Lx lo = lx_var(s->f, ls_let(s->f, "lo", lx_mul(s->f, c, per)));
 		Lx hi = lx_min(s->f, lx_add(s->f, lo, per), sched_size(s, s->extent[g->cut]));
-		s->start[g->cut] = lo;
-		s->limit[g->cut] = lx_var(s->f, ls_let(s->f, "hi", hi));
+		sched_part(s, g->cut, lo, lx_var(s->f, ls_let(s->f, "hi", hi)));
 		if (g->parts)
-			s->at[g->parts->number] = c;
+			sched_at(s, g->parts->number, c);
 	}
 	for (uint32_t i = g->ntask; i-- > 0;) {
 		uint32_t a = g->order[i];
@@ -706,7 +679,7 @@ static void decode_task(Generic *g)
 			v = lx_mod(s->f, t, sched_size(s, s->extent[a]));
 			t = lx_div(s->f, t, sched_size(s, s->extent[a]));
 		}
-		s->at[a] = lx_var(s->f, ls_let(s->f, sym_name(s->syms, s->var[a]), v));
+		sched_at(s, a, lx_var(s->f, ls_let(s->f, sym_name(s->syms, s->var[a]), v)));
 	}
 }
 
@@ -735,10 +708,11 @@ static void choose_lanes(Generic *g)
 	if (no.why)
 		array_push(s->arena, &s->out->refused, (Refusal){"transposed tiles", no.why, no.near});
 	bool turned = g->turned.across != NO_AXIS;
-	s->vaxis = turned ? along : axes_choose_vector(s);
-	s->lanes = turned ? lanes : s->vaxis == NO_AXIS ? 1 : target_lanes(s->target, DT_f32);
-	if (s->lanes == 1)
-		s->vaxis = NO_AXIS;
+	if (!turned) {
+		along = axes_choose_vector(s);
+		lanes = along == NO_AXIS ? 1 : target_lanes(s->target, DT_f32);
+	}
+	sched_lanes(s, lanes == 1 ? NO_AXIS : along, lanes);
 }
 
 static void choose_order(Generic *g)
@@ -752,9 +726,9 @@ static void choose_order(Generic *g)
 
 Refusal schedule_generic(Sched *s)
 {
-	Kernel *before = s->k;
+	Kernel *before = kernel_copy(s->arena, s->k);
 	axes_join_rows(s);
-	axes_merge_outer(s);
+	axes_merge_outer(s, s->outer);
 	Generic g = {.s = s};
 	choose_lanes(&g);
 	choose_order(&g);

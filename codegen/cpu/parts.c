@@ -300,9 +300,7 @@ Refusal schedule_parts(const Generic *whole, Sym ntasks, Kernel *before)
 	sched_init(&plain, s->l, before, s->target);
 	choose_parts(&p);
 	find_phases(&p);
-	Parts parts = {.number = s->naxis++};
-	s->extent[parts.number] = p.npart;
-	s->var[parts.number] = sym_axis(s->syms, "part", p.npart);
+	Parts parts = {.number = sched_add_axis(s, "part", p.npart)};
 	parts.slot = slot_of(&p, parts.number);
 	parts.temp = make_temps(&p);
 	for (uint32_t i = 0; i < p.nphase; i++)

@@ -41,19 +41,6 @@ static uint64_t free_axes(const Sched *s)
 
 /* ---- sharing ---- */
 
-static Sym renamed(const Sched *s, Sym e, uint32_t from, uint32_t to)
-{
-	return e.i ? sym_subst(s->syms, e, &s->var[from], &s->var[to], 1) : e;
-}
-
-static const Sym *renamed_all(const Sched *s, const Sym *e, uint32_t n, uint32_t from, uint32_t to)
-{
-	Sym *out = ARENA_ARRAY(s->arena, Sym, n);
-	for (uint32_t i = 0; i < n; i++)
-		out[i] = renamed(s, e[i], from, to);
-	return out;
-}
-
 static void rename_in(uint32_t *axis, uint32_t n, uint32_t from, uint32_t to)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -62,19 +49,12 @@ static void rename_in(uint32_t *axis, uint32_t n, uint32_t from, uint32_t to)
 
 static void rename_axis(Sched *s, uint32_t from, uint32_t to)
 {
-	Kernel *k = s->k;
-	for (uint32_t i = 1; i < k->kx.n; i++) {
-		s->offset[i] = renamed(s, s->offset[i], from, to);
-		k->kx.data[i].idx = renamed_all(s, k->kx.data[i].idx, k->kx.data[i].nidx, from, to);
+	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		Stage *st = &s->k->stage.data[i];
+		rename_in(st->map, st->nmap, from, to);
+		rename_in(st->red, st->nred, from, to);
 	}
-	for (uint32_t i = 0; i < k->vvar.n; i++)
-		s->position[i] = renamed_all(s, s->position[i], k->vvar.data[i].nat, from, to);
-	for (uint32_t i = 0; i < k->stage.n; i++) {
-		s->store[i] = renamed(s, s->store[i], from, to);
-		rename_in(k->stage.data[i].map, k->stage.data[i].nmap, from, to);
-		rename_in(k->stage.data[i].red, k->stage.data[i].nred, from, to);
-	}
-	s->var[from] = (Sym){0};
+	sched_rename_axis(s, from, to);
 }
 
 /* The axes of a stage in the order of its dimensions. */
@@ -147,7 +127,7 @@ static bool merge_one(Sched *s)
 			bool both = a != b && s->var[a].i && s->var[b].i && usable >> a & usable >> b & 1;
 			if (!both || !together(s, a, b) || !axes_can_merge(s, a, b))
 				continue;
-			uint32_t m = axes_merge(s, a, b);
+			uint32_t m = sched_merge_axes(s, a, b);
 			for (uint32_t i = 0; i < s->k->stage.n; i++) {
 				Stage *st = &s->k->stage.data[i];
 				st->nmap = merge_in(st->map, st->nmap, a, b, m);
@@ -160,7 +140,6 @@ static bool merge_one(Sched *s)
 
 void axes_join_rows(Sched *s)
 {
-	s->k = kernel_copy(s->arena, s->k);
 	for (uint32_t j = 1; j < s->k->stage.n; j++)
 		for (uint32_t i = 0; i < j; i++)
 			if (runs_over_rows(&s->k->stage.data[i]) && runs_over_rows(&s->k->stage.data[j]))

@@ -119,7 +119,7 @@ void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)
 	start_function(s);
 	s->deps = ARENA_ARRAY(arena, uint64_t, k->kx.n);
 	s->offset = ARENA_ARRAY(arena, Sym, k->kx.n);
-	s->packed = ARENA_ARRAY(arena, const Layout *, k->kx.n);
+	s->from = ARENA_ARRAY(arena, SchedArg, k->kx.n);
 	s->key = ARENA_ARRAY(arena, uint32_t, 2 + MAX_AXES + k->stage.n);
 	s->position = ARENA_ARRAY(arena, const Sym *, k->vvar.n);
 	for (uint32_t i = 0; i < k->vvar.n; i++)
@@ -133,6 +133,7 @@ void sched_init(Sched *s, const Lowered *l, Kernel *k, const Target *target)
 		if (x->kind != KX_LOAD)
 			continue;
 		s->offset[i] = layout_offset(ir, &buf_of(l, x->buf)->layout, x->idx);
+		s->from[i] = (SchedArg){ARG_BUF, x->buf.i, NULL};
 	}
 	for (uint32_t i = 0; i < k->stage.n; i++)
 		if (k->stage.data[i].result == RESULT_GLOBAL)
@@ -183,9 +184,10 @@ LMem sched_memory(Sched *s, BufId b)
 
 LMem sched_load_memory(Sched *s, Kx load)
 {
-	BufId b = s->k->kx.data[load.i].buf;
-	const Buffer *buf = buf_of(s->l, b);
-	return argument(s, (SchedArg){ARG_BUF, b.i, s->packed[load.i]}, buf->name, buf->dtype, buf->donated);
+	const Buffer *buf = buf_of(s->l, s->k->kx.data[load.i].buf);
+	if (s->from[load.i].kind == ARG_TEMP)
+		return sched_temp_memory(s, s->from[load.i].k);
+	return argument(s, s->from[load.i], buf->name, buf->dtype, buf->donated);
 }
 
 bool sched_may_repack(const Sched *s, Kx load, const Layout *layout)
@@ -194,9 +196,16 @@ bool sched_may_repack(const Sched *s, Kx load, const Layout *layout)
 	return buf->kind == BUF_CONST && (!buf->layout_fixed || layout_equal(&buf->layout, layout));
 }
 
-void sched_repack(Sched *s, Kx load, const Layout *layout)
+SchedArg sched_packed(const Sched *s, Kx load, const Layout *layout)
 {
-	s->packed[load.i] = arena_dup(s->arena, layout, sizeof *layout);
+	return (SchedArg){ARG_BUF, s->k->kx.data[load.i].buf.i, arena_dup(s->arena, layout, sizeof *layout)};
+}
+
+void sched_read(Sched *s, Kx load, SchedArg from, Sym offset)
+{
+	s->from[load.i] = from;
+	s->offset[load.i] = offset;
+	sched_find_deps(s);
 }
 
 /* ---- phases ---- */
@@ -744,6 +753,47 @@ void sched_stage_over(Sched *s, uint32_t stage)
 	s->stage[stage].run = 0;
 }
 
+/* Lanes are neighbours in memory. */
+static void order_row(const Sched *s, StageValue *out, const Stage *st)
+{
+	out->nmap = 0;
+	for (uint32_t last = 0; last < 2; last++)
+		for (uint32_t i = 0; i < st->nmap; i++)
+			if ((st->map[i] == s->vaxis) == last) {
+				out->from[out->nmap] = i;
+				out->map[out->nmap++] = st->map[i];
+			}
+}
+
+void sched_stage_local(Sched *s, uint32_t stage, uint64_t elements)
+{
+	const Stage *st = &s->k->stage.data[stage];
+	StageValue *out = &s->stage[stage];
+	order_row(s, out, st);
+	out->local = ls_local(s->f, "row", st->dtype, elements * (sched_outer_vector(s) ? s->lanes : 1));
+}
+
+void sched_store_local(Sched *s, uint32_t stage, Lx v)
+{
+	const StageValue *out = &s->stage[stage];
+	Lx offset = lx_int(s->f, 0);
+	bool vector = false;
+	for (uint32_t i = 0; i < out->nmap; i++) {
+		offset = lx_mul(s->f, offset, sched_size(s, s->extent[out->map[i]]));
+		offset = lx_add(s->f, offset, s->at[out->map[i]]);
+		vector |= out->map[i] == s->vaxis;
+	}
+	if (sched_outer_vector(s)) /* what a tail reads of the other lanes does not matter, but is there */
+		ls_store(s->f, out->local, lx_mul(s->f, offset, lx_int(s->f, s->lanes)), sched_splat(s, v), (Lx){0});
+	else
+		ls_store(s->f, out->local, offset, vector ? sched_splat(s, v) : v, vector ? s->mask : (Lx){0});
+}
+
+void sched_stages(Sched *s, StageValue *stage)
+{
+	s->stage = stage;
+}
+
 /* ---- temporaries ---- */
 
 LMem sched_temp_memory(Sched *s, uint32_t temp)
@@ -836,6 +886,28 @@ void sched_store(Sched *s, uint32_t stage, Lx value)
 }
 
 /* ---- loops ---- */
+
+void sched_at(Sched *s, uint32_t axis, Lx value)
+{
+	s->at[axis] = value;
+}
+
+void sched_lanes(Sched *s, uint32_t axis, uint32_t lanes)
+{
+	s->vaxis = axis;
+	s->lanes = lanes;
+}
+
+void sched_mask(Sched *s, Lx mask)
+{
+	s->mask = mask;
+}
+
+void sched_part(Sched *s, uint32_t axis, Lx lo, Lx hi)
+{
+	s->start[axis] = lo;
+	s->limit[axis] = hi;
+}
 
 Lx sched_start(Sched *s, uint32_t axis)
 {

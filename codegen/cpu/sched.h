@@ -59,8 +59,7 @@ typedef struct Sched {
 	uint64_t *deps;   /* by Kx: the axes it depends on */
 	Sym *offset;      /* by Kx: the offset of a KX_LOAD, in elements */
 	Sym *store;       /* by stage: the offset of a RESULT_GLOBAL, in elements */
-	const Layout **packed; /* by Kx: the layout of its own in which a load reads its constant;
-	                          NULL: the constant's layout */
+	SchedArg *from;   /* by Kx: what a KX_LOAD reads */
 	StageValue *stage;
 
 	uint64_t *reads; /* by Kx: stages that it reads, as many bits as there are stages, in whole
@@ -84,8 +83,29 @@ typedef struct Sched {
  * the first function. Layouts of l are final. The kernel belongs to the schedule, which changes
  * it. */
 void sched_init(Sched *, const Lowered *, Kernel *, const Target *);
-/* Recomputes deps after axes or offsets were changed. */
+
+/* ---- axes, before anything is evaluated ---- */
+
+/* A new axis, its number. */
+uint32_t sched_add_axis(Sched *, const char *name, Sym extent);
+/* Replaces axes a and b, which are contiguous in every access, by a new axis that runs over both.
+ * Returns its number. */
+uint32_t sched_merge_axes(Sched *, uint32_t a, uint32_t b);
+/* Axis `to` stands for `from`, in the kernel too. The caller calls sched_find_deps after the last
+ * one. */
+void sched_rename_axis(Sched *, uint32_t from, uint32_t to);
 void sched_find_deps(Sched *);
+
+/* ---- the point ---- */
+
+/* Sets the value of an axis; none: it has no value here. Of the lane axis it is lane 0's. */
+void sched_at(Sched *, uint32_t axis, Lx);
+/* Sets the lane axis (NO_AXIS: values are scalars) and the number of lanes. */
+void sched_lanes(Sched *, uint32_t axis, uint32_t lanes);
+/* Sets the active lanes; none: all. */
+void sched_mask(Sched *, Lx);
+/* The task has [lo, hi) of an axis. */
+void sched_part(Sched *, uint32_t axis, Lx lo, Lx hi);
 
 uint64_t sched_axes(const Sched *, Sym);
 /* Sets *coef to the stride of an axis in an offset. Returns false if the offset is not linear in
@@ -99,8 +119,10 @@ LMem sched_memory(Sched *, BufId);
 LMem sched_load_memory(Sched *, Kx load);
 /* Whether a load may read its constant in the layout: no layout was chosen for all kernels. */
 MUST_LOOK bool sched_may_repack(const Sched *, Kx load, const Layout *);
-/* Makes a load read its constant in another layout. The caller then sets the load's offset. */
-void sched_repack(Sched *, Kx load, const Layout *);
+/* Makes a load read elsewhere, before anything is evaluated: at an offset that is an expression of
+ * axes, in elements. The operand in a layout of its own: */
+void sched_read(Sched *, Kx load, SchedArg from, Sym offset);
+SchedArg sched_packed(const Sched *, Kx load, const Layout *);
 Lx sched_let(Sched *, const char *name, Lx); /* the value in a variable; a literal stays a
                                                 literal */
 Lx sched_size(Sched *, Sym);        /* an expression of sizes, without axes: a literal, a parameter,
@@ -126,6 +148,12 @@ void sched_stage_value(Sched *, uint32_t stage, Lx);
 void sched_stage_stored(Sched *, uint32_t stage);
 /* The result of the stage is not known any more. */
 void sched_stage_over(Sched *, uint32_t stage);
+/* Gives a RESULT_LOCAL stage an array of so many elements; each has all lanes if the vector axis is
+ * an outer axis. sched_store_local stores a value at the current point of the stage's axes. */
+void sched_stage_local(Sched *, uint32_t stage, uint64_t elements);
+void sched_store_local(Sched *, uint32_t stage, Lx value);
+/* Results of stages are those from now on: one by stage. */
+void sched_stages(Sched *, StageValue *);
 /* Whether every stage that x reads is one of the first n. */
 bool sched_reads_below(const Sched *, Kx x, uint32_t n);
 
@@ -171,8 +199,6 @@ void sched_check_index(Sched *, uint32_t vvar, Lx x);
 /* The value of lane s->lane of a vector, if s->lane is set. */
 Lx sched_lane(Sched *, Lx);
 void sched_check(Sched *, uint32_t stage);
-/* Replaces axes a and b by m in positions. */
-void sched_merge_positions(Sched *, uint32_t a, uint32_t b, uint32_t m);
 
 /* serial.c: stages that run one after the other at an outer point. */
 void sched_scatter(Sched *, uint32_t stage); /* one update of a scatter */

@@ -25,11 +25,11 @@ void sched_scatter(Sched *s, uint32_t stage)
 	if (branch)
 		ls_if(s->f, guard);
 	else if (guard.i)
-		s->mask = outer_mask.i ? lx_and(s->f, outer_mask, guard) : guard;
+		sched_mask(s, outer_mask.i ? lx_and(s->f, outer_mask, guard) : guard);
 	sched_store_at(s, stage, at, combined(s, st, stage, at));
 	if (branch)
 		ls_end(s->f);
-	s->mask = outer_mask;
+	sched_mask(s, outer_mask);
 }
 
 /* ---- sort ---- */
@@ -48,13 +48,13 @@ typedef struct {
 
 static Lx row_load(Sort *r, uint32_t stage, Lx at)
 {
-	r->s->at[r->place] = at;
+	sched_at(r->s, r->place, at);
 	return sched_load_at(r->s, stage, sched_address(r->s, stage));
 }
 
 static void row_store(Sort *r, uint32_t stage, Lx at, Lx value)
 {
-	r->s->at[r->place] = at;
+	sched_at(r->s, r->place, at);
 	sched_store_at(r->s, stage, sched_address(r->s, stage), value);
 }
 
@@ -220,7 +220,7 @@ static void sort_first(Sort *r, uint32_t stage)
 	unheap(r, heap, first);
 	if (least < 1)
 		ls_end(s->f);
-	s->at[r->place] = (Lx){0};
+	sched_at(s, r->place, (Lx){0});
 }
 
 /* ---- all elements ---- */
@@ -248,5 +248,5 @@ void sched_sort(Sched *s, uint32_t stage)
 	merge_runs(&r, room, row, twice);
 	ls_set(f, width, lx_mul(f, twice, lx_int(f, 2)));
 	ls_end(f);
-	s->at[r.axis] = (Lx){0};
+	sched_at(s, r.axis, (Lx){0});
 }

@@ -175,17 +175,17 @@ static Lx row_of(Sched *s, const Turned *t, Kx load, uint32_t r, bool whole)
 		Lx last = lx_sub(s->f, sched_limit(s, along), lx_int(s->f, 1));
 		Lx left = lx_sub(s->f, sched_limit(s, t->across), s->at[t->across]);
 		row = lx_var(s->f, ls_let(s->f, "i", lx_min(s->f, row, last)));
-		s->mask = lx_var(s->f, ls_let(s->f, "there", lx_mask(s->f, lx_min(s->f, left, lx_int(s->f, s->lanes)), s->lanes)));
+		sched_mask(s, lx_var(s->f, ls_let(s->f, "there", lx_mask(s->f, lx_min(s->f, left, lx_int(s->f, s->lanes)), s->lanes))));
 	}
-	s->at[along] = row;
-	s->vaxis = t->across;
+	sched_at(s, along, row);
+	sched_lanes(s, t->across, s->lanes);
 	Lx x = sched_vector(s, load);
 	if (lx_type(s->f, x).dtype == DT_bool)
 		x = lx_sc(s->f, SC_convert, (LType){DT_u8, s->lanes}, &x, 1);
 	x = lx_var(s->f, ls_let(s->f, "row", x));
-	s->at[along] = here;
-	s->vaxis = along;
-	s->mask = outer_mask;
+	sched_at(s, along, here);
+	sched_lanes(s, along, s->lanes);
+	sched_mask(s, outer_mask);
 	return x;
 }
 
@@ -220,10 +220,10 @@ static void columns_in_registers(Sched *s, const Turned *t, const Lx *column)
 {
 	Lx here = s->at[t->across];
 	for (uint32_t c = 0; c < s->lanes; c++) {
-		s->at[t->across] = lx_add(s->f, here, lx_int(s->f, c));
+		sched_at(s, t->across, lx_add(s->f, here, lx_int(s->f, c)));
 		store_column(s, t, &column[c]);
 	}
-	s->at[t->across] = here;
+	sched_at(s, t->across, here);
 }
 
 /* What is more than a few instructions is written once, and as many columns as there are go through it. */
@@ -234,16 +234,16 @@ static void columns_in_memory(Sched *s, const Turned *t, const LMem *tile, bool 
 	if (!whole) {
 		Lx left = lx_sub(s->f, sched_limit(s, s->vaxis), s->at[s->vaxis]);
 		n = lx_min(s->f, lx_sub(s->f, sched_limit(s, t->across), here), lanes);
-		s->mask = lx_var(s->f, ls_let(s->f, "there", lx_mask(s->f, lx_min(s->f, left, lanes), s->lanes)));
+		sched_mask(s, lx_var(s->f, ls_let(s->f, "there", lx_mask(s->f, lx_min(s->f, left, lanes), s->lanes))));
 	}
 	Lx c = lx_var(s->f, ls_for(s->f, "c", lx_int(s->f, 0), n, 1));
-	s->at[t->across] = lx_add(s->f, here, c);
+	sched_at(s, t->across, lx_add(s->f, here, c));
 	for (uint32_t i = 0; i < t->n; i++)
 		value[i] = lx_var(s->f, ls_load(s->f, "column", tile[i], lx_mul(s->f, c, lanes), (LType){tile[i].dtype, s->lanes}, (Lx){0}));
 	store_column(s, t, value);
 	ls_end(s->f);
-	s->at[t->across] = here;
-	s->mask = outer_mask;
+	sched_at(s, t->across, here);
+	sched_mask(s, outer_mask);
 }
 
 static void transpose_tile(Sched *s, const Turned *t, const LMem *tile, bool whole)
@@ -300,5 +300,4 @@ void transpose_tiles(Sched *s, const Turned *t)
 	sched_end(s);
 	sched_end(s);
 	sched_end(s);
-	s->at[a] = s->at[b] = (Lx){0};
 }

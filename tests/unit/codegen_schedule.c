@@ -69,7 +69,7 @@ typedef struct {
 	Sched sched;
 	uint64_t *deps;
 	Sym *offset, *store;
-	const Layout **packed;
+	SchedArg *from;
 	StageValue *stage;
 	uint64_t *reads;
 	uint32_t nbuf, nlx, nlv, nls, nblock, nparam, narg;
@@ -84,7 +84,7 @@ static Snapshot snapshot(const Sched *s)
 			  .deps = arena_dup(a, s->deps, nkx * sizeof *s->deps),
 			  .offset = arena_dup(a, s->offset, nkx * sizeof *s->offset),
 			  .store = arena_dup(a, s->store, nstage * sizeof *s->store),
-			  .packed = arena_dup(a, s->packed, nkx * sizeof *s->packed),
+			  .from = arena_dup(a, s->from, nkx * sizeof *s->from),
 			  .stage = arena_dup(a, s->stage, nstage * sizeof *s->stage),
 			  .reads = arena_dup(a, s->reads, nkx * ((nstage + 63) / 64) * sizeof *s->reads),
 			  .nbuf = s->l->buf.n,
@@ -114,7 +114,7 @@ static void assert_unchanged(const Sched *s, const Snapshot *old)
 	assert_memory_equal(s->deps, old->deps, nkx * sizeof *s->deps);
 	assert_memory_equal(s->offset, old->offset, nkx * sizeof *s->offset);
 	assert_memory_equal(s->store, old->store, nstage * sizeof *s->store);
-	assert_memory_equal(s->packed, old->packed, nkx * sizeof *s->packed);
+	assert_memory_equal(s->from, old->from, nkx * sizeof *s->from);
 	assert_memory_equal(s->stage, old->stage, nstage * sizeof *s->stage);
 	assert_memory_equal(s->reads, old->reads, nkx * ((nstage + 63) / 64) * sizeof *s->reads);
 	assert_int_equal(s->l->buf.n, old->nbuf);

@@ -23,30 +23,30 @@ enum {
 static const uint32_t NO_STAGE = UINT32_MAX;
 
 /* Divisions and comparisons of indices, the same for all lanes. */
-static bool takes_arithmetic(const Sched *s, const Stage *st)
+static bool takes_arithmetic(const Cpu *s, const Stage *st)
 {
-	bool *part = ARENA_ARRAY(s->arena, bool, s->k->kx.n), found = false;
+	bool *part = ARENA_ARRAY(s->e.arena, bool, s->e.k->kx.n), found = false;
 	uint64_t axes = 0;
 	for (uint32_t i = 0; i < st->nred; i++)
 		axes |= UINT64_C(1) << st->red[i];
 	part[st->value.i] = true;
 	for (uint32_t i = st->value.i; i > 0; i--) {
-		const KxData *x = &s->k->kx.data[i];
-		if (!part[i] || !(s->deps[i] & axes))
+		const KxData *x = &s->e.k->kx.data[i];
+		if (!part[i] || !(s->e.deps[i] & axes))
 			continue;
 		for (uint32_t j = 0; j < x->nin; j++)
 			part[x->in[j].i] = true;
 		part[x->guard.i] = part[x->other.i] = true;
-		found |= x->kind == KX_INRANGE && !sched_varies(s, (Kx){i});
+		found |= x->kind == KX_INRANGE && !eval_varies(&s->e, (Kx){i});
 		for (uint32_t j = 0; x->kind == KX_LOAD && j < st->nred; j++) {
 			Sym coef;
-			found |= !sched_coef(s, s->offset[i], st->red[j], &coef);
+			found |= !eval_coef(&s->e, s->e.offset[i], st->red[j], &coef);
 		}
 	}
 	return found;
 }
 
-static double row_length(const Sched *s, const Stage *st)
+static double row_length(const Cpu *s, const Stage *st)
 {
 	double length = 1;
 	for (uint32_t j = 0; j < st->nred; j++)
@@ -58,19 +58,19 @@ static double row_length(const Sched *s, const Stage *st)
  * the elements have to be found. */
 static uint32_t points_abreast(const Generic *g)
 {
-	const Sched *s = g->s;
+	const Cpu *s = g->s;
 	uint32_t n = ABREAST;
 	bool reduces = false;
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		const Stage *st = &s->k->stage.data[i];
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
+		const Stage *st = &s->e.k->stage.data[i];
 		if (st->kind == STAGE_MAP && st->result == RESULT_GLOBAL && !st->nmap)
 			continue;
 		if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) || st->result != RESULT_REGISTER || st->nmap ||
-		    (row_length(s, st) < LONG_ROW && !takes_arithmetic(s, st)) || kernel_needed_where(s->k, i, s->arena).i)
+		    (row_length(s, st) < LONG_ROW && !takes_arithmetic(s, st)) || kernel_needed_where(s->e.k, i, s->e.arena).i)
 			return 1;
 		reduces = reduces || generic_role(g, i) == RUN_WHOLE || generic_role(g, i) == RUN_PART;
 	}
-	while (n > 1 && axes_hint(s, s->vaxis) < (int64_t)n * s->lanes)
+	while (n > 1 && axes_hint(s, s->e.lanes.axis) < (int64_t)n * s->e.lanes.n)
 		n /= 2;
 	return reduces ? n : 1;
 }
@@ -85,27 +85,27 @@ typedef struct {
 
 static void enter(const Abreast *p, uint32_t v)
 {
-	Sched *s = p->g->s;
-	sched_at(s, s->vaxis, lx_add(s->f, p->here, lx_int(s->f, (int64_t)v * s->lanes)));
-	sched_stages(s, p->value[v]);
+	Cpu *s = p->g->s;
+	eval_at(&s->e, s->e.lanes.axis, lx_add(s->e.f, p->here, lx_int(s->e.f, (int64_t)v * s->e.lanes.n)));
+	eval_stages(&s->e, p->value[v]);
 }
 
 static void leave(const Abreast *p)
 {
-	Sched *s = p->g->s;
-	sched_at(s, s->vaxis, p->here);
-	sched_stages(s, p->whole);
+	Cpu *s = p->g->s;
+	eval_at(&s->e, s->e.lanes.axis, p->here);
+	eval_stages(&s->e, p->whole);
 }
 
-static void hoist_for_all(Sched *s, Kx value)
+static void hoist_for_all(Cpu *s, Kx value)
 {
-	sched_hoist(s, value, generic_known_axes(s) & ~(UINT64_C(1) << s->vaxis));
+	eval_hoist(&s->e, value, generic_known_axes(s) & ~(UINT64_C(1) << s->e.lanes.axis));
 }
 
 /* One point of the row, for all of them. */
 static void step_abreast(const Abreast *p, StageRun *r)
 {
-	Sched *s = p->g->s;
+	Cpu *s = p->g->s;
 	const Branch branch = generic_branch(&r[0]);
 	hoist_for_all(s, r[0].value);
 	for (uint32_t v = 0; v < p->n; v++) {
@@ -122,7 +122,7 @@ static void loops_abreast(const Abreast *p, StageRun *r);
 /* The loop over an axis in [lo, hi), perhaps in chunks. */
 static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 {
-	Sched *s = p->g->s;
+	Cpu *s = p->g->s;
 	const uint32_t axis = r->axes[r->next];
 	SumLoop sums;
 	Lv acc[ABREAST];
@@ -133,12 +133,12 @@ static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 		sum_open(s, &sums, &lo, &hi, acc);
 	for (uint32_t v = 0; v < p->n; v++)
 		r[v].acc = acc[v];
-	sched_for(s, axis, lo, hi, 1);
+	eval_for(&s->e, axis, lo, hi, 1);
 	r->next++;
 	loops_abreast(p, r);
 	r->next--;
-	sched_end(s);
-	sched_at(s, axis, (Lx){0});
+	eval_end(&s->e);
+	eval_at(&s->e, axis, (Lx){0});
 	if (cut)
 		sum_close(s, &sums, acc);
 	for (uint32_t v = 0; v < p->n; v++)
@@ -148,14 +148,14 @@ static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 /* r[0] says which loops are still to be opened. */
 static void loops_abreast(const Abreast *p, StageRun *r)
 {
-	Sched *s = p->g->s;
+	Cpu *s = p->g->s;
 	if (r->next == r->n) {
 		step_abreast(p, r);
 		return;
 	}
 	uint32_t axis = r->axes[r->next];
-	hoist_for_all(s, s->k->stage.data[r->stage].value);
-	chunks_abreast(p, r, sched_start(s, axis), sched_limit(s, axis));
+	hoist_for_all(s, s->e.k->stage.data[r->stage].value);
+	chunks_abreast(p, r, cpu_start(s, axis), cpu_limit(s, axis));
 }
 
 /* One loop over the row for all of them. */
@@ -174,13 +174,13 @@ static void reduce_abreast(const Abreast *p, uint32_t stage)
 
 static void points_at_once(Generic *g, uint32_t n)
 {
-	Sched *s = g->s;
-	Abreast p = {.g = g, .n = n, .here = s->at[s->vaxis], .whole = s->stage};
+	Cpu *s = g->s;
+	Abreast p = {.g = g, .n = n, .here = s->e.axes.at[s->e.lanes.axis], .whole = s->e.stage};
 	for (uint32_t v = 0; v < n; v++)
-		p.value[v] = ARENA_ARRAY(s->arena, StageValue, s->k->stage.n);
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
+		p.value[v] = ARENA_ARRAY(s->e.arena, StageValue, s->e.k->stage.n);
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
 		StageRole role = generic_role(g, i);
-		const StageKind kind = s->k->stage.data[i].kind;
+		const StageKind kind = s->e.k->stage.data[i].kind;
 		if ((kind == STAGE_REDUCE || kind == STAGE_ARGREDUCE) && (role == RUN_WHOLE || role == RUN_PART)) {
 			reduce_abreast(&p, i);
 			continue;
@@ -196,26 +196,26 @@ static void points_at_once(Generic *g, uint32_t n)
 /* ---- blocks of columns ---- */
 
 /* All rows are more than the caches of one core hold: its own, or half of its share of the last. */
-static bool is_far(const Sched *s, const Stage *st)
+static bool is_far(const Cpu *s, const Stage *st)
 {
 	const Machine *m = &s->target->machine;
-	const double columns = (double)axes_hint(s, s->vaxis), bytes = columns * row_length(s, st) * dtype_size(s->k->kx.data[st->value.i].dtype);
+	const double columns = (double)axes_hint(s, s->e.lanes.axis), bytes = columns * row_length(s, st) * dtype_size(s->e.k->kx.data[st->value.i].dtype);
 	return columns >= MANY_BLOCKS * BLOCK && bytes >= (m->l2 > m->l3 / 2 ? m->l2 : m->l3 / 2);
 }
 
 /* The one reduction of a kernel that runs over blocks of columns; NO_STAGE: it does not. */
 static uint32_t blocked_stage(const Generic *g)
 {
-	const Sched *s = g->s;
+	const Cpu *s = g->s;
 	uint32_t found = NO_STAGE;
-	if (!sched_outer_vector(s) || g->turned.across != NO_AXIS)
+	if (!eval_outer_vector(&s->e) || g->turned.across != NO_AXIS)
 		return NO_STAGE;
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		const Stage *st = &s->k->stage.data[i];
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
+		const Stage *st = &s->e.k->stage.data[i];
 		if (st->kind == STAGE_MAP && st->result == RESULT_GLOBAL && !st->nmap)
 			continue;
 		if (found != NO_STAGE || st->kind != STAGE_REDUCE || st->result != RESULT_REGISTER || st->nmap || !dtype_is_float(st->acc) ||
-		    row_length(s, st) < LONG_ROW || !is_far(s, st) || takes_arithmetic(s, st) || kernel_needed_where(s->k, i, s->arena).i)
+		    row_length(s, st) < LONG_ROW || !is_far(s, st) || takes_arithmetic(s, st) || kernel_needed_where(s->e.k, i, s->e.arena).i)
 			return NO_STAGE;
 		found = i;
 	}
@@ -224,7 +224,7 @@ static uint32_t blocked_stage(const Generic *g)
 
 int64_t abreast_columns(const Generic *g)
 {
-	return blocked_stage(g) != NO_STAGE ? BLOCK : ABREAST * (int64_t)g->s->lanes;
+	return blocked_stage(g) != NO_STAGE ? BLOCK : ABREAST * (int64_t)g->s->e.lanes.n;
 }
 
 /* A vector of columns of a block, and its reduction so far. */
@@ -238,55 +238,55 @@ typedef struct {
 
 static void enter_columns(Columns *p, uint32_t stage)
 {
-	Sched *s = p->g->s;
-	const LType type = {s->k->stage.data[stage].acc, s->lanes};
-	p->column = lx_var(s->f, ls_for(s->f, "column", lx_int(s->f, 0), lx_int(s->f, BLOCK), s->lanes));
-	sched_at(s, s->vaxis, lx_add(s->f, p->here, p->column));
+	Cpu *s = p->g->s;
+	const LType type = {s->e.k->stage.data[stage].acc, s->e.lanes.n};
+	p->column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0), lx_int(s->e.f, BLOCK), s->e.lanes.n));
+	eval_at(&s->e, s->e.lanes.axis, lx_add(s->e.f, p->here, p->column));
 	p->run = generic_start(p->g, stage);
-	p->run.value = s->k->stage.data[stage].value;
-	ls_set(s->f, p->run.acc, lx_var(s->f, ls_load(s->f, "sum", p->sums, p->column, type, (Lx){0})));
+	p->run.value = s->e.k->stage.data[stage].value;
+	ls_set(s->e.f, p->run.acc, lx_var(s->e.f, ls_load(s->e.f, "sum", p->sums, p->column, type, (Lx){0})));
 }
 
 static void leave_columns(Columns *p)
 {
-	Sched *s = p->g->s;
-	sched_at(s, s->vaxis, p->here);
-	ls_end(s->f);
+	Cpu *s = p->g->s;
+	eval_at(&s->e, s->e.lanes.axis, p->here);
+	ls_end(s->e.f);
 }
 
 static void add_rows(Columns *p, uint32_t stage, uint32_t axis, uint32_t rows)
 {
-	Sched *s = p->g->s;
-	Lx row = s->at[axis];
+	Cpu *s = p->g->s;
+	Lx row = s->e.axes.at[axis];
 	enter_columns(p, stage);
 	for (uint32_t k = 0; k < rows; k++) {
-		sched_at(s, axis, lx_add(s->f, row, lx_int(s->f, k)));
+		eval_at(&s->e, axis, lx_add(s->e.f, row, lx_int(s->e.f, k)));
 		generic_reduce_step(&p->run);
 	}
-	sched_at(s, axis, row);
-	ls_store(s->f, p->sums, p->column, lx_var(s->f, p->run.acc), (Lx){0});
+	eval_at(&s->e, axis, row);
+	ls_store(s->e.f, p->sums, p->column, lx_var(s->e.f, p->run.acc), (Lx){0});
 	leave_columns(p);
 }
 
 static void clear_sums(const Columns *p, const Stage *st)
 {
-	Sched *s = p->g->s;
-	const LType type = {st->acc, s->lanes};
-	Lx column = lx_var(s->f, ls_for(s->f, "column", lx_int(s->f, 0), lx_int(s->f, BLOCK), s->lanes));
-	ls_store(s->f, p->sums, column, sched_identity(s, st->combine, type), (Lx){0});
-	ls_end(s->f);
+	Cpu *s = p->g->s;
+	const LType type = {st->acc, s->e.lanes.n};
+	Lx column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0), lx_int(s->e.f, BLOCK), s->e.lanes.n));
+	ls_store(s->e.f, p->sums, column, cpu_identity(s, st->combine, type), (Lx){0});
+	ls_end(s->e.f);
 }
 
 /* What a chunk has added up, to the sums before. */
 static void add_sums(const Columns *p, const Stage *st, LMem sums)
 {
-	Sched *s = p->g->s;
-	const LType type = {st->acc, s->lanes};
-	Lx column = lx_var(s->f, ls_for(s->f, "column", lx_int(s->f, 0), lx_int(s->f, BLOCK), s->lanes));
-	Lx before = lx_var(s->f, ls_load(s->f, "sum", sums, column, type, (Lx){0}));
-	Lx chunk = lx_var(s->f, ls_load(s->f, "part", p->sums, column, type, (Lx){0}));
-	ls_store(s->f, sums, column, sched_combine(s, st->combine, before, chunk), (Lx){0});
-	ls_end(s->f);
+	Cpu *s = p->g->s;
+	const LType type = {st->acc, s->e.lanes.n};
+	Lx column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0), lx_int(s->e.f, BLOCK), s->e.lanes.n));
+	Lx before = lx_var(s->e.f, ls_load(s->e.f, "sum", sums, column, type, (Lx){0}));
+	Lx chunk = lx_var(s->e.f, ls_load(s->e.f, "part", p->sums, column, type, (Lx){0}));
+	ls_store(s->e.f, sums, column, cpu_combine(s, st->combine, before, chunk), (Lx){0});
+	ls_end(s->e.f);
 }
 
 static void block_loops(Columns *p, StageRun *rows);
@@ -294,97 +294,97 @@ static void block_loops(Columns *p, StageRun *rows);
 /* The loop over an axis of the rows in [lo, hi), perhaps in chunks. */
 static void block_chunks(Columns *p, StageRun *rows, const SumCut *cut, uint32_t ncut, Lx lo, Lx hi)
 {
-	Sched *s = p->g->s;
-	const Stage *st = &s->k->stage.data[rows->stage];
+	Cpu *s = p->g->s;
+	const Stage *st = &s->e.k->stage.data[rows->stage];
 	const uint32_t axis = rows->axes[rows->next];
 	const LMem sums = p->sums;
 	if (!ncut) {
-		sched_for(s, axis, lo, hi, rows->next + 1 == rows->n ? p->rows : 1);
+		eval_for(&s->e, axis, lo, hi, rows->next + 1 == rows->n ? p->rows : 1);
 		rows->next++;
 		block_loops(p, rows);
 		rows->next--;
-		sched_end(s);
-		sched_at(s, axis, (Lx){0});
+		eval_end(&s->e);
+		eval_at(&s->e, axis, (Lx){0});
 		return;
 	}
-	p->sums = ls_local(s->f, "part", st->acc, BLOCK);
+	p->sums = ls_local(s->e.f, "part", st->acc, BLOCK);
 	sum_chunks(s, cut->rounds, &lo, &hi);
 	clear_sums(p, st);
 	block_chunks(p, rows, cut + 1, ncut - 1, lo, hi);
 	add_sums(p, st, sums);
-	ls_end(s->f);
+	ls_end(s->e.f);
 	p->sums = sums;
 }
 
 static void block_loops(Columns *p, StageRun *rows)
 {
-	Sched *s = p->g->s;
+	Cpu *s = p->g->s;
 	if (rows->next == rows->n) {
 		add_rows(p, rows->stage, rows->axes[rows->n - 1], p->rows);
 		return;
 	}
 	const uint32_t axis = rows->axes[rows->next];
-	hoist_for_all(s, s->k->stage.data[rows->stage].value);
+	hoist_for_all(s, s->e.k->stage.data[rows->stage].value);
 	const SumCut *cut = NULL;
 	const uint32_t ncut = sum_cuts(&rows->sums, rows->next, &cut);
-	block_chunks(p, rows, cut, ncut, sched_start(s, axis), sched_limit(s, axis));
+	block_chunks(p, rows, cut, ncut, cpu_start(s, axis), cpu_limit(s, axis));
 }
 
 static void reduce_block(Columns *p, uint32_t stage)
 {
-	Sched *s = p->g->s;
+	Cpu *s = p->g->s;
 	StageRun rows = generic_start(p->g, stage);
 	const uint32_t last = rows.axes[rows.n - 1];
-	clear_sums(p, &s->k->stage.data[stage]);
-	p->rows = last != p->g->cut && sym_divides(s->syms, ROWS_AT_ONCE, s->extent[last]) ? ROWS_AT_ONCE : 1;
+	clear_sums(p, &s->e.k->stage.data[stage]);
+	p->rows = last != p->g->cut && sym_divides(s->e.syms, ROWS_AT_ONCE, s->e.axes.extent[last]) ? ROWS_AT_ONCE : 1;
 	block_loops(p, &rows);
 }
 
 static void run_block(Generic *g, uint32_t stage, LMem sums)
 {
-	Sched *s = g->s;
-	Columns p = {.g = g, .sums = sums, .here = s->at[s->vaxis]};
-	StageValue *whole = s->stage;
+	Cpu *s = g->s;
+	Columns p = {.g = g, .sums = sums, .here = s->e.axes.at[s->e.lanes.axis]};
+	StageValue *whole = s->e.stage;
 	reduce_block(&p, stage);
-	sched_stages(s, ARENA_ARRAY(s->arena, StageValue, s->k->stage.n));
+	eval_stages(&s->e, ARENA_ARRAY(s->e.arena, StageValue, s->e.k->stage.n));
 	enter_columns(&p, stage);
 	generic_finish(&p.run);
-	for (uint32_t i = 0; i < s->k->stage.n; i++)
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
 		if (i != stage && generic_role(g, i) != RUN_NOT)
 			generic_stage(g, i);
 	leave_columns(&p);
-	sched_stages(s, whole);
+	eval_stages(&s->e, whole);
 }
 
 static Lx run_blocks(Generic *g, uint32_t stage, Lx lo, Lx hi)
 {
-	Sched *s = g->s;
+	Cpu *s = g->s;
 	const StageRole role = generic_role(g, stage);
 	if (role != RUN_WHOLE && role != RUN_PART)
 		return lo;
-	LMem sums = ls_local(s->f, "sums", s->k->stage.data[stage].acc, BLOCK);
-	Lx rest = lx_mod(s->f, lx_sub(s->f, hi, lo), lx_int(s->f, BLOCK));
-	Lx end = sched_let(s, "blocks", lx_sub(s->f, hi, rest));
-	sched_for(s, s->vaxis, lo, end, BLOCK);
+	LMem sums = ls_local(s->e.f, "sums", s->e.k->stage.data[stage].acc, BLOCK);
+	Lx rest = lx_mod(s->e.f, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, BLOCK));
+	Lx end = eval_let(&s->e, "blocks", lx_sub(s->e.f, hi, rest));
+	eval_for(&s->e, s->e.lanes.axis, lo, end, BLOCK);
 	run_block(g, stage, sums);
-	sched_end(s);
+	eval_end(&s->e);
 	return end;
 }
 
 Lx abreast_run(Generic *g, Lx lo, Lx hi)
 {
-	Sched *s = g->s;
-	uint32_t axis = s->vaxis, n = points_abreast(g), blocked = blocked_stage(g);
+	Cpu *s = g->s;
+	uint32_t axis = s->e.lanes.axis, n = points_abreast(g), blocked = blocked_stage(g);
 	if (blocked != NO_STAGE)
 		lo = run_blocks(g, blocked, lo, hi);
 	if (n == 1)
 		return lo;
-	int64_t step = (int64_t)n * s->lanes;
-	Lx rest = lx_mod(s->f, lx_sub(s->f, hi, lo), lx_int(s->f, step));
-	Lx end = sched_let(s, "whole", lx_sub(s->f, hi, rest));
-	sched_for(s, axis, lo, end, step);
+	int64_t step = (int64_t)n * s->e.lanes.n;
+	Lx rest = lx_mod(s->e.f, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, step));
+	Lx end = eval_let(&s->e, "whole", lx_sub(s->e.f, hi, rest));
+	eval_for(&s->e, axis, lo, end, step);
 	points_at_once(g, n);
-	sched_end(s);
+	eval_end(&s->e);
 	return end;
 }
 

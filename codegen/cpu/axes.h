@@ -2,23 +2,23 @@
 #ifndef WEFT_CODEGEN_CPU_AXES_H
 #define WEFT_CODEGEN_CPU_AXES_H
 
-#include "codegen/cpu/sched.h"
+#include "codegen/cpu/cpu.h"
 
 /* Whether stepping past the end of b continues at the next a in every access, and neither axis is
  * used as a number. */
-MUST_LOOK bool axes_can_merge(const Sched *, uint32_t a, uint32_t b);
+MUST_LOOK bool axes_can_merge(const Cpu *, uint32_t a, uint32_t b);
 /* Merges those of the axes `among` (by bit, outer axes) that are contiguous in all accesses. */
-void axes_merge_outer(Sched *, uint64_t among);
+void axes_merge_outer(Cpu *, uint64_t among);
 /* Makes reductions and maps over rows of the same shape run over the same axes, and merges those
  * that are contiguous. */
-void axes_join_rows(Sched *);
-int64_t axes_hint(const Sched *, uint32_t axis);
+void axes_join_rows(Cpu *);
+int64_t axes_hint(const Cpu *, uint32_t axis);
 /* The number of elements of a stage's local array: the upper bound of its axes' product. */
-uint64_t axes_local_bound(const Sched *, const Stage *);
+uint64_t axes_local_bound(const Cpu *, const Stage *);
 /* The axis with unit stride in most accesses; NO_AXIS if gathers would cost more than vectors
  * save. */
-uint32_t axes_choose_vector(const Sched *);
+uint32_t axes_choose_vector(const Cpu *);
 /* The outer axes without the vector axis, largest stride first. Returns their number. */
-uint32_t axes_outer_order(const Sched *, uint32_t *order);
+uint32_t axes_outer_order(const Cpu *, uint32_t *order);
 
 #endif

@@ -34,16 +34,16 @@ static uint64_t bit(uint32_t axis)
 }
 
 /* How far apart neighbours are at the sizes seen while exporting; 0 if that differs. */
-static int64_t distance(const Sched *s, Sym offset, uint32_t axis)
+static int64_t distance(const Cpu *s, Sym offset, uint32_t axis)
 {
 	Sym coef;
-	return sched_coef(s, offset, axis, &coef) ? sym_hint(s->syms, coef) : 0;
+	return eval_coef(&s->e, offset, axis, &coef) ? sym_hint(s->e.syms, coef) : 0;
 }
 
 /* ---- axes ---- */
 
 /* Largest stride in this offset first. */
-static void sort_axes(const Sched *s, Sym offset, uint32_t *axis, uint32_t n)
+static void sort_axes(const Cpu *s, Sym offset, uint32_t *axis, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++)
 		for (uint32_t j = i;
@@ -55,11 +55,11 @@ static void sort_axes(const Sched *s, Sym offset, uint32_t *axis, uint32_t n)
 		}
 }
 
-static void merge_k(Sched *s, ContractAxes *x)
+static void merge_k(Cpu *s, ContractAxes *x)
 {
 	for (uint32_t i = 0; i + 1 < x->nk;) {
-		if (s->naxis < MAX_AXES && axes_can_merge(s, x->k[i], x->k[i + 1])) {
-			x->k[i] = sched_merge_axes(s, x->k[i], x->k[i + 1]);
+		if (s->e.axes.n < MAX_AXES && axes_can_merge(s, x->k[i], x->k[i + 1])) {
+			x->k[i] = eval_merge_axes(&s->e, x->k[i], x->k[i + 1]);
 			for (uint32_t j = i + 1; j + 1 < x->nk; j++)
 				x->k[j] = x->k[j + 1];
 			x->nk--;
@@ -70,27 +70,27 @@ static void merge_k(Sched *s, ContractAxes *x)
 }
 
 /* Unit stride in the result first, where it is a vector's length or no other is longer; then the longest. */
-static uint32_t vector_axis(const Sched *s, uint64_t candidates)
+static uint32_t vector_axis(const Cpu *s, uint64_t candidates)
 {
 	uint32_t best = NO_AXIS;
-	Sym store = s->store[s->k->stage.n - 1];
-	for (uint32_t a = 0; a < s->naxis; a++) {
-		if (!s->var[a].i || !(candidates >> a & 1))
+	Sym store = s->e.store[s->e.k->stage.n - 1];
+	for (uint32_t a = 0; a < s->e.axes.n; a++) {
+		if (!s->e.axes.var[a].i || !(candidates >> a & 1))
 			continue;
-		if (sched_coef_is(s, store, a, 1) && axes_hint(s, a) >= (int64_t)contract_lanes(s))
+		if (eval_coef_is(&s->e, store, a, 1) && axes_hint(s, a) >= (int64_t)contract_lanes(s))
 			return a;
-		if (best == NO_AXIS || axes_hint(s, a) > axes_hint(s, best) || (axes_hint(s, a) == axes_hint(s, best) && sched_coef_is(s, store, a, 1)))
+		if (best == NO_AXIS || axes_hint(s, a) > axes_hint(s, best) || (axes_hint(s, a) == axes_hint(s, best) && eval_coef_is(&s->e, store, a, 1)))
 			best = a;
 	}
 	return best;
 }
 
 /* Rows of a and batch axes, but for the column n. */
-static void divide_axes(const Sched *s, uint64_t in_a, uint64_t in_b, ContractAxes *x)
+static void divide_axes(const Cpu *s, uint64_t in_a, uint64_t in_b, ContractAxes *x)
 {
 	x->nm = x->nbatch = 0;
-	for (uint32_t a = 0; a < s->naxis; a++) {
-		if (!s->var[a].i || !(s->outer >> a & 1) || a == x->n)
+	for (uint32_t a = 0; a < s->e.axes.n; a++) {
+		if (!s->e.axes.var[a].i || !(s->e.axes.outer >> a & 1) || a == x->n)
 			continue;
 		if ((in_a & ~in_b) >> a & 1)
 			x->m[x->nm++] = a;
@@ -100,9 +100,9 @@ static void divide_axes(const Sched *s, uint64_t in_a, uint64_t in_b, ContractAx
 }
 
 /* The operands, b the one with columns, and their axes. */
-static Refusal find_axes(const Sched *s, Kx *a, Kx *b, ContractAxes *x)
+static Refusal find_axes(const Cpu *s, Kx *a, Kx *b, ContractAxes *x)
 {
-	const Stage *st = &s->k->stage.data[0];
+	const Stage *st = &s->e.k->stage.data[0];
 	uint64_t in_a = s->shape.in_a, in_b = s->shape.in_b;
 	*x = (ContractAxes){.n = vector_axis(s, shape_columns(&s->shape))};
 	*a = s->shape.a;
@@ -118,48 +118,48 @@ static Refusal find_axes(const Sched *s, Kx *a, Kx *b, ContractAxes *x)
 		return refuse("no operand has a column of its own");
 	if (!st->nred)
 		return refuse("one product each, and no sum");
-	if (!contract_linear(s, s->offset[a->i]))
+	if (!contract_linear(s, s->e.offset[a->i]))
 		return refuse_near("operand a is read at an index that is not linear");
 	for (uint32_t i = 0; i < st->nred; i++)
 		x->k[x->nk++] = st->red[i];
 	divide_axes(s, in_a, in_b, x);
-	sort_axes(s, s->offset[a->i], x->k, x->nk);
+	sort_axes(s, s->e.offset[a->i], x->k, x->nk);
 	return taken();
 }
 
 /* The same after contiguous axes have been merged: outer ones, and summed ones that are neighbours. Row axes that are not
  * contiguous stay apart; the order is that of their stride. */
-static ContractAxes merge_axes(Sched *s, Kx a, Kx b, const ContractAxes *before)
+static ContractAxes merge_axes(Cpu *s, Kx a, Kx b, const ContractAxes *before)
 {
 	ContractAxes x = *before;
 	merge_k(s, &x);
 	/* columns of packed panels are not in b's offset, as if it did not have them */
-	uint64_t column = sym_uses(s->syms, s->offset[b.i], s->var[x.n]) ? 0 : bit(x.n);
-	axes_merge_outer(s, s->outer & ~column);
-	uint64_t in_a = sched_axes(s, s->offset[a.i]), in_b = sched_axes(s, s->offset[b.i]);
-	if (!s->var[x.n].i)
-		x.n = vector_axis(s, in_b & ~in_a & s->outer);
+	uint64_t column = sym_uses(s->e.syms, s->e.offset[b.i], s->e.axes.var[x.n]) ? 0 : bit(x.n);
+	axes_merge_outer(s, s->e.axes.outer & ~column);
+	uint64_t in_a = eval_axes(&s->e, s->e.offset[a.i]), in_b = eval_axes(&s->e, s->e.offset[b.i]);
+	if (!s->e.axes.var[x.n].i)
+		x.n = vector_axis(s, in_b & ~in_a & s->e.axes.outer);
 	divide_axes(s, in_a, in_b, &x);
-	sort_axes(s, s->store[s->k->stage.n - 1], x.m, x.nm);
+	sort_axes(s, s->e.store[s->e.k->stage.n - 1], x.m, x.nm);
 	return x;
 }
 
-Sym contract_product(const Sched *s, const uint32_t *axis, uint32_t n)
+Sym contract_product(const Cpu *s, const uint32_t *axis, uint32_t n)
 {
-	Sym p = sym_int(s->syms, 1);
+	Sym p = sym_int(s->e.syms, 1);
 	for (uint32_t i = 0; i < n; i++)
-		p = sym_mul(s->syms, p, s->extent[axis[i]]);
+		p = sym_mul(s->e.syms, p, s->e.axes.extent[axis[i]]);
 	return p;
 }
 
 /* ---- tile and block sizes ---- */
 
-TileSize contract_choose_tile(const Sched *s, const ContractAxes *x, const OperandB *b)
+TileSize contract_choose_tile(const Cpu *s, const ContractAxes *x, const OperandB *b)
 {
 	Sym m = contract_product(s, x->m, x->nm);
-	int64_t rows = sym_hint(s->syms, m), cols = axes_hint(s, x->n);
+	int64_t rows = sym_hint(s->e.syms, m), cols = axes_hint(s, x->n);
 	int64_t lanes = contract_lanes(s), vectors = (cols + lanes - 1) / lanes;
-	bool fixed = sym_is_const(s->syms, m, NULL);
+	bool fixed = sym_is_const(s->e.syms, m, NULL);
 	double best = 0;
 	TileSize tile = {1, 1};
 	for (uint32_t nv = 1; nv <= 4; nv++) {
@@ -191,17 +191,17 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 /* Elements of a that a row brings along: windows of neighbouring rows overlap, so that the taps of a
  * convolution count half as much again, not nine times. Before axes are merged. */
-static int64_t elements_per_row(const Sched *s, Kx load, const ContractAxes *x)
+static int64_t elements_per_row(const Cpu *s, Kx load, const ContractAxes *x)
 {
-	const KxData *a = &s->k->kx.data[load.i];
+	const KxData *a = &s->e.k->kx.data[load.i];
 	int64_t n = 1;
 	bool windows = false;
 	for (uint32_t i = 0; i < x->nk; i++) {
 		bool window = false;
 		for (uint32_t d = 0; d < a->nidx; d++)
 			for (uint32_t m = 0; m < x->nm; m++)
-				window |= sym_uses(s->syms, a->idx[d], s->var[x->k[i]]) &&
-				          sym_uses(s->syms, a->idx[d], s->var[x->m[m]]);
+				window |= sym_uses(s->e.syms, a->idx[d], s->e.axes.var[x->k[i]]) &&
+				          sym_uses(s->e.syms, a->idx[d], s->e.axes.var[x->m[m]]);
 		windows |= window;
 		n *= window ? 1 : axes_hint(s, x->k[i]);
 	}
@@ -216,13 +216,13 @@ typedef struct {
 	double again;  /* work as long as reading all of b once more takes */
 } Cut;
 
-static Cut find_cut(const Sched *s, const ContractAxes *x, TileSize tile, const OperandB *b)
+static Cut find_cut(const Cpu *s, const ContractAxes *x, TileSize tile, const OperandB *b)
 {
-	int64_t k = (int64_t)contract_steps(s, x), cols = axes_hint(s, x->n), width = (int64_t)tile.nv * s->lanes;
+	int64_t k = (int64_t)contract_steps(s, x), cols = axes_hint(s, x->n), width = (int64_t)tile.nv * s->e.lanes.n;
 	Cut c = {.batch = (int64_t)contract_members(s, x)};
-	c.row_tiles = ceil_div(sym_hint(s->syms, contract_product(s, x->m, x->nm)), tile.mr);
+	c.row_tiles = ceil_div(sym_hint(s->e.syms, contract_product(s, x->m, x->nm)), tile.mr);
 	c.row_tiles = c.row_tiles > 1 ? c.row_tiles : 1; /* nothing to do still takes a block of some size */
-	c.col_tiles = sym_is_const(s->syms, s->extent[x->n], NULL) ? ceil_div(cols, width) : 1;
+	c.col_tiles = sym_is_const(s->e.syms, s->e.axes.extent[x->n], NULL) ? ceil_div(cols, width) : 1;
 	c.col_tiles = c.col_tiles > 1 ? c.col_tiles : 1;
 	c.tile = (double)(tile.mr * k * width);
 	double panel = (double)(k * width * contract_size(s)), all = panel * (double)(c.col_tiles * c.batch), l2 = s->target->machine.l2;
@@ -253,11 +253,11 @@ static bool cuts_rows(const Cut *c, int64_t tiles, int64_t per)
 
 /* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: rows are cut, which reads b again, or columns,
  * which reads a again. */
-static BlockSize choose_block(const Sched *s, const ContractAxes *x, TileSize tile, const OperandB *b, int64_t row_elements)
+static BlockSize choose_block(const Cpu *s, const ContractAxes *x, TileSize tile, const OperandB *b, int64_t row_elements)
 {
 	const Machine *machine = &s->target->machine;
 	const Cut c = find_cut(s, x, tile, b);
-	int64_t enough = tuning_tasks(machine) / 2, width = (int64_t)tile.nv * s->lanes;
+	int64_t enough = tuning_tasks(machine) / 2, width = (int64_t)tile.nv * s->e.lanes.n;
 	double small = tuning_block_work(s->target, s->shape.dtype);
 	int64_t most = tuning_block_elements(machine, s->shape.dtype) / (row_elements ? row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
@@ -286,11 +286,11 @@ static int64_t at_least_one(int64_t n)
 
 /* About K_BLOCK steps of k: the innermost axis that is longer is cut. Of an extent without a value the hint counts, but only that
  * axis may have one. False: all steps are one block. */
-static bool cut_k(const Sched *s, const ContractAxes *x, KBlock *cut)
+static bool cut_k(const Cpu *s, const ContractAxes *x, KBlock *cut)
 {
 	int64_t inner = 1, extent;
 	for (uint32_t k = x->nk; k-- > 0; inner *= extent) {
-		bool known = sym_is_const(s->syms, s->extent[x->k[k]], &extent);
+		bool known = sym_is_const(s->e.syms, s->e.axes.extent[x->k[k]], &extent);
 		if (!known)
 			extent = axes_hint(s, x->k[k]);
 		if (extent >= 1 && inner * extent > K_BLOCK + K_BLOCK / 2) {
@@ -304,35 +304,35 @@ static bool cut_k(const Sched *s, const ContractAxes *x, KBlock *cut)
 }
 
 /* Terms of a chunk. A product of which one tile has all columns waits for loads: shorter chains cost it nothing. */
-static int64_t chunk_limit(const Sched *s, const Contract *c)
+static int64_t chunk_limit(const Cpu *s, const Contract *c)
 {
-	const Stage *st = &s->k->stage.data[0];
-	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype), width = (int64_t)c->tile.nv * s->lanes;
-	if (c->axes.nk != 1 || sym_le(s->syms, s->extent[c->axes.n], sym_int(s->syms, width)) != YES)
+	const Stage *st = &s->e.k->stage.data[0];
+	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype), width = (int64_t)c->tile.nv * s->e.lanes.n;
+	if (c->axes.nk != 1 || sym_le(s->e.syms, s->e.axes.extent[c->axes.n], sym_int(s->e.syms, width)) != YES)
 		return limit;
-	const int64_t vectors = ceil_div(sum_most(s, s->extent[c->axes.n]), s->lanes);
+	const int64_t vectors = ceil_div(sum_most(s, s->e.axes.extent[c->axes.n]), s->e.lanes.n);
 	return limit / 4 * contract_ways(s, (TileSize){c->tile.mr, (uint32_t)at_least_one(vectors)});
 }
 
 /* Of the loops over all steps of k, or over its blocks. */
-static SumPlan plan_sums(const Sched *s, const Contract *c)
+static SumPlan plan_sums(const Cpu *s, const Contract *c)
 {
 	const KBlock *b = &c->k_block;
 	int64_t most[MAX_AXES];
 	uint32_t n = b->used ? b->k + 1 : c->axes.nk;
 	for (uint32_t i = 0; i < n; i++)
-		most[i] = sum_most(s, s->extent[c->axes.k[i]]);
+		most[i] = sum_most(s, s->e.axes.extent[c->axes.k[i]]);
 	if (b->used && most[b->k] != INT64_MAX)
 		most[b->k] = ceil_div(most[b->k], b->steps);
 	return sum_plan(most, n, chunk_limit(s, c));
 }
 
 /* Rows and columns of a block of which the sums fit local memory; a's part of a block of k stays in L2. */
-static BlockSize block_of_sums(const Sched *s, const Contract *c, int64_t row_elements)
+static BlockSize block_of_sums(const Cpu *s, const Contract *c, int64_t row_elements)
 {
 	const Machine *m = &s->target->machine;
-	const int64_t mr = c->tile.mr, width = (int64_t)c->tile.nv * s->lanes, room = MAX_PANEL / contract_size(s) / (1 + c->sums.n);
-	const int64_t col_tiles = at_least_one(ceil_div(axes_hint(s, c->axes.n), width)), row_tiles = at_least_one(ceil_div(sym_hint(s->syms, c->rows), mr));
+	const int64_t mr = c->tile.mr, width = (int64_t)c->tile.nv * s->e.lanes.n, room = MAX_PANEL / contract_size(s) / (1 + c->sums.n);
+	const int64_t col_tiles = at_least_one(ceil_div(axes_hint(s, c->axes.n), width)), row_tiles = at_least_one(ceil_div(sym_hint(s->e.syms, c->rows), mr));
 	const int64_t most = tuning_block_elements(m, s->shape.dtype) / at_least_one(smaller(row_elements, c->k_block.steps * c->k_block.inner));
 	const double k = contract_steps(s, &c->axes);
 	const int64_t batch = (int64_t)contract_members(s, &c->axes);
@@ -346,18 +346,18 @@ static BlockSize block_of_sums(const Sched *s, const Contract *c, int64_t row_el
 			tiles = ceil_div(tiles, 2);
 		else
 			per = ceil_div(per, 2);
-	const bool all = per == col_tiles && sym_is_const(s->syms, s->extent[c->axes.n], NULL);
+	const bool all = per == col_tiles && sym_is_const(s->e.syms, s->e.axes.extent[c->axes.n], NULL);
 	return (BlockSize){.rows = tiles * mr, .cols = all ? 0 : per * width};
 }
 
 /* Where a panel of b is so long that it would not stay near (twice the first cache), and few tiles of rows follow one another on it. */
-static void choose_k_block(const Sched *s, Contract *c, int64_t row_elements)
+static void choose_k_block(const Cpu *s, Contract *c, int64_t row_elements)
 {
-	const Sym width = sym_int(s->syms, (int64_t)c->tile.nv * s->lanes);
-	const double panel = (double)contract_size(s) * c->tile.nv * s->lanes * contract_steps(s, &c->axes);
+	const Sym width = sym_int(s->e.syms, (int64_t)c->tile.nv * s->e.lanes.n);
+	const double panel = (double)contract_size(s) * c->tile.nv * s->e.lanes.n * contract_steps(s, &c->axes);
 	Contract cut = *c;
-	if (s->lanes == 1 || c->windows.n || c->operand.access == B_GATHERED || panel < 2.0 * s->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
-	    (c->axes.nk == 1 && sym_le(s->syms, s->extent[c->axes.n], width) == YES) ||
+	if (s->e.lanes.n == 1 || c->windows.n || c->operand.access == B_GATHERED || panel < 2.0 * s->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
+	    (c->axes.nk == 1 && sym_le(s->e.syms, s->e.axes.extent[c->axes.n], width) == YES) ||
 	    !cut_k(s, &c->axes, &cut.k_block))
 		return;
 	cut.sums = plan_sums(s, &cut);
@@ -368,70 +368,70 @@ static void choose_k_block(const Sched *s, Contract *c, int64_t row_elements)
 
 /* ---- tasks ---- */
 
-static Sym column_blocks(const Sched *s, const Contract *c)
+static Sym column_blocks(const Cpu *s, const Contract *c)
 {
 	if (!c->block.cols)
-		return sym_int(s->syms, 1);
-	return sym_ceildiv(s->syms, s->extent[c->axes.n], sym_int(s->syms, c->block.cols));
+		return sym_int(s->e.syms, 1);
+	return sym_ceildiv(s->e.syms, s->e.axes.extent[c->axes.n], sym_int(s->e.syms, c->block.cols));
 }
 
-static Sym row_blocks(const Sched *s, const Contract *c)
+static Sym row_blocks(const Cpu *s, const Contract *c)
 {
-	return sym_ceildiv(s->syms, c->rows, sym_int(s->syms, c->block.rows));
+	return sym_ceildiv(s->e.syms, c->rows, sym_int(s->e.syms, c->block.rows));
 }
 
-static Sym count_tasks(const Sched *s, const Contract *c)
+static Sym count_tasks(const Cpu *s, const Contract *c)
 {
-	Sym blocks = sym_mul(s->syms, row_blocks(s, c), column_blocks(s, c));
+	Sym blocks = sym_mul(s->e.syms, row_blocks(s, c), column_blocks(s, c));
 	for (uint32_t i = 0; i < c->axes.nbatch; i++)
-		blocks = sym_mul(s->syms, blocks, s->extent[c->axes.batch[i]]);
+		blocks = sym_mul(s->e.syms, blocks, s->e.axes.extent[c->axes.batch[i]]);
 	return blocks;
 }
 
-static Lx take(Sched *s, Lx *task, Sym count)
+static Lx take(Cpu *s, Lx *task, Sym count)
 {
-	if (sym_is(s->syms, count, 1))
-		return lx_int(s->f, 0);
-	Lx n = sched_size(s, count), v = lx_mod(s->f, *task, n);
-	*task = sched_let(s, "rest", lx_div(s->f, *task, n));
+	if (sym_is(s->e.syms, count, 1))
+		return lx_int(s->e.f, 0);
+	Lx n = eval_size(&s->e, count), v = lx_mod(s->e.f, *task, n);
+	*task = eval_let(&s->e, "rest", lx_div(s->e.f, *task, n));
 	return v;
 }
 
 /* The block of the task. */
-static ContractCode decode_task(Sched *s, const Contract *p)
+static ContractCode decode_task(Cpu *s, const Contract *p)
 {
 	ContractCode c = {.s = s, .p = p};
-	Lx task = lx_var(s->f, s->f->task);
+	Lx task = lx_var(s->e.f, s->e.f->task);
 	Lx row_block = take(s, &task, row_blocks(s, p));
 	Lx col_block = take(s, &task, column_blocks(s, p));
 	for (uint32_t i = p->axes.nbatch; i-- > 0;)
-		sched_at(s, p->axes.batch[i], sched_let(s, "batch", take(s, &task, s->extent[p->axes.batch[i]])));
-	c.row_lo = sched_let(s, "row_lo", lx_mul(s->f, row_block, lx_int(s->f, p->block.rows)));
-	Lx hi = lx_add(s->f, c.row_lo, lx_int(s->f, p->block.rows));
-	c.row_hi = sched_let(s, "row_hi", lx_min(s->f, hi, sched_size(s, p->rows)));
-	Lx cols = sched_size(s, s->extent[p->axes.n]);
-	c.col_lo = lx_int(s->f, 0);
+		eval_at(&s->e, p->axes.batch[i], eval_let(&s->e, "batch", take(s, &task, s->e.axes.extent[p->axes.batch[i]])));
+	c.row_lo = eval_let(&s->e, "row_lo", lx_mul(s->e.f, row_block, lx_int(s->e.f, p->block.rows)));
+	Lx hi = lx_add(s->e.f, c.row_lo, lx_int(s->e.f, p->block.rows));
+	c.row_hi = eval_let(&s->e, "row_hi", lx_min(s->e.f, hi, eval_size(&s->e, p->rows)));
+	Lx cols = eval_size(&s->e, s->e.axes.extent[p->axes.n]);
+	c.col_lo = lx_int(s->e.f, 0);
 	c.col_hi = cols;
 	if (p->block.cols) {
-		c.col_lo = sched_let(s, "col_lo", lx_mul(s->f, col_block, lx_int(s->f, p->block.cols)));
-		hi = lx_add(s->f, c.col_lo, lx_int(s->f, p->block.cols));
-		c.col_hi = sched_let(s, "col_hi", lx_min(s->f, hi, cols));
+		c.col_lo = eval_let(&s->e, "col_lo", lx_mul(s->e.f, col_block, lx_int(s->e.f, p->block.cols)));
+		hi = lx_add(s->e.f, c.col_lo, lx_int(s->e.f, p->block.cols));
+		c.col_hi = eval_let(&s->e, "col_hi", lx_min(s->e.f, hi, cols));
 	}
 	return c;
 }
 
 /* ---- the schedule ---- */
 
-static bool is_empty(const Sched *s)
+static bool is_empty(const Cpu *s)
 {
-	for (uint32_t a = 0; a < s->naxis; a++)
-		if (sym_is(s->syms, s->extent[a], 0))
+	for (uint32_t a = 0; a < s->e.axes.n; a++)
+		if (sym_is(s->e.syms, s->e.axes.extent[a], 0))
 			return true;
 	return false;
 }
 
 /* What can be told of the kernel as it is. */
-static Refusal recognise(const Sched *s, Contract *c)
+static Refusal recognise(const Cpu *s, Contract *c)
 {
 	if (s->shape.no_product)
 		return refuse(s->shape.no_product);
@@ -442,7 +442,7 @@ static Refusal recognise(const Sched *s, Contract *c)
 	return no.why ? no : contract_panels_do_not_pay(s, c);
 }
 
-Refusal contract_wants(const Sched *s, LayoutWant *want)
+Refusal contract_wants(const Cpu *s, LayoutWant *want)
 {
 	Contract c = {0};
 	Refusal no = recognise(s, &c);
@@ -452,22 +452,22 @@ Refusal contract_wants(const Sched *s, LayoutWant *want)
 }
 
 /* Axes are merged; tiles and blocks follow from those that are left. */
-static void decide(Sched *s, Contract *c)
+static void decide(Cpu *s, Contract *c)
 {
 	const ContractAxes before = c->axes;
 	int64_t row_elements = elements_per_row(s, c->a, &before);
 	Windows windows = contract_find_windows(s, c->a, &before);
-	sched_lanes(s, before.n, contract_lanes(s));
+	eval_lanes(&s->e, before.n, contract_lanes(s));
 	if (is_copied(&c->operand))
 		c->operand.copy = contract_copy(s, &c->operand.panels, &before);
 	if (c->operand.access == B_PACKED)
-		sched_read(s, c->b, sched_packed(s, c->b, &c->operand.layout), c->operand.panels.offset);
+		eval_read(&s->e, c->b, eval_packed(&s->e, c->b, &c->operand.layout), c->operand.panels.offset);
 	if (is_copied(&c->operand))
-		sched_read(s, c->b, (SchedArg){ARG_TEMP, c->operand.copy, NULL}, c->operand.panels.offset);
+		eval_read(&s->e, c->b, (SchedArg){ARG_TEMP, c->operand.copy, NULL}, c->operand.panels.offset);
 	c->axes = merge_axes(s, c->a, c->b, &before);
-	sched_lanes(s, c->axes.n, s->lanes);
+	eval_lanes(&s->e, c->axes.n, s->e.lanes.n);
 	if (!has_panels(&c->operand))
-		c->operand.access = sched_coef_is(s, s->offset[c->b.i], c->axes.n, 1) ? B_IN_PLACE : B_GATHERED;
+		c->operand.access = eval_coef_is(&s->e, s->e.offset[c->b.i], c->axes.n, 1) ? B_IN_PLACE : B_GATHERED;
 	c->rows = contract_product(s, c->axes.m, c->axes.nm);
 	c->tile = contract_choose_tile(s, &c->axes, &c->operand);
 	c->windows = contract_useful_windows(s, &c->axes, c->tile, &windows);
@@ -478,10 +478,10 @@ static void decide(Sched *s, Contract *c)
 	if (!c->operand_a.copied)
 		return;
 	c->operand_a.copy = contract_copy(s, &c->operand_a.panels, &c->axes);
-	sched_read(s, c->a, (SchedArg){ARG_TEMP, c->operand_a.copy, NULL}, c->operand_a.panels.offset);
+	eval_read(&s->e, c->a, (SchedArg){ARG_TEMP, c->operand_a.copy, NULL}, c->operand_a.panels.offset);
 }
 
-Refusal schedule_contract(Sched *s)
+Refusal schedule_contract(Cpu *s)
 {
 	static const char *const why_so[] = {
 		[B_IN_PLACE] = "the columns of b are neighbours",
@@ -498,10 +498,10 @@ Refusal schedule_contract(Sched *s)
 	ContractCode code = decode_task(s, &c);
 	contract_block(&code);
 	s->out->algorithm = arena_printf(
-	        s->arena, "gemm, %s%s, %ux%u tile, %lld-row blocks%s%s%s", c.operand.access == B_PACKED ? "packed b" : is_copied(&c.operand) ? "copied b" : "b in place",
-	        c.operand_a.copied ? ", copied a" : "", c.tile.mr, c.tile.nv * s->lanes,
+	        s->e.arena, "gemm, %s%s, %ux%u tile, %lld-row blocks%s%s%s", c.operand.access == B_PACKED ? "packed b" : is_copied(&c.operand) ? "copied b" : "b in place",
+	        c.operand_a.copied ? ", copied a" : "", c.tile.mr, c.tile.nv * s->e.lanes.n,
 	        (long long)c.block.rows, c.block.cols ? ", column blocks" : "", c.k_block.used ? ", blocks of k" : "", c.windows.n ? ", borders left out" : "");
 	s->out->why = why_so[c.operand.access];
-	sched_finish_phase(s, count_tasks(s, &c), s->cost);
+	cpu_finish_phase(s, count_tasks(s, &c), s->cost);
 	return taken();
 }

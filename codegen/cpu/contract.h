@@ -100,7 +100,7 @@ typedef struct {
 
 /* The code of a task, as far as it is written. */
 typedef struct {
-	Sched *s;
+	Cpu *s;
 	const Contract *p;
 	Lx row_lo, row_hi, col_lo, col_hi;
 	/* with several row axes: their values and the offset in a, by row of the block */
@@ -115,12 +115,12 @@ typedef struct {
 } ContractCode;
 
 /* The elements of a vector; the bytes of an element. */
-static inline uint32_t contract_lanes(const Sched *s)
+static inline uint32_t contract_lanes(const Cpu *s)
 {
 	return tuning_lanes(s->target, s->shape.dtype);
 }
 
-static inline int64_t contract_size(const Sched *s)
+static inline int64_t contract_size(const Cpu *s)
 {
 	return dtype_size(s->shape.dtype);
 }
@@ -139,14 +139,14 @@ static inline bool has_panels(const OperandB *b)
 void contract_block(ContractCode *);
 /* The number of accumulators of each element of a tile. Small tiles need several, because an
  * addition waits for the one before. */
-uint32_t contract_ways(const Sched *, TileSize);
+uint32_t contract_ways(const Cpu *, TileSize);
 /* Fills in value[]: the row axes at row i of the tile. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
 
 /* contract_border.c: finds the windows over a, before axes are merged; those for which leaving out
  * taps saves time. */
-Windows contract_find_windows(const Sched *, Kx a, const ContractAxes *);
-Windows contract_useful_windows(const Sched *, const ContractAxes *, TileSize, const Windows *);
+Windows contract_find_windows(const Cpu *, Kx a, const ContractAxes *);
+Windows contract_useful_windows(const Cpu *, const ContractAxes *, TileSize, const Windows *);
 /* contract_bound_taps, at the beginning of a tile, computes which taps meet the image;
  * contract_taps returns the range of a summed axis. */
 void contract_bound_taps(ContractCode *);
@@ -155,24 +155,24 @@ void contract_taps(const ContractCode *, uint32_t axis, Lx *start, Lx *end);
 /* contract_copy.c: makes the phase that copies an operand into panels. Returns the temporary that
  * later phases read. contract_turned_axis: the summed axis along which the operand has stride 1, or
  * NO_AXIS. */
-uint32_t contract_copy(Sched *, const Panels *, const ContractAxes *);
-uint32_t contract_turned_axis(const Sched *, Kx load, const ContractAxes *);
+uint32_t contract_copy(Cpu *, const Panels *, const ContractAxes *);
+uint32_t contract_turned_axis(const Cpu *, Kx load, const ContractAxes *);
 
 /* contract_operand.c */
-MUST_LOOK bool contract_linear(const Sched *, Sym offset);
+MUST_LOOK bool contract_linear(const Cpu *, Sym offset);
 /* Decides how b is read, before axes are merged. Refuses if no way fits. */
-MUST_LOOK Refusal contract_choose_b(const Sched *, Kx load, const ContractAxes *, OperandB *);
-MUST_LOOK Refusal contract_panels_do_not_pay(const Sched *, const Contract *);
+MUST_LOOK Refusal contract_choose_b(const Cpu *, Kx load, const ContractAxes *, OperandB *);
+MUST_LOOK Refusal contract_panels_do_not_pay(const Cpu *, const Contract *);
 /* Decides whether a is copied, when tile and block are known. */
-MUST_LOOK bool contract_copies_a(const Sched *, const Contract *, Panels *);
+MUST_LOOK bool contract_copies_a(const Cpu *, const Contract *, Panels *);
 /* The steps of k; the members of the batch; at hint sizes. */
-double contract_steps(const Sched *, const ContractAxes *);
-double contract_members(const Sched *, const ContractAxes *);
+double contract_steps(const Cpu *, const ContractAxes *);
+double contract_members(const Cpu *, const ContractAxes *);
 /* The largest number of summed elements; 0: no bound. */
-int64_t contract_k_bound(const Sched *, const ContractAxes *);
+int64_t contract_k_bound(const Cpu *, const ContractAxes *);
 
-TileSize contract_choose_tile(const Sched *, const ContractAxes *, const OperandB *);
+TileSize contract_choose_tile(const Cpu *, const ContractAxes *, const OperandB *);
 /* the product of the axes' extents */
-Sym contract_product(const Sched *, const uint32_t *axis, uint32_t n);
+Sym contract_product(const Cpu *, const uint32_t *axis, uint32_t n);
 
 #endif

@@ -17,31 +17,31 @@ static bool is_row(const ContractAxes *x, uint32_t axis)
 }
 
 /* idx == coef * row + step * k + start? */
-MUST_LOOK static bool read_window(const Sched *s, const ContractAxes *x, Sym idx, uint32_t k,
+MUST_LOOK static bool read_window(const Cpu *s, const ContractAxes *x, Sym idx, uint32_t k,
 				  Window *w)
 {
 	Sym step, coef, rest;
-	TRY(sym_linear(s->syms, idx, s->var[k], &step, &rest) && sym_is_const(s->syms, step, &w->step) && w->step > 0);
+	TRY(sym_linear(s->e.syms, idx, s->e.axes.var[k], &step, &rest) && sym_is_const(s->e.syms, step, &w->step) && w->step > 0);
 	w->k = k;
 	w->row = NO_AXIS;
-	for (uint32_t a = 0; a < s->naxis; a++)
-		if (s->var[a].i && sym_uses(s->syms, rest, s->var[a])) {
+	for (uint32_t a = 0; a < s->e.axes.n; a++)
+		if (s->e.axes.var[a].i && sym_uses(s->e.syms, rest, s->e.axes.var[a])) {
 			TRY(w->row == NO_AXIS && is_row(x, a));
 			w->row = a;
 		}
-	return w->row != NO_AXIS && sym_linear(s->syms, rest, s->var[w->row], &coef, &w->start) &&
-	       sym_is_const(s->syms, coef, &w->coef) && w->coef > 0;
+	return w->row != NO_AXIS && sym_linear(s->e.syms, rest, s->e.axes.var[w->row], &coef, &w->start) &&
+	       sym_is_const(s->e.syms, coef, &w->coef) && w->coef > 0;
 }
 
-Windows contract_find_windows(const Sched *s, Kx load, const ContractAxes *x)
+Windows contract_find_windows(const Cpu *s, Kx load, const ContractAxes *x)
 {
-	const KxData *a = &s->k->kx.data[load.i];
-	const Buffer *buf = buf_of(s->l, a->buf);
+	const KxData *a = &s->e.k->kx.data[load.i];
+	const Buffer *buf = buf_of(s->e.l, a->buf);
 	Windows found = {0};
 	for (uint32_t d = 0; buf->inner_lo && d < a->nidx; d++)
 		for (uint32_t i = 0; i < x->nk; i++) {
 			Window w = {.lo = buf->inner_lo[d], .hi = buf->inner_hi[d]};
-			if (found.n < MAX_WINDOWS && sym_uses(s->syms, a->idx[d], s->var[x->k[i]]) &&
+			if (found.n < MAX_WINDOWS && sym_uses(s->e.syms, a->idx[d], s->e.axes.var[x->k[i]]) &&
 			    read_window(s, x, a->idx[d], x->k[i], &w))
 				found.at[found.n++] = w;
 		}
@@ -51,7 +51,7 @@ Windows contract_find_windows(const Sched *s, Kx load, const ContractAxes *x)
 /* ---- is it worth it? ---- */
 
 /* Rows of the tile differ in this axis by less than that. */
-static int64_t span_of(const Sched *s, const ContractAxes *x, TileSize tile, uint32_t row)
+static int64_t span_of(const Cpu *s, const ContractAxes *x, TileSize tile, uint32_t row)
 {
 	int64_t faster = 1;
 	for (uint32_t i = x->nm; i-- > 0 && x->m[i] != row;)
@@ -59,14 +59,14 @@ static int64_t span_of(const Sched *s, const ContractAxes *x, TileSize tile, uin
 	return (tile.mr - 1) / (faster > 0 ? faster : 1) + 1;
 }
 
-static bool is_dead(const Sched *s, const Window *w, int64_t first, int64_t last, int64_t k)
+static bool is_dead(const Cpu *s, const Window *w, int64_t first, int64_t last, int64_t k)
 {
-	int64_t at = w->step * k + sym_hint(s->syms, w->start);
-	return w->coef * last + at < sym_hint(s->syms, w->lo) || w->coef * first + at >= sym_hint(s->syms, w->hi);
+	int64_t at = w->step * k + sym_hint(s->e.syms, w->start);
+	return w->coef * last + at < sym_hint(s->e.syms, w->lo) || w->coef * first + at >= sym_hint(s->e.syms, w->hi);
 }
 
 /* The share of steps that tiles leave out, at hint sizes; a tile that wraps around sees all rows. */
-static double saved_by(const Sched *s, const ContractAxes *x, TileSize tile, const Window *w)
+static double saved_by(const Cpu *s, const ContractAxes *x, TileSize tile, const Window *w)
 {
 	int64_t rows = axes_hint(s, w->row), taps = axes_hint(s, w->k), span = span_of(s, x, tile, w->row), dead = 0;
 	if (rows < 1 || taps < 1 || rows > MAX_COUNTED || taps > MAX_COUNTED / rows)
@@ -77,15 +77,15 @@ static double saved_by(const Sched *s, const ContractAxes *x, TileSize tile, con
 	return (double)dead / ((double)rows * (double)taps);
 }
 
-static bool still_there(const Sched *s, const ContractAxes *x, const Window *w)
+static bool still_there(const Cpu *s, const ContractAxes *x, const Window *w)
 {
 	bool outer_loop = false; /* the innermost is unrolled */
 	for (uint32_t i = 0; i + 1 < x->nk; i++)
 		outer_loop |= x->k[i] == w->k;
-	return outer_loop && s->var[w->row].i && is_row(x, w->row);
+	return outer_loop && s->e.axes.var[w->row].i && is_row(x, w->row);
 }
 
-Windows contract_useful_windows(const Sched *s, const ContractAxes *x, TileSize tile, const Windows *all)
+Windows contract_useful_windows(const Cpu *s, const ContractAxes *x, TileSize tile, const Windows *all)
 {
 	Windows useful = {0};
 	double saved = 0;
@@ -108,44 +108,44 @@ typedef struct {
 /* The least and the largest value of a row axis in the tile: all there are where a slower axis changes within it. */
 static void row_range(const ContractCode *c, const Rows *r, uint32_t row, Lx *lo, Lx *hi)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	uint32_t at = 0;
 	while (c->p->axes.m[at] != row)
 		at++;
 	*lo = r->first[at];
 	*hi = r->last[at];
-	Lx end = lx_sub(s->f, sched_size(s, s->extent[row]), lx_int(s->f, 1));
+	Lx end = lx_sub(s->e.f, eval_size(&s->e, s->e.axes.extent[row]), lx_int(s->e.f, 1));
 	for (uint32_t i = 0; i < at; i++) {
-		Lx same = lx_cmp(s->f, SC_eq, r->first[i], r->last[i]);
-		*lo = lx_select(s->f, same, *lo, lx_int(s->f, 0));
-		*hi = lx_select(s->f, same, *hi, end);
+		Lx same = lx_cmp(s->e.f, SC_eq, r->first[i], r->last[i]);
+		*lo = lx_select(s->e.f, same, *lo, lx_int(s->e.f, 0));
+		*hi = lx_select(s->e.f, same, *hi, end);
 	}
 }
 
 /* ceil(max(x, 0) / step) */
-static Lx steps(Sched *s, Lx x, int64_t step)
+static Lx steps(Cpu *s, Lx x, int64_t step)
 {
-	Lx up = lx_max(s->f, lx_add(s->f, x, lx_int(s->f, step - 1)), lx_int(s->f, 0));
-	return lx_div(s->f, up, lx_int(s->f, step));
+	Lx up = lx_max(s->e.f, lx_add(s->e.f, x, lx_int(s->e.f, step - 1)), lx_int(s->e.f, 0));
+	return lx_div(s->e.f, up, lx_int(s->e.f, step));
 }
 
 void contract_bound_taps(ContractCode *c)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	Rows rows;
 	if (c->p->windows.n == 0)
 		return;
-	contract_row_axes(c, lx_int(s->f, 0), rows.first);
-	contract_row_axes(c, lx_int(s->f, c->p->tile.mr - 1), rows.last);
+	contract_row_axes(c, lx_int(s->e.f, 0), rows.first);
+	contract_row_axes(c, lx_int(s->e.f, c->p->tile.mr - 1), rows.last);
 	for (uint32_t i = 0; i < c->p->windows.n; i++) {
 		const Window *w = &c->p->windows.at[i];
 		Lx first, last;
 		row_range(c, &rows, w->row, &first, &last);
-		Lx coef = lx_int(s->f, w->coef), start = sched_size(s, w->start);
-		Lx below = lx_sub(s->f, sched_size(s, w->lo), lx_add(s->f, start, lx_mul(s->f, coef, last)));
-		Lx above = lx_sub(s->f, sched_size(s, w->hi), lx_add(s->f, start, lx_mul(s->f, coef, first)));
-		c->first_tap[i] = sched_let(s, "tap_lo", steps(s, below, w->step));
-		c->end_tap[i] = sched_let(s, "tap_hi", lx_min(s->f, steps(s, above, w->step), sched_size(s, s->extent[w->k])));
+		Lx coef = lx_int(s->e.f, w->coef), start = eval_size(&s->e, w->start);
+		Lx below = lx_sub(s->e.f, eval_size(&s->e, w->lo), lx_add(s->e.f, start, lx_mul(s->e.f, coef, last)));
+		Lx above = lx_sub(s->e.f, eval_size(&s->e, w->hi), lx_add(s->e.f, start, lx_mul(s->e.f, coef, first)));
+		c->first_tap[i] = eval_let(&s->e, "tap_lo", steps(s, below, w->step));
+		c->end_tap[i] = eval_let(&s->e, "tap_hi", lx_min(s->e.f, steps(s, above, w->step), eval_size(&s->e, s->e.axes.extent[w->k])));
 	}
 }
 
@@ -153,7 +153,7 @@ void contract_taps(const ContractCode *c, uint32_t axis, Lx *start, Lx *end)
 {
 	for (uint32_t i = 0; i < c->p->windows.n; i++)
 		if (c->p->windows.at[i].k == axis) {
-			*start = lx_max(c->s->f, *start, c->first_tap[i]);
-			*end = lx_min(c->s->f, *end, c->end_tap[i]);
+			*start = lx_max(c->s->e.f, *start, c->first_tap[i]);
+			*end = lx_min(c->s->e.f, *end, c->end_tap[i]);
 		}
 }

@@ -2,11 +2,11 @@
  * rows of a tile. */
 #include "codegen/cpu/contract.h"
 
-bool contract_linear(const Sched *s, Sym offset)
+bool contract_linear(const Cpu *s, Sym offset)
 {
 	Sym coef;
-	for (uint32_t a = 0; a < s->naxis; a++)
-		if (s->var[a].i && !sched_coef(s, offset, a, &coef))
+	for (uint32_t a = 0; a < s->e.axes.n; a++)
+		if (s->e.axes.var[a].i && !eval_coef(&s->e, offset, a, &coef))
 			return false;
 	return true;
 }
@@ -20,33 +20,33 @@ typedef struct {
 } Digit;
 
 /* The index of a dimension as a number whose digits are axes: idx = sum of axis * divisor. */
-MUST_LOOK static bool find_digits(const Sched *s, Sym idx, uint32_t dim, Digit *digit)
+MUST_LOOK static bool find_digits(const Cpu *s, Sym idx, uint32_t dim, Digit *digit)
 {
 	Sym rest = idx;
 	int64_t product = 1;
 	uint32_t left = 0;
-	for (uint32_t a = 0; a < s->naxis; a++)
-		left += s->var[a].i && sym_uses(s->syms, idx, s->var[a]);
+	for (uint32_t a = 0; a < s->e.axes.n; a++)
+		left += s->e.axes.var[a].i && sym_uses(s->e.syms, idx, s->e.axes.var[a]);
 	while (left) {
 		uint32_t found = NO_AXIS;
-		for (uint32_t a = 0; a < s->naxis && found == NO_AXIS; a++) {
+		for (uint32_t a = 0; a < s->e.axes.n && found == NO_AXIS; a++) {
 			Sym coef, other;
-			if (s->var[a].i && sym_uses(s->syms, rest, s->var[a]) &&
-			    sym_linear(s->syms, rest, s->var[a], &coef, &other) &&
-			    sym_is(s->syms, coef, product))
+			if (s->e.axes.var[a].i && sym_uses(s->e.syms, rest, s->e.axes.var[a]) &&
+			    sym_linear(s->e.syms, rest, s->e.axes.var[a], &coef, &other) &&
+			    sym_is(s->e.syms, coef, product))
 				found = a;
 		}
 		int64_t extent;
 		Sym coef;
 		if (found == NO_AXIS ||
-		    (left > 1 && !sym_is_const(s->syms, s->extent[found], &extent)) ||
-		    !sym_linear(s->syms, rest, s->var[found], &coef, &rest))
+		    (left > 1 && !sym_is_const(s->e.syms, s->e.axes.extent[found], &extent)) ||
+		    !sym_linear(s->e.syms, rest, s->e.axes.var[found], &coef, &rest))
 			return false;
 		digit[found] = (Digit){dim, product};
 		product = left > 1 ? product * extent : product;
 		left--;
 	}
-	return sym_is(s->syms, rest, 0);
+	return sym_is(s->e.syms, rest, 0);
 }
 
 static void add_digit(Layout *out, const Digit *d, Sym extent)
@@ -55,11 +55,11 @@ static void add_digit(Layout *out, const Digit *d, Sym extent)
 }
 
 /* Dimensions in the order: batch, N panels, K by decreasing stride of a, columns of a panel. */
-MUST_LOOK static bool pack_layout(const Sched *s, const ContractAxes *x, const KxData *b,
+MUST_LOOK static bool pack_layout(const Cpu *s, const ContractAxes *x, const KxData *b,
 				  int64_t width, Layout *out)
 {
 	Digit digit[MAX_AXES] = {{0}};
-	for (uint32_t a = 0; a < s->naxis; a++)
+	for (uint32_t a = 0; a < s->e.axes.n; a++)
 		digit[a].dim = NO_AXIS;
 	for (uint32_t d = 0; d < b->nidx; d++)
 		if (!find_digits(s, b->idx[d], d, digit))
@@ -71,62 +71,62 @@ MUST_LOOK static bool pack_layout(const Sched *s, const ContractAxes *x, const K
 		if (digit[x->k[i]].dim == NO_AXIS)
 			return false;
 	/* a partial last panel would run into the next digit of the same dimension */
-	for (uint32_t a = 0; a < s->naxis; a++)
+	for (uint32_t a = 0; a < s->e.axes.n; a++)
 		if (a != x->n && digit[a].dim == digit[x->n].dim && digit[a].divisor > digit[x->n].divisor &&
-		    !sym_divides(s->syms, width, s->extent[x->n]))
+		    !sym_divides(s->e.syms, width, s->e.axes.extent[x->n]))
 			return false;
 	for (uint32_t i = 0; i < x->nbatch; i++)
 		if (digit[x->batch[i]].dim != NO_AXIS)
-			add_digit(out, &digit[x->batch[i]], s->extent[x->batch[i]]);
+			add_digit(out, &digit[x->batch[i]], s->e.axes.extent[x->batch[i]]);
 	Digit panel = {digit[x->n].dim, digit[x->n].divisor * width};
-	add_digit(out, &panel, sym_ceildiv(s->syms, s->extent[x->n], sym_int(s->syms, width)));
+	add_digit(out, &panel, sym_ceildiv(s->e.syms, s->e.axes.extent[x->n], sym_int(s->e.syms, width)));
 	for (uint32_t i = 0; i < x->nk; i++)
-		add_digit(out, &digit[x->k[i]], s->extent[x->k[i]]);
-	add_digit(out, &digit[x->n], sym_int(s->syms, width));
+		add_digit(out, &digit[x->k[i]], s->e.axes.extent[x->k[i]]);
+	add_digit(out, &digit[x->n], sym_int(s->e.syms, width));
 	return true;
 }
 
 /* A constant in the widest panels that are possible, at least one vector; 0 for others, and where it is stored otherwise. Returns vectors side by side. */
-static uint32_t choose_panels(const Sched *s, Kx load, const ContractAxes *x, Layout *out)
+static uint32_t choose_panels(const Cpu *s, Kx load, const ContractAxes *x, Layout *out)
 {
-	const KxData *b = &s->k->kx.data[load.i];
+	const KxData *b = &s->e.k->kx.data[load.i];
 	uint32_t width = target_panel(s->target) * (uint32_t)sizeof(float) / (uint32_t)contract_size(s), lanes = contract_lanes(s);
-	if (buf_of(s->l, b->buf)->kind != BUF_CONST)
+	if (buf_of(s->e.l, b->buf)->kind != BUF_CONST)
 		return 0;
-	while (width >= lanes && !(pack_layout(s, x, b, width, out) && sched_may_repack(s, load, out)))
+	while (width >= lanes && !(pack_layout(s, x, b, width, out) && eval_may_repack(&s->e, load, out)))
 		width /= 2;
 	return width / lanes;
 }
 
 /* Panels of an operand that has these columns (rows, of a): [batch][panel][k...][width]. */
-static Panels place_panels(const Sched *s, Kx load, const ContractAxes *x, uint32_t axis, int64_t step, int64_t width)
+static Panels place_panels(const Cpu *s, Kx load, const ContractAxes *x, uint32_t axis, int64_t step, int64_t width)
 {
-	Panels p = {.load = load, .axis = axis, .step = step, .width = width, .offset = sym_int(s->syms, 0)};
-	Sym stride = sym_int(s->syms, width);
-	uint64_t axes = sched_axes(s, s->offset[load.i]);
+	Panels p = {.load = load, .axis = axis, .step = step, .width = width, .offset = sym_int(s->e.syms, 0)};
+	Sym stride = sym_int(s->e.syms, width);
+	uint64_t axes = eval_axes(&s->e, s->e.offset[load.i]);
 	for (uint32_t i = x->nk; i-- > 0;) {
-		p.offset = sym_add(s->syms, p.offset, sym_mul(s->syms, s->var[x->k[i]], stride));
-		stride = sym_mul(s->syms, stride, s->extent[x->k[i]]);
+		p.offset = sym_add(s->e.syms, p.offset, sym_mul(s->e.syms, s->e.axes.var[x->k[i]], stride));
+		stride = sym_mul(s->e.syms, stride, s->e.axes.extent[x->k[i]]);
 	}
 	p.stride = stride;
-	p.count = sym_ceildiv(s->syms, s->extent[axis], sym_int(s->syms, step));
-	stride = sym_mul(s->syms, stride, p.count);
+	p.count = sym_ceildiv(s->e.syms, s->e.axes.extent[axis], sym_int(s->e.syms, step));
+	stride = sym_mul(s->e.syms, stride, p.count);
 	for (uint32_t i = x->nbatch; i-- > 0;) {
 		if (!(axes >> x->batch[i] & 1))
 			continue;
-		p.offset = sym_add(s->syms, p.offset, sym_mul(s->syms, s->var[x->batch[i]], stride));
-		stride = sym_mul(s->syms, stride, s->extent[x->batch[i]]);
+		p.offset = sym_add(s->e.syms, p.offset, sym_mul(s->e.syms, s->e.axes.var[x->batch[i]], stride));
+		stride = sym_mul(s->e.syms, stride, s->e.axes.extent[x->batch[i]]);
 	}
 	p.numel = stride;
 	return p;
 }
 
-int64_t contract_k_bound(const Sched *s, const ContractAxes *x)
+int64_t contract_k_bound(const Cpu *s, const ContractAxes *x)
 {
 	int64_t total = 1;
 	for (uint32_t i = 0; i < x->nk; i++) {
 		int64_t lo, hi;
-		sym_range(s->syms, s->extent[x->k[i]], &lo, &hi);
+		sym_range(s->e.syms, s->e.axes.extent[x->k[i]], &lo, &hi);
 		if (hi > MAX_PANEL || total * hi > MAX_PANEL)
 			return 0;
 		total *= hi;
@@ -134,7 +134,7 @@ int64_t contract_k_bound(const Sched *s, const ContractAxes *x)
 	return total;
 }
 
-static double extents(const Sched *s, const uint32_t *axis, uint32_t n)
+static double extents(const Cpu *s, const uint32_t *axis, uint32_t n)
 {
 	double all = 1;
 	for (uint32_t i = 0; i < n; i++)
@@ -142,29 +142,29 @@ static double extents(const Sched *s, const uint32_t *axis, uint32_t n)
 	return all;
 }
 
-double contract_steps(const Sched *s, const ContractAxes *x)
+double contract_steps(const Cpu *s, const ContractAxes *x)
 {
 	return extents(s, x->k, x->nk);
 }
 
-double contract_members(const Sched *s, const ContractAxes *x)
+double contract_members(const Cpu *s, const ContractAxes *x)
 {
 	return extents(s, x->batch, x->nbatch);
 }
 
 /* Of an operand: columns (or rows) and summed, in all of the batch. */
-static double count_elements(const Sched *s, const ContractAxes *x, uint32_t axis)
+static double count_elements(const Cpu *s, const ContractAxes *x, uint32_t axis)
 {
 	return (double)axes_hint(s, axis) * contract_steps(s, x) * contract_members(s, x);
 }
 
-static CopyKind copy_kind(const Sched *s, Kx load, const ContractAxes *x)
+static CopyKind copy_kind(const Cpu *s, Kx load, const ContractAxes *x)
 {
 	return contract_turned_axis(s, load, x) != NO_AXIS ? COPY_TURNED : COPY_GATHERED;
 }
 
 /* Than gathering each panel once: a phase has its price. */
-static bool copying_is_cheaper(const Sched *s, Kx load, const ContractAxes *x)
+static bool copying_is_cheaper(const Cpu *s, Kx load, const ContractAxes *x)
 {
 	double elements = count_elements(s, x, x->n);
 	double saved = tuning_gathered_cycles(s->target, s->shape.dtype, 0, elements) -
@@ -173,20 +173,20 @@ static bool copying_is_cheaper(const Sched *s, Kx load, const ContractAxes *x)
 }
 
 /* A power of two of which every step of k is a multiple, in bytes of memory. */
-static double spacing(const Sched *s, Kx load, const ContractAxes *x)
+static double spacing(const Cpu *s, Kx load, const ContractAxes *x)
 {
-	const int64_t size = dtype_size(buf_of(s->l, s->k->kx.data[load.i].buf)->dtype);
+	const int64_t size = dtype_size(buf_of(s->e.l, s->e.k->kx.data[load.i].buf)->dtype);
 	int64_t all = INT64_C(1) << 40;
 	for (uint32_t i = 0; i < x->nk; i++) {
 		Sym coef;
-		if (sched_coef(s, s->offset[load.i], x->k[i], &coef))
-			all |= sym_hint(s->syms, coef) * size;
+		if (eval_coef(&s->e, s->e.offset[load.i], x->k[i], &coef))
+			all |= sym_hint(s->e.syms, coef) * size;
 	}
 	return (double)(all & -all);
 }
 
 /* Steps of k of all tiles: rows x columns. */
-static double tile_steps(const Sched *s, const ContractAxes *x, TileSize tile)
+static double tile_steps(const Cpu *s, const ContractAxes *x, TileSize tile)
 {
 	const int64_t rows = (int64_t)extents(s, x->m, x->nm), width = (int64_t)tile.nv * contract_lanes(s);
 	const int64_t tiles = (rows + tile.mr - 1) / tile.mr;
@@ -194,13 +194,13 @@ static double tile_steps(const Sched *s, const ContractAxes *x, TileSize tile)
 }
 
 /* What a phase that copies so many vectors takes. */
-static double copying_cycles(const Sched *s, double vectors)
+static double copying_cycles(const Cpu *s, double vectors)
 {
 	return vectors * tuning_copied_cycles(s->target, s->shape.dtype, 0, vectors * contract_lanes(s), COPY_VECTORS) + s->target->machine.phase;
 }
 
 /* b could be read in place, but the lines of a panel share few places of the caches, so that every tile of rows reads it from afar. */
-static bool panels_are_nearer(const Sched *s, Kx load, const ContractAxes *x)
+static bool panels_are_nearer(const Cpu *s, Kx load, const ContractAxes *x)
 {
 	const Machine *m = &s->target->machine;
 	const OperandB in_place = {.access = B_IN_PLACE};
@@ -210,16 +210,16 @@ static bool panels_are_nearer(const Sched *s, Kx load, const ContractAxes *x)
 	return tile_steps(s, x, tile) * (far - near) > copying_cycles(s, count_elements(s, x, x->n) / contract_lanes(s));
 }
 
-static void copy_panels(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
+static void copy_panels(const Cpu *s, Kx load, const ContractAxes *x, OperandB *b)
 {
 	int64_t width = contract_lanes(s);
-	b->access = sched_coef_is(s, s->offset[load.i], x->n, 1) ? B_BROUGHT : B_COPIED;
+	b->access = eval_coef_is(&s->e, s->e.offset[load.i], x->n, 1) ? B_BROUGHT : B_COPIED;
 	b->vectors = 1; /* columns past whole tiles of a symbolic number are done vector by vector */
 	b->panels = place_panels(s, load, x, x->n, width, width);
 }
 
 /* b is read with unit stride along n, or through a local panel of bounded size, or a copy. */
-Refusal contract_choose_b(const Sched *s, Kx load, const ContractAxes *x, OperandB *b)
+Refusal contract_choose_b(const Cpu *s, Kx load, const ContractAxes *x, OperandB *b)
 {
 	int64_t lanes = contract_lanes(s);
 	*b = (OperandB){.access = B_PACKED};
@@ -228,11 +228,11 @@ Refusal contract_choose_b(const Sched *s, Kx load, const ContractAxes *x, Operan
 		b->panels = place_panels(s, load, x, x->n, b->vectors * lanes, b->vectors * lanes);
 		return taken();
 	}
-	if (!contract_linear(s, s->offset[load.i]))
+	if (!contract_linear(s, s->e.offset[load.i]))
 		return refuse_near("operand b is read at an index that is not linear");
 	int64_t k = contract_k_bound(s, x);
 	bool small = k && k * contract_size(s) * lanes <= MAX_PANEL;
-	if (sched_coef_is(s, s->offset[load.i], x->n, 1)) {
+	if (eval_coef_is(&s->e, s->e.offset[load.i], x->n, 1)) {
 		b->access = B_IN_PLACE;
 		if (lanes > 1 && panels_are_nearer(s, load, x))
 			copy_panels(s, load, x, b);
@@ -247,7 +247,7 @@ Refusal contract_choose_b(const Sched *s, Kx load, const ContractAxes *x, Operan
 }
 
 /* Cycles of a step of k, of all rows and a vector of columns, with what it takes to make panels. */
-static double panel_cycles(const Sched *s, const Contract *c, double rows)
+static double panel_cycles(const Cpu *s, const Contract *c, double rows)
 {
 	double elements = count_elements(s, &c->axes, c->axes.n);
 	if (c->operand.access == B_GATHERED)
@@ -258,15 +258,15 @@ static double panel_cycles(const Sched *s, const Contract *c, double rows)
 /* Columns of b are apart, and rows are so few that panels of b do not pay: refused. Steps of k may be neighbours in both
  * operands, and else b is gathered anew for each row. Without vectors panels save loads only, and take memory that small targets
  * do not have. */
-Refusal contract_panels_do_not_pay(const Sched *s, const Contract *c)
+Refusal contract_panels_do_not_pay(const Cpu *s, const Contract *c)
 {
 	const ContractAxes *x = &c->axes;
 	if (c->operand.access != B_GATHERED && c->operand.access != B_COPIED)
 		return taken();
-	double rows = (double)sym_hint(s->syms, contract_product(s, x->m, x->nm)), elements = count_elements(s, x, x->n), cycles = panel_cycles(s, c, rows);
+	double rows = (double)sym_hint(s->e.syms, contract_product(s, x->m, x->nm)), elements = count_elements(s, x, x->n), cycles = panel_cycles(s, c, rows);
 	for (uint32_t i = 0; i < x->nk; i++) {
 		double k = (double)axes_hint(s, x->k[i]);
-		bool near = sched_coef_is(s, s->offset[c->a.i], x->k[i], 1) && sched_coef_is(s, s->offset[c->b.i], x->k[i], 1);
+		bool near = eval_coef_is(&s->e, s->e.offset[c->a.i], x->k[i], 1) && eval_coef_is(&s->e, s->e.offset[c->b.i], x->k[i], 1);
 		if (near && (contract_lanes(s) == 1 || tuning_summed_cycles(s->target, s->shape.dtype, rows, elements, k) < cycles))
 			return refuse_near("columns of b are apart and rows are few: sums along k take less time than gathering panels");
 	}
@@ -276,7 +276,7 @@ Refusal contract_panels_do_not_pay(const Sched *s, const Contract *c)
 }
 
 /* Rows of a are neighbours in memory, and its steps of k are apart: a line of each is read for the few rows of a tile, and from afar. */
-static bool copies_a(const Sched *s, const Contract *c, int64_t width)
+static bool copies_a(const Cpu *s, const Contract *c, int64_t width)
 {
 	const Machine *m = &s->target->machine;
 	const ContractAxes *x = &c->axes;
@@ -288,14 +288,14 @@ static bool copies_a(const Sched *s, const Contract *c, int64_t width)
 	far = tuning_spaced_cycles(m, line, steps, block, apart);
 	const int64_t tiles = c->block.rows / c->tile.mr;
 	double near = tuning_spaced_cycles(m, panel, steps, panel * (double)tiles, 0);
-	return tile_steps(s, x, c->tile) * (far - near) > copying_cycles(s, count_elements(s, x, x->m[0]) / c->tile.mr * (double)width / s->lanes);
+	return tile_steps(s, x, c->tile) * (far - near) > copying_cycles(s, count_elements(s, x, x->m[0]) / c->tile.mr * (double)width / s->e.lanes.n);
 }
 
-bool contract_copies_a(const Sched *s, const Contract *c, Panels *p)
+bool contract_copies_a(const Cpu *s, const Contract *c, Panels *p)
 {
 	const ContractAxes *x = &c->axes;
-	int64_t lanes = s->lanes, width = (c->tile.mr + lanes - 1) / lanes * lanes;
-	if (lanes == 1 || x->nm != 1 || c->windows.n || !sched_coef_is(s, s->offset[c->a.i], x->m[0], 1) || !copies_a(s, c, width))
+	int64_t lanes = s->e.lanes.n, width = (c->tile.mr + lanes - 1) / lanes * lanes;
+	if (lanes == 1 || x->nm != 1 || c->windows.n || !eval_coef_is(&s->e, s->e.offset[c->a.i], x->m[0], 1) || !copies_a(s, c, width))
 		return false;
 	*p = place_panels(s, c->a, x, x->m[0], c->tile.mr, width);
 	return true;

@@ -8,150 +8,150 @@ enum {
 	INLINE_EPILOGUE = 160 /* operations that are written out for all of a tile: bounds its code, too */
 };
 
-static Lx int_of(Sched *s, int64_t v)
+static Lx int_of(Cpu *s, int64_t v)
 {
-	return lx_int(s->f, v);
+	return lx_int(s->e.f, v);
 }
 
-static LType vector_type(const Sched *s)
+static LType vector_type(const Cpu *s)
 {
-	return (LType){s->shape.dtype, s->lanes};
+	return (LType){s->shape.dtype, s->e.lanes.n};
 }
 
 /* ---- rows ---- */
 
 static bool rows_are_whole(const ContractCode *c)
 {
-	return sym_divides(c->s->syms, c->p->tile.mr, c->p->rows) && c->p->block.rows % c->p->tile.mr == 0;
+	return sym_divides(c->s->e.syms, c->p->tile.mr, c->p->rows) && c->p->block.rows % c->p->tile.mr == 0;
 }
 
 /* Not negative even where there are no rows: dividing it takes no care of signs. */
 static Lx last_row(const ContractCode *c)
 {
-	Sched *s = c->s;
-	return lx_max(s->f, lx_sub(s->f, sched_size(s, c->p->rows), int_of(s, 1)), int_of(s, 0));
+	Cpu *s = c->s;
+	return lx_max(s->e.f, lx_sub(s->e.f, eval_size(&s->e, c->p->rows), int_of(s, 1)), int_of(s, 0));
 }
 
 /* Row number `row` or the last one. */
 static Lx clamp_row(ContractCode *c, Lx row)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	if (rows_are_whole(c))
 		return row;
-	return lx_min(s->f, row, last_row(c));
+	return lx_min(s->e.f, row, last_row(c));
 }
 
 /* The offset in a, or in its panels, without its summed part. */
 static Sym row_offset(const ContractCode *c)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	Sym var[MAX_AXES], zero[MAX_AXES];
 	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
-		var[i] = s->var[c->p->axes.k[i]];
-		zero[i] = sym_int(s->syms, 0);
+		var[i] = s->e.axes.var[c->p->axes.k[i]];
+		zero[i] = sym_int(s->e.syms, 0);
 	}
-	return sym_subst(s->syms, s->offset[c->p->a.i], var, zero, c->p->axes.nk);
+	return sym_subst(s->e.syms, s->e.offset[c->p->a.i], var, zero, c->p->axes.nk);
 }
 
 /* The row axes of the block's first row, as variables. */
 static void decode_row(ContractCode *c, Lv *at)
 {
-	Sched *s = c->s;
-	Lx rest = sched_let(s, "row", lx_min(s->f, c->row_lo, last_row(c)));
+	Cpu *s = c->s;
+	Lx rest = eval_let(&s->e, "row", lx_min(s->e.f, c->row_lo, last_row(c)));
 	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
 		Lx v = rest;
 		if (i) {
-			Lx n = sched_size(s, s->extent[c->p->axes.m[i]]);
-			v = lx_mod(s->f, rest, n);
-			rest = sched_let(s, "rest", lx_div(s->f, rest, n));
+			Lx n = eval_size(&s->e, s->e.axes.extent[c->p->axes.m[i]]);
+			v = lx_mod(s->e.f, rest, n);
+			rest = eval_let(&s->e, "rest", lx_div(s->e.f, rest, n));
 		}
-		at[i] = ls_var(s->f, "i", v);
+		at[i] = ls_var(s->e.f, "i", v);
 	}
 }
 
 /* Those of the next row, if `more`: the fastest counts up, the others when the one after them begins anew. */
 static void count_row(ContractCode *c, const Lv *at, Lx more)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
-		Lx next = lx_add(s->f, lx_var(s->f, at[i]), lx_select(s->f, more, int_of(s, 1), int_of(s, 0)));
+		Lx next = lx_add(s->e.f, lx_var(s->e.f, at[i]), lx_select(s->e.f, more, int_of(s, 1), int_of(s, 0)));
 		if (i) {
-			next = sched_let(s, "next", next);
-			more = sched_let(s, "wraps", lx_cmp(s->f, SC_eq, next, sched_size(s, s->extent[c->p->axes.m[i]])));
-			next = lx_select(s->f, more, int_of(s, 0), next);
+			next = eval_let(&s->e, "next", next);
+			more = eval_let(&s->e, "wraps", lx_cmp(s->e.f, SC_eq, next, eval_size(&s->e, s->e.axes.extent[c->p->axes.m[i]])));
+			next = lx_select(s->e.f, more, int_of(s, 0), next);
 		}
-		ls_set(s->f, at[i], next);
+		ls_set(s->e.f, at[i], next);
 	}
 }
 
 /* Several row axes: those of every row of the block are found once. Past the last row they stay. */
 static void fill_tables(ContractCode *c)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	Lv at[MAX_AXES];
 	if (c->p->axes.nm < 2)
 		return;
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
-		c->row_table[i] = ls_local(s->f, "row_index", DT_i64, (uint64_t)c->p->block.rows);
-	c->a_table = ls_local(s->f, "row_offset", DT_i64, (uint64_t)c->p->block.rows);
+		c->row_table[i] = ls_local(s->e.f, "row_index", DT_i64, (uint64_t)c->p->block.rows);
+	c->a_table = ls_local(s->e.f, "row_offset", DT_i64, (uint64_t)c->p->block.rows);
 	decode_row(c, at);
-	Lx r = lx_var(s->f, ls_for(s->f, "r", int_of(s, 0), int_of(s, c->p->block.rows), 1));
+	Lx r = lx_var(s->e.f, ls_for(s->e.f, "r", int_of(s, 0), int_of(s, c->p->block.rows), 1));
 	for (uint32_t i = 0; i < c->p->axes.nm; i++) {
-		sched_at(s, c->p->axes.m[i], lx_var(s->f, at[i]));
-		ls_store(s->f, c->row_table[i], r, lx_var(s->f, at[i]), (Lx){0});
+		eval_at(&s->e, c->p->axes.m[i], lx_var(s->e.f, at[i]));
+		ls_store(s->e.f, c->row_table[i], r, lx_var(s->e.f, at[i]), (Lx){0});
 	}
-	ls_store(s->f, c->a_table, r, sched_sym(s, row_offset(c)), (Lx){0});
-	count_row(c, at, lx_cmp(s->f, SC_lt, lx_add(s->f, c->row_lo, r), last_row(c)));
-	ls_end(s->f);
+	ls_store(s->e.f, c->a_table, r, eval_index(&s->e, row_offset(c)), (Lx){0});
+	count_row(c, at, lx_cmp(s->e.f, SC_lt, lx_add(s->e.f, c->row_lo, r), last_row(c)));
+	ls_end(s->e.f);
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
-		sched_at(s, c->p->axes.m[i], (Lx){0});
+		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
 }
 
 static Lx table_at(ContractCode *c, LMem table, Lx row)
 {
-	Sched *s = c->s;
-	return lx_var(s->f, ls_load(s->f, "i", table, row, (LType){DT_i64, 1}, (Lx){0}));
+	Cpu *s = c->s;
+	return lx_var(s->e.f, ls_load(s->e.f, "i", table, row, (LType){DT_i64, 1}, (Lx){0}));
 }
 
 /* Set the row axes to row `i` of the tile. */
 static void go_to_row(ContractCode *c, Lx i)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	if (c->p->axes.nm == 0)
 		return;
 	if (c->p->axes.nm == 1) {
-		sched_at(s, c->p->axes.m[0], sched_let(s, "m", clamp_row(c, lx_add(s->f, c->row, i))));
+		eval_at(&s->e, c->p->axes.m[0], eval_let(&s->e, "m", clamp_row(c, lx_add(s->e.f, c->row, i))));
 		return;
 	}
-	Lx at = lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), i);
+	Lx at = lx_add(s->e.f, lx_sub(s->e.f, c->row, c->row_lo), i);
 	for (uint32_t k = 0; k < c->p->axes.nm; k++)
-		sched_at(s, c->p->axes.m[k], table_at(c, c->row_table[k], at));
+		eval_at(&s->e, c->p->axes.m[k], table_at(c, c->row_table[k], at));
 }
 
 void contract_row_axes(ContractCode *c, Lx i, Lx *value)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	go_to_row(c, i);
 	for (uint32_t k = 0; k < c->p->axes.nm; k++) {
-		value[k] = s->at[c->p->axes.m[k]];
-		sched_at(s, c->p->axes.m[k], (Lx){0});
+		value[k] = s->e.axes.at[c->p->axes.m[k]];
+		eval_at(&s->e, c->p->axes.m[k], (Lx){0});
 	}
 }
 
 static Lx a_row(ContractCode *c, uint32_t i)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	if (c->p->axes.nm >= 2)
 		return table_at(c, c->a_table,
-		                lx_add(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, i)));
+		                lx_add(s->e.f, lx_sub(s->e.f, c->row, c->row_lo), int_of(s, i)));
 	go_to_row(c, int_of(s, i));
-	Lx offset = sched_sym(s, row_offset(c));
+	Lx offset = eval_index(&s->e, row_offset(c));
 	if (c->p->operand_a.copied) {
-		Lx tile = lx_div(s->f, c->row, int_of(s, c->p->tile.mr)), panel = lx_mul(s->f, tile, sched_size(s, c->p->operand_a.panels.stride));
-		Lx in_panel = lx_sub(s->f, s->at[c->p->axes.m[0]], c->row);
-		offset = lx_add(s->f, lx_add(s->f, offset, panel), in_panel);
+		Lx tile = lx_div(s->e.f, c->row, int_of(s, c->p->tile.mr)), panel = lx_mul(s->e.f, tile, eval_size(&s->e, c->p->operand_a.panels.stride));
+		Lx in_panel = lx_sub(s->e.f, s->e.axes.at[c->p->axes.m[0]], c->row);
+		offset = lx_add(s->e.f, lx_add(s->e.f, offset, panel), in_panel);
 	}
-	return sched_let(s, "a_row", offset);
+	return eval_let(&s->e, "a_row", offset);
 }
 
 /* ---- operand b ---- */
@@ -159,65 +159,65 @@ static Lx a_row(ContractCode *c, uint32_t i)
 /* Element offset of vector j at the current k. */
 static Lx b_offset(ContractCode *c, uint32_t j, Lx panel_base)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	if (c->p->operand.access == B_GATHERED) {
 		Lx at = int_of(s, 0);
 		for (uint32_t i = 0; i < c->p->axes.nk; i++)
-			at = lx_add(s->f, lx_mul(s->f, at, sched_size(s, s->extent[c->p->axes.k[i]])), s->at[c->p->axes.k[i]]);
-		at = lx_mul(s->f, at, int_of(s, (int64_t)c->p->tile.nv * s->lanes));
-		return lx_add(s->f, at, int_of(s, (int64_t)j * s->lanes));
+			at = lx_add(s->e.f, lx_mul(s->e.f, at, eval_size(&s->e, s->e.axes.extent[c->p->axes.k[i]])), s->e.axes.at[c->p->axes.k[i]]);
+		at = lx_mul(s->e.f, at, int_of(s, (int64_t)c->p->tile.nv * s->e.lanes.n));
+		return lx_add(s->e.f, at, int_of(s, (int64_t)j * s->e.lanes.n));
 	}
 	if (has_panels(&c->p->operand)) {
-		Lx at = lx_add(s->f, panel_base, sched_sym(s, s->offset[c->p->b.i]));
-		at = lx_add(s->f, at, lx_mul(s->f, sched_size(s, c->p->operand.panels.stride), int_of(s, j / c->p->operand.vectors)));
-		return lx_add(s->f, at, int_of(s, (int64_t)(j % c->p->operand.vectors) * s->lanes));
+		Lx at = lx_add(s->e.f, panel_base, eval_index(&s->e, s->e.offset[c->p->b.i]));
+		at = lx_add(s->e.f, at, lx_mul(s->e.f, eval_size(&s->e, c->p->operand.panels.stride), int_of(s, j / c->p->operand.vectors)));
+		return lx_add(s->e.f, at, int_of(s, (int64_t)(j % c->p->operand.vectors) * s->e.lanes.n));
 	}
-	sched_at(s, c->p->axes.n, lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes)));
-	return sched_sym(s, s->offset[c->p->b.i]);
+	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
+	return eval_index(&s->e, s->e.offset[c->p->b.i]);
 }
 
 static LMem b_memory(ContractCode *c)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	if (c->p->operand.access == B_GATHERED)
 		return c->local_b;
-	return sched_load_memory(s, c->p->b);
+	return eval_load_memory(&s->e, c->p->b);
 }
 
 static LMem a_memory(ContractCode *c)
 {
-	Sched *s = c->s;
-	return sched_load_memory(s, c->p->a);
+	Cpu *s = c->s;
+	return eval_load_memory(&s->e, c->p->a);
 }
 
 /* Of an operand that contract_linear took. */
-static Sym coef_of(const Sched *s, Kx load, uint32_t axis)
+static Sym coef_of(const Cpu *s, Kx load, uint32_t axis)
 {
 	Sym coef;
-	if (!sched_coef(s, s->offset[load.i], axis, &coef))
-		ctx_bug(s->ir->ctx,
+	if (!eval_coef(&s->e, s->e.offset[load.i], axis, &coef))
+		ctx_bug(s->e.l->ir->ctx,
 			"kernel %s: a contraction steps through an operand that is not linear",
-			s->k->name);
+			s->e.k->name);
 	return coef;
 }
 
 /* Gather the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes + lane]. */
 static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 {
-	Sched *s = c->s;
-	LMem from = sched_load_memory(s, c->p->b);
+	Cpu *s = c->s;
+	LMem from = eval_load_memory(&s->e, c->p->b);
 	Sym coef = coef_of(s, c->p->b, c->p->axes.n);
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
-		sched_for(s, c->p->axes.k[i], int_of(s, 0), sched_size(s, s->extent[c->p->axes.k[i]]), 1);
+		eval_for(&s->e, c->p->axes.k[i], int_of(s, 0), eval_size(&s->e, s->e.axes.extent[c->p->axes.k[i]]), 1);
 	for (uint32_t j = 0; j < nv; j++) {
-		sched_at(s, c->p->axes.n, lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes)));
+		eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
 		Lx m = j + 1 == nv ? mask : (Lx){0};
-		Lx lanes = lx_ramp(s->f, int_of(s, 0), sched_size(s, coef), s->lanes);
-		Lv v = ls_gather(s->f, "b", from, sched_sym(s, s->offset[c->p->b.i]), lanes, s->shape.dtype, m);
-		ls_store(s->f, c->local_b, b_offset(c, j, (Lx){0}), lx_var(s->f, v), (Lx){0});
+		Lx lanes = lx_ramp(s->e.f, int_of(s, 0), eval_size(&s->e, coef), s->e.lanes.n);
+		Lv v = ls_gather(s->e.f, "b", from, eval_index(&s->e, s->e.offset[c->p->b.i]), lanes, s->shape.dtype, m);
+		ls_store(s->e.f, c->local_b, b_offset(c, j, (Lx){0}), lx_var(s->e.f, v), (Lx){0});
 	}
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
-		sched_end(s);
+		eval_end(&s->e);
 }
 
 /* ---- the register tile ---- */
@@ -236,7 +236,7 @@ typedef struct {
 
 static int64_t panel_width(const ContractCode *c)
 {
-	return (int64_t)c->p->operand.vectors * c->s->lanes;
+	return (int64_t)c->p->operand.vectors * c->s->e.lanes.n;
 }
 
 static int64_t panels_of_tile(const ContractCode *c, const Tile *t)
@@ -254,40 +254,40 @@ static int64_t lines_per_step(const ContractCode *c, const Tile *t)
 /* Only an unrolled innermost loop fetches ahead, and only where there are vectors to feed. */
 static bool fetches_ahead(const ContractCode *c)
 {
-	const Sched *s = c->s;
-	return has_panels(&c->p->operand) && s->lanes > 1 && c->p->axes.nk > 0 &&
-	       sym_divides(s->syms, UNROLL_K, s->extent[c->p->axes.k[c->p->axes.nk - 1]]);
+	const Cpu *s = c->s;
+	return has_panels(&c->p->operand) && s->e.lanes.n > 1 && c->p->axes.nk > 0 &&
+	       sym_divides(s->e.syms, UNROLL_K, s->e.axes.extent[c->p->axes.k[c->p->axes.nk - 1]]);
 }
 
 static Lx tile_of_rows(const ContractCode *c)
 {
-	Sched *s = c->s;
-	return lx_div(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, c->p->tile.mr));
+	Cpu *s = c->s;
+	return lx_div(s->e.f, lx_sub(s->e.f, c->row, c->row_lo), int_of(s, c->p->tile.mr));
 }
 
 /* Where this tile's part of the next panels of a packed b begins, or of the same steps of them. */
 static Lx next_panels(ContractCode *c, const Tile *t)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	Lx lines = int_of(s, lines_per_step(c, t)), part;
 	if (c->p->k_block.used)
-		part = lx_mul(s->f, int_of(s, c->p->k_block.steps * c->p->k_block.inner * panel_width(c) / UNROLL_K), lines);
+		part = lx_mul(s->e.f, int_of(s, c->p->k_block.steps * c->p->k_block.inner * panel_width(c) / UNROLL_K), lines);
 	else
-		part = lx_mul(s->f, sched_size(s, sym_divi(s->syms, c->p->operand.panels.stride, UNROLL_K)), lines);
-	Lx next = lx_mul(s->f, sched_size(s, c->p->operand.panels.stride), int_of(s, panels_of_tile(c, t)));
-	return lx_add(s->f, lx_add(s->f, t->panel, next), lx_mul(s->f, tile_of_rows(c), part));
+		part = lx_mul(s->e.f, eval_size(&s->e, sym_divi(s->e.syms, c->p->operand.panels.stride, UNROLL_K)), lines);
+	Lx next = lx_mul(s->e.f, eval_size(&s->e, c->p->operand.panels.stride), int_of(s, panels_of_tile(c, t)));
+	return lx_add(s->e.f, lx_add(s->e.f, t->panel, next), lx_mul(s->e.f, tile_of_rows(c), part));
 }
 
 /* The number of the current step of all summed axes, or of the first one of this block of k. */
 static Lx step_number(ContractCode *c, bool of_block)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	Lx k = int_of(s, 0);
 	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
-		Lx at = s->at[c->p->axes.k[i]];
+		Lx at = s->e.axes.at[c->p->axes.k[i]];
 		if (of_block && i >= c->p->k_block.k)
 			at = i == c->p->k_block.k ? c->k_lo : int_of(s, 0);
-		k = lx_add(s->f, lx_mul(s->f, k, sched_size(s, s->extent[c->p->axes.k[i]])), at);
+		k = lx_add(s->e.f, lx_mul(s->e.f, k, eval_size(&s->e, s->e.axes.extent[c->p->axes.k[i]])), at);
 	}
 	return k;
 }
@@ -296,127 +296,127 @@ static Lx step_number(ContractCode *c, bool of_block)
  * wait for memory. Prefetching past the end is harmless. */
 static void prefetch(ContractCode *c, const Tile *t)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	Lx k = step_number(c, false), at = t->next;
 	if (c->p->k_block.used) {
 		Lx first = step_number(c, true);
-		at = lx_add(s->f, at, lx_mul(s->f, first, int_of(s, panel_width(c))));
-		k = lx_sub(s->f, k, first);
+		at = lx_add(s->e.f, at, lx_mul(s->e.f, first, int_of(s, panel_width(c))));
+		k = lx_sub(s->e.f, k, first);
 	}
 	int64_t lines = lines_per_step(c, t);
-	at = lx_add(s->f, at, lx_mul(s->f, k, int_of(s, lines * panel_width(c) / UNROLL_K)));
+	at = lx_add(s->e.f, at, lx_mul(s->e.f, k, int_of(s, lines * panel_width(c) / UNROLL_K)));
 	for (int64_t i = 0; i < lines; i++)
-		ls_prefetch(s->f, b_memory(c), lx_add(s->f, at, int_of(s, i * panel_width(c))), 2);
+		ls_prefetch(s->e.f, b_memory(c), lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
 }
 
 /* Registers do not hold the tile and the vectors of all steps of a round. */
 static bool is_tight(const ContractCode *c, const Tile *t)
 {
-	const Sched *s = c->s;
+	const Cpu *s = c->s;
 	const uint32_t vectors = (c->p->tile.mr * t->ways + UNROLL_K) * t->nv + 1;
-	return s->lanes > 1 && vectors * tuning_registers(s->target, s->shape.dtype) > s->target->isa.nvreg;
+	return s->e.lanes.n > 1 && vectors * tuning_registers(s->target, s->shape.dtype) > s->target->isa.nvreg;
 }
 
 static void multiply_add(ContractCode *c, Tile *t)
 {
-	Sched *s = c->s;
-	Sym zero = sym_int(s->syms, 0), k_part = zero;
+	Cpu *s = c->s;
+	Sym zero = sym_int(s->e.syms, 0), k_part = zero;
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
-		k_part = sym_add(s->syms, k_part,
-				 sym_mul(s->syms, coef_of(s, c->p->a, c->p->axes.k[i]),
-					 s->var[c->p->axes.k[i]]));
+		k_part = sym_add(s->e.syms, k_part,
+				 sym_mul(s->e.syms, coef_of(s, c->p->a, c->p->axes.k[i]),
+					 s->e.axes.var[c->p->axes.k[i]]));
 	Lx b[4];
 	LMem mb = b_memory(c);
 	for (uint32_t j = 0; j < t->nv; j++) {
 		bool edge = c->p->operand.access == B_IN_PLACE && j + 1 == t->nv;
-		Lv v = (is_tight(c, t) ? ls_load_in_order : ls_load)(s->f, "b", mb, b_offset(c, j, t->panel), vector_type(s),
+		Lv v = (is_tight(c, t) ? ls_load_in_order : ls_load)(s->e.f, "b", mb, b_offset(c, j, t->panel), vector_type(s),
 		                                                     edge ? t->mask : (Lx){0});
-		b[j] = lx_var(s->f, v);
+		b[j] = lx_var(s->e.f, v);
 	}
 	LMem ma = a_memory(c);
-	Lx k_offset = sched_sym(s, k_part);
+	Lx k_offset = eval_index(&s->e, k_part);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
-		Lv v = ls_load(s->f, "a", ma, lx_add(s->f, t->a[i], k_offset), (LType){s->shape.dtype, 1}, (Lx){0});
-		Lx x = lx_splat(s->f, lx_var(s->f, v), s->lanes);
+		Lv v = ls_load(s->e.f, "a", ma, lx_add(s->e.f, t->a[i], k_offset), (LType){s->shape.dtype, 1}, (Lx){0});
+		Lx x = lx_splat(s->e.f, lx_var(s->e.f, v), s->e.lanes.n);
 		for (uint32_t j = 0; j < t->nv; j++)
-			ls_set(s->f, t->acc[t->way][i][j],
-			       sched_fma(s, x, b[j], lx_var(s->f, t->acc[t->way][i][j])));
+			ls_set(s->e.f, t->acc[t->way][i][j],
+			       cpu_fma(s, x, b[j], lx_var(s->e.f, t->acc[t->way][i][j])));
 	}
 }
 
 static Lx sum_offset(const ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
 {
-	return int_of(c->s, ((int64_t)i * t->nv + j) * c->s->lanes);
+	return int_of(c->s, ((int64_t)i * t->nv + j) * c->s->e.lanes.n);
 }
 
-static Lx vector_zero(Sched *s)
+static Lx vector_zero(Cpu *s)
 {
-	return lx_float(s->f, vector_type(s), 0);
+	return lx_float(s->e.f, vector_type(s), 0);
 }
 
 /* Chains to one value, pairwise. */
-static Lx chains(Sched *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i, uint32_t j)
+static Lx chains(Cpu *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i, uint32_t j)
 {
 	if (n == 1)
-		return lx_var(s->f, t->acc[first][i][j]);
-	return lx_add(s->f, chains(s, t, first, n / 2, i, j), chains(s, t, first + n / 2, n / 2, i, j));
+		return lx_var(s->e.f, t->acc[first][i][j]);
+	return lx_add(s->e.f, chains(s, t, first, n / 2, i, j), chains(s, t, first + n / 2, n / 2, i, j));
 }
 
 static Lx load_sum(const ContractCode *c, const Tile *t, LMem sum, uint32_t i, uint32_t j)
 {
-	Sched *s = c->s;
-	return lx_var(s->f, ls_load(s->f, "sum", sum, sum_offset(c, t, i, j), vector_type(s), (Lx){0}));
+	Cpu *s = c->s;
+	return lx_var(s->e.f, ls_load(s->e.f, "sum", sum, sum_offset(c, t, i, j), vector_type(s), (Lx){0}));
 }
 
 static void clear_sum(const ContractCode *c, const Tile *t, LMem sum)
 {
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
-			ls_store(c->s->f, sum, sum_offset(c, t, i, j), vector_zero(c->s), (Lx){0});
+			ls_store(c->s->e.f, sum, sum_offset(c, t, i, j), vector_zero(c->s), (Lx){0});
 }
 
 /* What the chunks inside have added up, or the accumulators, to the sums of this cut; they begin again. */
 static void end_chunk(ContractCode *c, const Tile *t, uint32_t cut)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	const bool innermost = cut + 1 == t->ncut;
 	if (c->many.i)
-		ls_if(s->f, c->many);
+		ls_if(s->e.f, c->many);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++) {
 			Lx before = load_sum(c, t, t->sum[cut], i, j);
 			Lx chunk = innermost ? chains(s, t, 0, t->ways, i, j) : load_sum(c, t, t->sum[cut + 1], i, j);
-			ls_store(s->f, t->sum[cut], sum_offset(c, t, i, j), lx_add(s->f, before, chunk), (Lx){0});
+			ls_store(s->e.f, t->sum[cut], sum_offset(c, t, i, j), lx_add(s->e.f, before, chunk), (Lx){0});
 			for (uint32_t w = 0; innermost && w < t->ways; w++)
-				ls_set(s->f, t->acc[w][i][j], vector_zero(s));
+				ls_set(s->e.f, t->acc[w][i][j], vector_zero(s));
 		}
 	if (!innermost)
 		clear_sum(c, t, t->sum[cut + 1]);
 	if (c->many.i)
-		ls_end(s->f);
+		ls_end(s->e.f);
 }
 
 static void k_loops(ContractCode *c, Tile *t, uint32_t next);
 
 static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
 	bool innermost = next + 1 == c->p->axes.nk;
-	uint32_t unroll = innermost && sym_divides(s->syms, UNROLL_K, s->extent[axis]) ? UNROLL_K : 1;
-	sched_for(s, axis, start, end, unroll);
-	Lx k = s->at[axis];
+	uint32_t unroll = innermost && sym_divides(s->e.syms, UNROLL_K, s->e.axes.extent[axis]) ? UNROLL_K : 1;
+	eval_for(&s->e, axis, start, end, unroll);
+	Lx k = s->e.axes.at[axis];
 	if (innermost && unroll == UNROLL_K && fetches_ahead(c))
 		prefetch(c, t);
 	for (uint32_t u = 0; u < unroll; u++) {
-		sched_at(s, axis, lx_add(s->f, k, int_of(s, u)));
+		eval_at(&s->e, axis, lx_add(s->e.f, k, int_of(s, u)));
 		t->way = innermost ? u % t->ways : 0;
 		if (innermost)
 			multiply_add(c, t);
 		else
 			k_loops(c, t, next + 1);
 	}
-	sched_end(s);
+	eval_end(&s->e);
 }
 
 /* The loop over a summed axis in [start, end), perhaps in chunks. */
@@ -432,14 +432,14 @@ static void k_chunks(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 	k_chunks(c, t, next, start, end);
 	c->cut--;
 	end_chunk(c, t, cut);
-	ls_end(c->s->f);
+	ls_end(c->s->e.f);
 }
 
 static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
-	Lx start = int_of(s, 0), end = sched_size(s, s->extent[axis]);
+	Lx start = int_of(s, 0), end = eval_size(&s->e, s->e.axes.extent[axis]);
 	if (c->p->k_block.used && next == c->p->k_block.k) {
 		start = c->k_lo;
 		end = c->k_hi;
@@ -448,7 +448,7 @@ static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 	k_chunks(c, t, next, start, end);
 }
 
-uint32_t contract_ways(const Sched *s, TileSize tile)
+uint32_t contract_ways(const Cpu *s, TileSize tile)
 {
 	uint32_t ways = 1;
 	while (ways < UNROLL_K && ways * tile.mr * tile.nv * tuning_registers(s->target, s->shape.dtype) * 4 <= s->target->isa.nvreg)
@@ -459,90 +459,90 @@ uint32_t contract_ways(const Sched *s, TileSize tile)
 /* Zero for all sums, and for the chunks'. */
 static void start_sums(ContractCode *c, Tile *t)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	t->ways = contract_ways(s, (TileSize){c->p->tile.mr, t->nv});
 	t->ncut = c->p->k_block.used ? 0 : c->p->sums.n;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
 			for (uint32_t w = 0; w < t->ways; w++)
-				t->acc[w][i][j] = ls_var(s->f, arena_printf(s->arena, "acc_%u_%u", i, j), vector_zero(s));
+				t->acc[w][i][j] = ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u_%u", i, j), vector_zero(s));
 	for (uint32_t k = 0; k < t->ncut; k++)
-		t->sum[k] = ls_local(s->f, "sums", s->shape.dtype, (uint64_t)c->p->tile.mr * t->nv * s->lanes);
+		t->sum[k] = ls_local(s->e.f, "sums", s->shape.dtype, (uint64_t)c->p->tile.mr * t->nv * s->e.lanes.n);
 	if (t->ncut && c->many.i)
-		ls_if(s->f, c->many);
+		ls_if(s->e.f, c->many);
 	for (uint32_t k = 0; k < t->ncut; k++)
 		clear_sum(c, t, t->sum[k]);
 	if (t->ncut && c->many.i)
-		ls_end(s->f);
+		ls_end(s->e.f);
 }
 
 /* The tile's place in the sums of blocks of k. */
 static Lx tile_sums(ContractCode *c)
 {
-	Sched *s = c->s;
-	Lx columns = lx_mul(s->f, lx_sub(s->f, c->col, c->col_lo), int_of(s, c->p->block.rows));
-	Lx rows = lx_mul(s->f, lx_sub(s->f, c->row, c->row_lo), int_of(s, s->lanes));
-	return sched_let(s, "sum_at", lx_add(s->f, columns, rows));
+	Cpu *s = c->s;
+	Lx columns = lx_mul(s->e.f, lx_sub(s->e.f, c->col, c->col_lo), int_of(s, c->p->block.rows));
+	Lx rows = lx_mul(s->e.f, lx_sub(s->e.f, c->row, c->row_lo), int_of(s, s->e.lanes.n));
+	return eval_let(&s->e, "sum_at", lx_add(s->e.f, columns, rows));
 }
 
 static Lx sum_at(ContractCode *c, Lx tile, uint32_t i, uint32_t j)
 {
-	return lx_add(c->s->f, tile, int_of(c->s, (j * c->p->block.rows + i) * c->s->lanes));
+	return lx_add(c->s->e.f, tile, int_of(c->s, (j * c->p->block.rows + i) * c->s->e.lanes.n));
 }
 
 static void add_to_sums(ContractCode *c, const Tile *t)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	Lx tile = tile_sums(c);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++) {
 			Lx at = sum_at(c, tile, i, j);
-			Lx before = lx_var(s->f, ls_load(s->f, "sum", c->sums, at, vector_type(s), (Lx){0}));
-			ls_store(s->f, c->sums, at, lx_add(s->f, before, chains(s, t, 0, t->ways, i, j)), (Lx){0});
+			Lx before = lx_var(s->e.f, ls_load(s->e.f, "sum", c->sums, at, vector_type(s), (Lx){0}));
+			ls_store(s->e.f, c->sums, at, lx_add(s->e.f, before, chains(s, t, 0, t->ways, i, j)), (Lx){0});
 		}
 }
 
 static void load_sums(ContractCode *c, Tile *t)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	Lx tile = tile_sums(c);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
-			t->acc[0][i][j] = ls_load(s->f, "sum", c->sums, sum_at(c, tile, i, j), vector_type(s), (Lx){0});
+			t->acc[0][i][j] = ls_load(s->e.f, "sum", c->sums, sum_at(c, tile, i, j), vector_type(s), (Lx){0});
 }
 
 /* All sums into the first chain: without cuts, or where they do not count, they are in the accumulators. */
 static void finish_sums(ContractCode *c, Tile *t)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
 			if (t->ways > 1 && (!t->ncut || c->many.i))
-				ls_set(s->f, t->acc[0][i][j], chains(s, t, 0, t->ways, i, j));
+				ls_set(s->e.f, t->acc[0][i][j], chains(s, t, 0, t->ways, i, j));
 	if (!t->ncut)
 		return;
 	if (c->many.i)
-		ls_if(s->f, c->many);
+		ls_if(s->e.f, c->many);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
-			ls_set(s->f, t->acc[0][i][j], load_sum(c, t, t->sum[0], i, j));
+			ls_set(s->e.f, t->acc[0][i][j], load_sum(c, t, t->sum[0], i, j));
 	if (c->many.i)
-		ls_end(s->f);
+		ls_end(s->e.f);
 }
 
 /* ---- the epilogue ---- */
 
-static uint32_t epilogue_cost(const Sched *s)
+static uint32_t epilogue_cost(const Cpu *s)
 {
 	uint32_t cost = 0;
-	for (uint32_t i = 1; i < s->k->kx.n; i++) {
-		const KxData *x = &s->k->kx.data[i];
+	for (uint32_t i = 1; i < s->e.k->kx.n; i++) {
+		const KxData *x = &s->e.k->kx.data[i];
 		cost += x->kind == KX_LOAD;
 		if (x->kind != KX_OP || !op_is_scalar(x->op))
 			continue;
 		DType in[4];
 		for (uint32_t j = 0; j < x->nin; j++)
-			in[j] = s->k->kx.data[x->in[j].i].dtype;
+			in[j] = s->e.k->kx.data[x->in[j].i].dtype;
 		const ScFn *fn = scalar_fn(x->op, in, x->nin);
 		cost += fn ? fn->cost : 1;
 	}
@@ -552,7 +552,7 @@ static uint32_t epilogue_cost(const Sched *s)
 static uint64_t without_rows(const ContractCode *c)
 {
 	uint64_t known = 0;
-	for (uint32_t a = 0; a < c->s->naxis; a++)
+	for (uint32_t a = 0; a < c->s->e.axes.n; a++)
 		known |= UINT64_C(1) << a;
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		known &= ~(UINT64_C(1) << c->p->axes.m[i]);
@@ -563,95 +563,95 @@ static uint64_t without_rows(const ContractCode *c)
 
 static void store_vector(ContractCode *c, Lx acc)
 {
-	Sched *s = c->s;
-	sched_stage_value(s, 0, acc);
-	for (uint32_t i = 1; i < s->k->stage.n; i++)
-		sched_store(s, i, sched_value(s, s->k->stage.data[i].value));
-	sched_stage_over(s, 0);
+	Cpu *s = c->s;
+	eval_stage_value(&s->e, 0, acc);
+	for (uint32_t i = 1; i < s->e.k->stage.n; i++)
+		cpu_store(s, i, eval_value(&s->e, s->e.k->stage.data[i].value));
+	eval_stage_over(&s->e, 0);
 }
 
 static void start_column(ContractCode *c, const Tile *t, uint32_t j)
 {
-	Sched *s = c->s;
-	sched_at(s, c->p->axes.n, lx_add(s->f, c->col, int_of(s, (int64_t)j * s->lanes)));
-	sched_mask(s, j + 1 == t->nv ? t->mask : (Lx){0});
-	for (uint32_t i = 1; i < s->k->stage.n; i++)
-		sched_hoist(s, s->k->stage.data[i].value, without_rows(c));
+	Cpu *s = c->s;
+	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
+	eval_mask(&s->e, j + 1 == t->nv ? t->mask : (Lx){0});
+	for (uint32_t i = 1; i < s->e.k->stage.n; i++)
+		eval_hoist(&s->e, s->e.k->stage.data[i].value, without_rows(c));
 }
 
 static void inline_epilogue(ContractCode *c, const Tile *t)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	for (uint32_t j = 0; j < t->nv; j++) {
 		start_column(c, t, j);
 		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
 			go_to_row(c, int_of(s, i));
-			store_vector(c, lx_var(s->f, t->acc[0][i][j]));
+			store_vector(c, lx_var(s->e.f, t->acc[0][i][j]));
 		}
-		sched_mask(s, (Lx){0});
+		eval_mask(&s->e, (Lx){0});
 	}
 }
 
 /* Long epilogues run as loops over a copy of the tile, to keep the code small. */
 static void looped_epilogue(ContractCode *c, const Tile *t)
 {
-	Sched *s = c->s;
-	uint32_t width = t->nv * s->lanes;
-	LMem tile = ls_local(s->f, "tile", s->shape.dtype, (uint64_t)c->p->tile.mr * width);
+	Cpu *s = c->s;
+	uint32_t width = t->nv * s->e.lanes.n;
+	LMem tile = ls_local(s->e.f, "tile", s->shape.dtype, (uint64_t)c->p->tile.mr * width);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->nv; j++)
-			ls_store(s->f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->lanes),
-			         lx_var(s->f, t->acc[0][i][j]), (Lx){0});
+			ls_store(s->e.f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->e.lanes.n),
+			         lx_var(s->e.f, t->acc[0][i][j]), (Lx){0});
 	for (uint32_t j = 0; j < t->nv; j++) {
 		start_column(c, t, j);
-		Lx i = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
+		Lx i = lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
 		go_to_row(c, i);
-		Lx at = lx_add(s->f, lx_mul(s->f, i, int_of(s, width)), int_of(s, (int64_t)j * s->lanes));
-		store_vector(c, lx_var(s->f, ls_load(s->f, "acc", tile, at, vector_type(s), (Lx){0})));
-		ls_end(s->f);
-		sched_mask(s, (Lx){0});
+		Lx at = lx_add(s->e.f, lx_mul(s->e.f, i, int_of(s, width)), int_of(s, (int64_t)j * s->e.lanes.n));
+		store_vector(c, lx_var(s->e.f, ls_load(s->e.f, "acc", tile, at, vector_type(s), (Lx){0})));
+		ls_end(s->e.f);
+		eval_mask(&s->e, (Lx){0});
 	}
 }
 
 /* What the epilogue reads of each row lies as far apart as rows do, so that no processor fetches it ahead: that is done while sums are made. */
 static bool read_by_row(const ContractCode *c, Kx load)
 {
-	const Sched *s = c->s;
-	const KxData *x = &s->k->kx.data[load.i];
+	const Cpu *s = c->s;
+	const KxData *x = &s->e.k->kx.data[load.i];
 	bool row = false;
-	if (x->kind != KX_LOAD || load.i == c->p->a.i || load.i == c->p->b.i || x->guard.i || !contract_linear(s, s->offset[load.i]) ||
-	    !sched_coef_is(s, s->offset[load.i], c->p->axes.n, 1))
+	if (x->kind != KX_LOAD || load.i == c->p->a.i || load.i == c->p->b.i || x->guard.i || !contract_linear(s, s->e.offset[load.i]) ||
+	    !eval_coef_is(&s->e, s->e.offset[load.i], c->p->axes.n, 1))
 		return false;
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
-		row |= sym_uses(s->syms, s->offset[load.i], s->var[c->p->axes.m[i]]);
+		row |= sym_uses(s->e.syms, s->e.offset[load.i], s->e.axes.var[c->p->axes.m[i]]);
 	return row;
 }
 
 static void fetch_row(ContractCode *c, Kx load, int64_t width)
 {
-	Sched *s = c->s;
-	const int64_t line = (int64_t)s->target->machine.line / (int64_t)dtype_size(s->k->kx.data[load.i].dtype);
-	Lx last = lx_add(s->f, sched_sym(s, s->offset[load.i]), int_of(s, width - 1));
+	Cpu *s = c->s;
+	const int64_t line = (int64_t)s->target->machine.line / (int64_t)dtype_size(s->e.k->kx.data[load.i].dtype);
+	Lx last = lx_add(s->e.f, eval_index(&s->e, s->e.offset[load.i]), int_of(s, width - 1));
 	for (int64_t back = 0; back < width; back += line)
-		ls_prefetch(s->f, sched_load_memory(s, load), lx_sub(s->f, last, int_of(s, back)), 1);
+		ls_prefetch(s->e.f, eval_load_memory(&s->e, load), lx_sub(s->e.f, last, int_of(s, back)), 1);
 }
 
 static void fetch_rows(ContractCode *c, const Tile *t)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	uint32_t n = 0;
-	for (uint32_t i = 1; i < s->k->kx.n; i++)
+	for (uint32_t i = 1; i < s->e.k->kx.n; i++)
 		n += read_by_row(c, (Kx){i});
-	if (!n || s->lanes == 1)
+	if (!n || s->e.lanes.n == 1)
 		return;
-	Lx row = lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
+	Lx row = lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
 	go_to_row(c, row);
-	sched_at(s, c->p->axes.n, c->col);
-	for (uint32_t i = 1; i < s->k->kx.n; i++)
+	eval_at(&s->e, c->p->axes.n, c->col);
+	for (uint32_t i = 1; i < s->e.k->kx.n; i++)
 		if (read_by_row(c, (Kx){i}))
-			fetch_row(c, (Kx){i}, (int64_t)t->nv * s->lanes);
-	ls_end(s->f);
-	sched_at(s, c->p->axes.n, (Lx){0});
+			fetch_row(c, (Kx){i}, (int64_t)t->nv * s->e.lanes.n);
+	ls_end(s->e.f);
+	eval_at(&s->e, c->p->axes.n, (Lx){0});
 }
 
 /* What is done with each tile. */
@@ -663,22 +663,22 @@ typedef enum {
 
 static void start_tile(ContractCode *c, Tile *t)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		t->a[i] = a_row(c, i);
 	if (has_panels(&c->p->operand)) {
-		Lx panel = lx_div(s->f, c->col, int_of(s, panel_width(c)));
-		t->panel = sched_let(s, "panel", lx_mul(s->f, panel, sched_size(s, c->p->operand.panels.stride)));
+		Lx panel = lx_div(s->e.f, c->col, int_of(s, panel_width(c)));
+		t->panel = eval_let(&s->e, "panel", lx_mul(s->e.f, panel, eval_size(&s->e, c->p->operand.panels.stride)));
 		if (fetches_ahead(c))
-			t->next = sched_let(s, "next", next_panels(c, t));
+			t->next = eval_let(&s->e, "next", next_panels(c, t));
 	}
 }
 
 static void run_tile(ContractCode *c, Tile *t, TilePart part)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	if (c->p->tile.mr == 0)
-		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no rows");
+		ctx_bug(s->e.f->ir->ctx, "a contraction whose tile has no rows");
 	if (part != TILE_FINISH) {
 		start_tile(c, t);
 		contract_bound_taps(c);
@@ -703,60 +703,60 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 
 static void row_loop(ContractCode *c, uint32_t nv, Lx mask, TilePart part)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	Tile t = {.nv = nv, .mask = mask};
 	if (c->p->operand.access == B_GATHERED)
 		gather_panel(c, nv, mask);
-	c->row = lx_var(s->f, ls_for(s->f, "row", c->row_lo, c->row_hi, c->p->tile.mr));
+	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->row_lo, c->row_hi, c->p->tile.mr));
 	run_tile(c, &t, part);
-	ls_end(s->f);
+	ls_end(s->e.f);
 }
 
 /* ---- columns ---- */
 
 static void whole_columns(ContractCode *c, Lx end, TilePart part)
 {
-	Sched *s = c->s;
-	int64_t width = (int64_t)c->p->tile.nv * s->lanes;
-	c->col = lx_var(s->f, ls_for(s->f, "col", c->col_lo, end, width));
+	Cpu *s = c->s;
+	int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n;
+	c->col = lx_var(s->e.f, ls_for(s->e.f, "col", c->col_lo, end, width));
 	row_loop(c, c->p->tile.nv, (Lx){0}, part);
-	ls_end(s->f);
+	ls_end(s->e.f);
 }
 
 /* A constant number of columns leaves a constant rest. */
 static void rest_of_columns(ContractCode *c, Lx start, int64_t rest, TilePart part)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	if (!rest)
 		return;
-	uint32_t nv = (uint32_t)((rest + s->lanes - 1) / s->lanes);
-	int64_t edge = rest % s->lanes;
-	ls_if(s->f, lx_cmp(s->f, SC_lt, start, c->col_hi));
+	uint32_t nv = (uint32_t)((rest + s->e.lanes.n - 1) / s->e.lanes.n);
+	int64_t edge = rest % s->e.lanes.n;
+	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, start, c->col_hi));
 	c->col = start;
-	Lx mask = edge ? lx_mask(s->f, int_of(s, edge), s->lanes) : (Lx){0};
-	row_loop(c, nv, edge ? lx_var(s->f, ls_let(s->f, "edge", mask)) : mask, part);
-	ls_end(s->f);
+	Lx mask = edge ? lx_mask(s->e.f, int_of(s, edge), s->e.lanes.n) : (Lx){0};
+	row_loop(c, nv, edge ? lx_var(s->e.f, ls_let(s->e.f, "edge", mask)) : mask, part);
+	ls_end(s->e.f);
 }
 
 static void symbolic_rest(ContractCode *c, Lx start, TilePart part)
 {
-	Sched *s = c->s;
-	c->col = lx_var(s->f, ls_for(s->f, "col", start, c->col_hi, s->lanes));
-	Lx mask = lx_mask(s->f, lx_sub(s->f, c->col_hi, c->col), s->lanes);
-	row_loop(c, 1, lx_var(s->f, ls_let(s->f, "edge", mask)), part);
-	ls_end(s->f);
+	Cpu *s = c->s;
+	c->col = lx_var(s->e.f, ls_for(s->e.f, "col", start, c->col_hi, s->e.lanes.n));
+	Lx mask = lx_mask(s->e.f, lx_sub(s->e.f, c->col_hi, c->col), s->e.lanes.n);
+	row_loop(c, 1, lx_var(s->e.f, ls_let(s->e.f, "edge", mask)), part);
+	ls_end(s->e.f);
 }
 
 static void all_tiles(ContractCode *c, TilePart part)
 {
-	Sched *s = c->s;
-	int64_t width = (int64_t)c->p->tile.nv * s->lanes, cols;
+	Cpu *s = c->s;
+	int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n, cols;
 	if (width <= 0)
-		ctx_bug(s->f->ir->ctx, "a contraction whose tile has no columns");
-	bool fixed = sym_is_const(s->syms, s->extent[c->p->axes.n], &cols);
-	Lx n = lx_sub(s->f, c->col_hi, c->col_lo);
-	Lx end = lx_add(s->f, c->col_lo, lx_sub(s->f, n, lx_mod(s->f, n, int_of(s, width))));
-	end = sched_let(s, "whole", end);
+		ctx_bug(s->e.f->ir->ctx, "a contraction whose tile has no columns");
+	bool fixed = sym_is_const(s->e.syms, s->e.axes.extent[c->p->axes.n], &cols);
+	Lx n = lx_sub(s->e.f, c->col_hi, c->col_lo);
+	Lx end = lx_add(s->e.f, c->col_lo, lx_sub(s->e.f, n, lx_mod(s->e.f, n, int_of(s, width))));
+	end = eval_let(&s->e, "whole", end);
 	if (!fixed || cols >= width)
 		whole_columns(c, end, part);
 	if (fixed)
@@ -769,35 +769,35 @@ static void all_tiles(ContractCode *c, TilePart part)
 
 static int64_t count_sums(const ContractCode *c)
 {
-	int64_t lanes = c->s->lanes,
+	int64_t lanes = c->s->e.lanes.n,
 		cols = c->p->block.cols ? c->p->block.cols
-					: sym_const(c->s->syms, c->s->extent[c->p->axes.n]);
+					: sym_const(c->s->e.syms, c->s->e.axes.extent[c->p->axes.n]);
 	return c->p->block.rows * ((cols + lanes - 1) / lanes * lanes);
 }
 
 /* A loop over the sums of the block. */
 static Lx each_sum(ContractCode *c)
 {
-	Sched *s = c->s;
-	return lx_var(s->f, ls_for(s->f, "i", int_of(s, 0), int_of(s, count_sums(c)), s->lanes));
+	Cpu *s = c->s;
+	return lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, count_sums(c)), s->e.lanes.n));
 }
 
 static void clear_block(ContractCode *c)
 {
 	Lx at = each_sum(c);
-	ls_store(c->s->f, c->sums, at, vector_zero(c->s), (Lx){0});
-	ls_end(c->s->f);
+	ls_store(c->s->e.f, c->sums, at, vector_zero(c->s), (Lx){0});
+	ls_end(c->s->e.f);
 }
 
 /* The sums of a chunk of blocks to those before. */
 static void add_block(ContractCode *c, LMem sums)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	Lx at = each_sum(c);
-	Lx before = lx_var(s->f, ls_load(s->f, "sum", sums, at, vector_type(s), (Lx){0}));
-	Lx chunk = lx_var(s->f, ls_load(s->f, "part", c->sums, at, vector_type(s), (Lx){0}));
-	ls_store(s->f, sums, at, lx_add(s->f, before, chunk), (Lx){0});
-	ls_end(s->f);
+	Lx before = lx_var(s->e.f, ls_load(s->e.f, "sum", sums, at, vector_type(s), (Lx){0}));
+	Lx chunk = lx_var(s->e.f, ls_load(s->e.f, "part", c->sums, at, vector_type(s), (Lx){0}));
+	ls_store(s->e.f, sums, at, lx_add(s->e.f, before, chunk), (Lx){0});
+	ls_end(s->e.f);
 }
 
 static void block_loops(ContractCode *c, uint32_t next);
@@ -805,48 +805,48 @@ static void block_loops(ContractCode *c, uint32_t next);
 /* The loop over blocks of k, or over an axis outside of them, in [lo, hi). */
 static void block_loop(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	const KBlock *b = &c->p->k_block;
 	if (next == b->k) {
-		c->k_lo = lx_var(s->f, ls_for(s->f, "chunk", lo, hi, b->steps));
-		c->k_hi = sched_let(s, "end", lx_min(s->f, lx_add(s->f, c->k_lo, int_of(s, b->steps)), hi));
+		c->k_lo = lx_var(s->e.f, ls_for(s->e.f, "chunk", lo, hi, b->steps));
+		c->k_hi = eval_let(&s->e, "end", lx_min(s->e.f, lx_add(s->e.f, c->k_lo, int_of(s, b->steps)), hi));
 		all_tiles(c, TILE_SUM);
-		ls_end(s->f);
+		ls_end(s->e.f);
 		return;
 	}
-	sched_for(s, c->p->axes.k[next], lo, hi, 1);
+	eval_for(&s->e, c->p->axes.k[next], lo, hi, 1);
 	block_loops(c, next + 1);
-	sched_end(s);
+	eval_end(&s->e);
 }
 
 static void block_chunks(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	const SumCut *cut = &c->p->sums.cut[c->cut];
 	const LMem sums = c->sums;
 	if (c->cut == c->p->sums.n || cut->loop != next) {
 		block_loop(c, next, lo, hi);
 		return;
 	}
-	c->sums = ls_local(s->f, "part", s->shape.dtype, (uint64_t)count_sums(c));
+	c->sums = ls_local(s->e.f, "part", s->shape.dtype, (uint64_t)count_sums(c));
 	sum_chunks(s, cut->rounds * (next == c->p->k_block.k ? c->p->k_block.steps : 1), &lo, &hi);
 	clear_block(c);
 	c->cut++;
 	block_chunks(c, next, lo, hi);
 	c->cut--;
 	add_block(c, sums);
-	ls_end(s->f);
+	ls_end(s->e.f);
 	c->sums = sums;
 }
 
 static void block_loops(ContractCode *c, uint32_t next)
 {
-	block_chunks(c, next, int_of(c->s, 0), sched_size(c->s, c->s->extent[c->p->axes.k[next]]));
+	block_chunks(c, next, int_of(c->s, 0), eval_size(&c->s->e, c->s->e.axes.extent[c->p->axes.k[next]]));
 }
 
 static void add_up_blocks(ContractCode *c)
 {
-	c->sums = ls_local(c->s->f, "sums", c->s->shape.dtype, (uint64_t)count_sums(c));
+	c->sums = ls_local(c->s->e.f, "sums", c->s->shape.dtype, (uint64_t)count_sums(c));
 	clear_block(c);
 	block_loops(c, 0);
 }
@@ -854,21 +854,21 @@ static void add_up_blocks(ContractCode *c)
 /* The chunks of short sums cost as much as the sums: where the number of terms is not known before, it is asked. */
 static void ask_how_many(ContractCode *c)
 {
-	Sched *s = c->s;
-	const Stage *st = &s->k->stage.data[0];
+	Cpu *s = c->s;
+	const Stage *st = &s->e.k->stage.data[0];
 	Sym terms = contract_product(s, c->p->axes.k, c->p->axes.nk);
 	int64_t limit = sum_limit(st->combine, st->acc, st->dtype), least, most;
-	sym_range(s->syms, terms, &least, &most);
+	sym_range(s->e.syms, terms, &least, &most);
 	if (c->p->sums.n && !c->p->k_block.used && least <= limit)
-		c->many = sched_let(s, "many", lx_cmp(s->f, SC_gt, sched_size(s, terms), int_of(s, limit)));
+		c->many = eval_let(&s->e, "many", lx_cmp(s->e.f, SC_gt, eval_size(&s->e, terms), int_of(s, limit)));
 }
 
 void contract_block(ContractCode *c)
 {
-	Sched *s = c->s;
+	Cpu *s = c->s;
 	if (c->p->operand.access == B_GATHERED)
-		c->local_b = ls_local(s->f, "panel", s->shape.dtype,
-		                      (uint64_t)(contract_k_bound(s, &c->p->axes) * c->p->tile.nv * s->lanes));
+		c->local_b = ls_local(s->e.f, "panel", s->shape.dtype,
+		                      (uint64_t)(contract_k_bound(s, &c->p->axes) * c->p->tile.nv * s->e.lanes.n));
 	fill_tables(c);
 	ask_how_many(c);
 	if (c->p->k_block.used)

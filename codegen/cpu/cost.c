@@ -2,6 +2,8 @@
  * its index reads, nor along a dimension more than it has. */
 #include "codegen/cpu/cost.h"
 
+#include "ir/ops/op.h"
+
 /* The elements that one index expression touches. */
 typedef struct {
 	BufId root;      /* that owns the storage */
@@ -13,7 +15,7 @@ typedef struct {
 } Access;
 
 typedef struct {
-	const Sched *s;
+	const Eval *s;
 	Arena *arena;
 	uint64_t stages; /* those that count */
 	bool *seen;      /* by Kx */
@@ -66,15 +68,15 @@ static bool counts(const Counter *c, uint32_t stage)
 
 static const Cost *points(const Counter *c, const Cost *n, uint64_t axes)
 {
-	for (uint32_t i = 0; i < c->s->naxis; i++)
+	for (uint32_t i = 0; i < c->s->axes.n; i++)
 		if (axes >> i & 1)
-			n = cost_mul(c->arena, n, cost_sym(c->arena, c->s->extent[i]));
+			n = cost_mul(c->arena, n, cost_sym(c->arena, c->s->axes.extent[i]));
 	return n;
 }
 
-static uint64_t stage_axes(const Sched *s, const Stage *st)
+static uint64_t stage_axes(const Eval *s, const Stage *st)
 {
-	uint64_t axes = s->outer;
+	uint64_t axes = s->axes.outer;
 	for (uint32_t i = 0; i < st->nmap; i++)
 		axes |= UINT64_C(1) << st->map[i];
 	for (uint32_t i = 0; i < (st->kind == STAGE_SORT ? 1 : st->nred); i++)
@@ -127,16 +129,16 @@ static bool same_value(Counter *c, Kx a, Kx b)
 /* The first axis of the same extent stands for an axis, the first variable of the same value for a value variable. */
 static void find_common(Counter *c)
 {
-	const Sched *s = c->s;
+	const Eval *s = c->s;
 	const Kernel *k = s->k;
-	c->var = ARENA_ARRAY(c->arena, Sym, s->naxis + k->vvar.n);
-	c->common = ARENA_ARRAY(c->arena, Sym, s->naxis + k->vvar.n);
-	for (uint32_t i = 0; i < s->naxis; i++) {
+	c->var = ARENA_ARRAY(c->arena, Sym, s->axes.n + k->vvar.n);
+	c->common = ARENA_ARRAY(c->arena, Sym, s->axes.n + k->vvar.n);
+	for (uint32_t i = 0; i < s->axes.n; i++) {
 		uint32_t first = 0;
-		while (s->extent[first].i != s->extent[i].i)
+		while (s->axes.extent[first].i != s->axes.extent[i].i)
 			first++;
-		c->var[c->nvar] = s->var[i];
-		c->common[c->nvar++] = s->var[first];
+		c->var[c->nvar] = s->axes.var[i];
+		c->common[c->nvar++] = s->axes.var[first];
 	}
 	for (uint32_t i = 0; i < k->vvar.n; i++) {
 		const ValueVar *v = k->vvar.data;
@@ -161,7 +163,7 @@ static const Cost *touched(const Counter *c, const Buffer *b, const Sym *idx, ui
 	const Cost *size = cost_number(c->arena, dtype_size(b->dtype)), *one = cost_number(c->arena, 1), *box = size;
 	*axes = 0;
 	for (uint32_t d = 0; d < n; d++) {
-		uint64_t here = sched_axes(c->s, idx[d]);
+		uint64_t here = eval_axes(c->s, idx[d]);
 		if (here)
 			box = cost_mul(c->arena, box,
 			               cost_min(c->arena, cost_sym(c->arena, b->dim[d]), points(c, one, here)));
@@ -260,7 +262,7 @@ static const Cost *count_bytes(Counter *c)
 	return sum;
 }
 
-KernelCost kernel_cost(const Sched *s, uint64_t stages)
+KernelCost kernel_cost(const Eval *s, uint64_t stages)
 {
 	Counter c = {.s = s, .arena = s->arena, .stages = stages, .seen = ARENA_ARRAY(s->arena, bool, s->k->kx.n)};
 	intern_init(&c.same, s->arena);

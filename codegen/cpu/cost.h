@@ -2,9 +2,9 @@
 #ifndef WEFT_CODEGEN_CPU_COST_H
 #define WEFT_CODEGEN_CPU_COST_H
 
-#include "codegen/cpu/sched.h"
+#include "codegen/eval/eval.h"
 
-/* The cost of the stages in the bit set. Call after sched_init and before axes are merged. */
-KernelCost kernel_cost(const Sched *, uint64_t stages);
+/* The cost of the stages in the bit set. Call after eval_init and before axes are merged. */
+KernelCost kernel_cost(const Eval *, uint64_t stages);
 
 #endif

@@ -16,46 +16,46 @@ enum {
 
 /* ---- stages at one outer point ---- */
 
-static void stage_body(Sched *s, void *data);
+static void stage_body(Cpu *s, void *data);
 
-uint64_t generic_known_axes(const Sched *s)
+uint64_t generic_known_axes(const Cpu *s)
 {
 	uint64_t known = 0;
-	for (uint32_t a = 0; a < s->naxis; a++)
-		if (s->at[a].i)
+	for (uint32_t a = 0; a < s->e.axes.n; a++)
+		if (s->e.axes.at[a].i)
 			known |= UINT64_C(1) << a;
 	return known;
 }
 
 /* There are rounds enough to share among several results: none waits for the one before, and a sum's error grows with the
  * rounds of one chain. */
-static bool has_chains(const Sched *s, const Stage *st, uint32_t axis)
+static bool has_chains(const Cpu *s, const Stage *st, uint32_t axis)
 {
 	return st->kind == STAGE_REDUCE && reduce_op(st->combine) != SC_const &&
-	       axes_hint(s, axis) >= 2 * CHAINS * (int64_t)s->lanes;
+	       axes_hint(s, axis) >= 2 * CHAINS * (int64_t)s->e.lanes.n;
 }
 
 /* Several vectors of a row in each round, each combined with a result of its own. Returns where the rest begins. */
 static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 {
-	Sched *s = r->g->s;
-	int64_t lanes = s->lanes;
-	Lx n = lx_sub(s->f, hi, lo), rest = lx_mod(s->f, n, lx_int(s->f, CHAINS * lanes));
-	Lx end = sched_let(s, "whole", lx_sub(s->f, hi, rest));
+	Cpu *s = r->g->s;
+	int64_t lanes = s->e.lanes.n;
+	Lx n = lx_sub(s->e.f, hi, lo), rest = lx_mod(s->e.f, n, lx_int(s->e.f, CHAINS * lanes));
+	Lx end = eval_let(&s->e, "whole", lx_sub(s->e.f, hi, rest));
 	Lv acc = r->acc, chain[CHAINS] = {acc};
 	for (uint32_t c = 1; c < CHAINS; c++)
-		chain[c] = ls_var(s->f, "acc", sched_identity(s, st->combine, lx_type(s->f, lx_var(s->f, acc))));
-	sched_for(s, axis, lo, end, CHAINS * lanes);
-	Lx here = s->at[axis];
+		chain[c] = ls_var(s->e.f, "acc", cpu_identity(s, st->combine, lx_type(s->e.f, lx_var(s->e.f, acc))));
+	eval_for(&s->e, axis, lo, end, CHAINS * lanes);
+	Lx here = s->e.axes.at[axis];
 	for (uint32_t c = 0; c < CHAINS; c++) {
-		sched_at(s, axis, lx_add(s->f, here, lx_int(s->f, c * lanes)));
+		eval_at(&s->e, axis, lx_add(s->e.f, here, lx_int(s->e.f, c * lanes)));
 		r->acc = chain[c];
 		stage_body(s, r);
 	}
-	sched_end(s);
+	eval_end(&s->e);
 	r->acc = acc;
 	for (uint32_t c = 1; c < CHAINS; c++)
-		ls_set(s->f, acc, sched_combine(s, st->combine, lx_var(s->f, acc), lx_var(s->f, chain[c])));
+		ls_set(s->e.f, acc, cpu_combine(s, st->combine, lx_var(s->e.f, acc), lx_var(s->e.f, chain[c])));
 	return end;
 }
 
@@ -63,48 +63,48 @@ static void stage_loops(StageRun *r);
 
 static void stage_loop(StageRun *r, Lx start, Lx end)
 {
-	Sched *s = r->g->s;
+	Cpu *s = r->g->s;
 	uint32_t axis = r->axes[r->next++];
-	const Stage *st = &s->k->stage.data[r->stage];
-	if (axis == s->vaxis) {
-		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
+	const Stage *st = &s->e.k->stage.data[r->stage];
+	if (axis == s->e.lanes.axis) {
+		bool whole = sym_divides(s->e.syms, s->e.lanes.n, s->e.axes.extent[axis]);
 		/* the vector axis is the innermost loop */
 		if (has_chains(s, st, axis))
 			start = run_chains(r, st, axis, start, end);
-		sched_vector_loop(s, axis, start, end, whole, stage_body, r);
+		cpu_vector_loop(s, axis, start, end, whole, stage_body, r);
 	} else {
-		sched_for(s, axis, start, end, 1);
+		eval_for(&s->e, axis, start, end, 1);
 		if (st->kind == STAGE_RUNNING && st->reverse) {
-			Lx last = lx_sub(s->f, end, lx_int(s->f, 1));
-			sched_at(s, axis, lx_sub(s->f, last, s->at[axis]));
+			Lx last = lx_sub(s->e.f, end, lx_int(s->e.f, 1));
+			eval_at(&s->e, axis, lx_sub(s->e.f, last, s->e.axes.at[axis]));
 		}
 		stage_loops(r);
-		sched_end(s);
-		sched_at(s, axis, (Lx){0});
+		eval_end(&s->e);
+		eval_at(&s->e, axis, (Lx){0});
 	}
 	r->next--;
 }
 
 /* Nothing but elements, or one operation on them. */
-static bool is_brief(const Sched *s, Kx x)
+static bool is_brief(const Cpu *s, Kx x)
 {
-	const KxData *d = &s->k->kx.data[x.i];
+	const KxData *d = &s->e.k->kx.data[x.i];
 	bool brief = d->kind != KX_OP || op_is_scalar(d->op);
 	for (uint32_t i = 0; d->kind == KX_OP && i < d->nin; i++)
-		brief = brief && s->k->kx.data[d->in[i].i].kind != KX_OP;
+		brief = brief && s->e.k->kx.data[d->in[i].i].kind != KX_OP;
 	return brief;
 }
 
 /* Rows are expected to be one chunk, so short that opening chunks would take a part of their time. */
 static bool expects_one_chunk(const StageRun *r, int64_t step)
 {
-	const Sched *s = r->g->s;
-	return r->n == 1 && axes_hint(s, r->axes[0]) <= step && is_brief(s, s->k->stage.data[r->stage].value);
+	const Cpu *s = r->g->s;
+	return r->n == 1 && axes_hint(s, r->axes[0]) <= step && is_brief(s, s->e.k->stage.data[r->stage].value);
 }
 
 static void stage_chunks(StageRun *r, Lx lo, Lx hi)
 {
-	Sched *s = r->g->s;
+	Cpu *s = r->g->s;
 	SumLoop sums;
 	if (!generic_sums(r, 1, &sums)) {
 		stage_loop(r, lo, hi);
@@ -113,40 +113,40 @@ static void stage_chunks(StageRun *r, Lx lo, Lx hi)
 	const int64_t step = sums.cut[sums.ncut - 1].rounds * sums.width;
 	const bool asks = expects_one_chunk(r, step);
 	if (asks) {
-		ls_if(s->f, lx_cmp(s->f, SC_le, lx_sub(s->f, hi, lo), lx_int(s->f, step)));
+		ls_if(s->e.f, lx_cmp(s->e.f, SC_le, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, step)));
 		stage_loop(r, lo, hi);
-		ls_else(s->f);
+		ls_else(s->e.f);
 	}
 	sum_open(s, &sums, &lo, &hi, &r->acc);
 	stage_loop(r, lo, hi);
 	sum_close(s, &sums, &r->acc);
 	if (asks)
-		ls_end(s->f);
+		ls_end(s->e.f);
 }
 
 static void stage_loops(StageRun *r)
 {
-	Sched *s = r->g->s;
+	Cpu *s = r->g->s;
 	if (r->next == r->n) {
 		stage_body(s, r);
 		return;
 	}
 	uint32_t axis = r->axes[r->next];
-	if (axis != s->vaxis)
-		sched_hoist(s, s->k->stage.data[r->stage].value, generic_known_axes(s));
-	stage_chunks(r, sched_start(s, axis), sched_limit(s, axis));
+	if (axis != s->e.lanes.axis)
+		eval_hoist(&s->e, s->e.k->stage.data[r->stage].value, generic_known_axes(s));
+	stage_chunks(r, cpu_start(s, axis), cpu_limit(s, axis));
 }
 
 /* ---- points that add nothing ---- */
 
-static DType reduced_dtype(const Sched *s, const Stage *st)
+static DType reduced_dtype(const Cpu *s, const Stage *st)
 {
-	return st->kind == STAGE_ARGREDUCE ? s->k->kx.data[st->value.i].dtype : st->acc;
+	return st->kind == STAGE_ARGREDUCE ? s->e.k->kx.data[st->value.i].dtype : st->acc;
 }
 
-static bool is_identity(const Sched *s, const Stage *st, Kx x)
+static bool is_identity(const Cpu *s, const Stage *st, Kx x)
 {
-	const KxData *d = &s->k->kx.data[x.i];
+	const KxData *d = &s->e.k->kx.data[x.i];
 	const DType type = reduced_dtype(s, st);
 	const ScVal v = reduce_identity(st->combine, type);
 	if (!x.i || d->kind != KX_CONST || d->dtype != type)
@@ -155,16 +155,16 @@ static bool is_identity(const Sched *s, const Stage *st, Kx x)
 }
 
 /* Comparisons of indices, the same for all lanes: they follow a pattern, so a branch is seldom guessed wrong. */
-static bool is_pattern(const Sched *s, Kx where)
+static bool is_pattern(const Cpu *s, Kx where)
 {
-	if (!where.i || sched_varies(s, where))
+	if (!where.i || eval_varies(&s->e, where))
 		return false;
-	const KxData *d = &s->k->kx.data[where.i];
+	const KxData *d = &s->e.k->kx.data[where.i];
 	if (d->kind == KX_OP && d->op == OP_bit_and)
 		return is_pattern(s, d->in[0]) && is_pattern(s, d->in[1]);
-	for (uint32_t i = 0; d->kind == KX_INRANGE && i < s->k->vvar.n; i++)
+	for (uint32_t i = 0; d->kind == KX_INRANGE && i < s->e.k->vvar.n; i++)
 		for (uint32_t j = 0; j < d->nidx; j++)
-			if (sym_uses(s->syms, d->idx[j], s->k->vvar.data[i].var))
+			if (sym_uses(s->e.syms, d->idx[j], s->e.k->vvar.data[i].var))
 				return false;
 	return d->kind == KX_INRANGE;
 }
@@ -172,13 +172,13 @@ static bool is_pattern(const Sched *s, Kx where)
 /* Sums from +0 never are -0, so that adding +0 leaves them; maxima of -inf, their places from 0 and the like are left too. */
 Branch generic_branch(StageRun *r)
 {
-	Sched *s = r->g->s;
-	const Stage *st = &s->k->stage.data[r->stage];
-	const KxData *x = &s->k->kx.data[st->value.i];
+	Cpu *s = r->g->s;
+	const Stage *st = &s->e.k->stage.data[r->stage];
+	const KxData *x = &s->e.k->kx.data[st->value.i];
 	Branch b = {0};
 	r->value = st->value;
 	if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) ||
-	    sched_known(s, st->value).i)
+	    eval_known(&s->e, st->value).i)
 		return b; /* the value with its condition is known already */
 	if (x->kind == KX_OP && x->op == OP_select && is_pattern(s, x->in[0]) && is_identity(s, st, x->in[2])) {
 		b.where = x->in[0];
@@ -188,79 +188,79 @@ Branch generic_branch(StageRun *r)
 	}
 	if (!b.where.i)
 		return b;
-	ls_if(s->f, sched_value(s, b.where));
-	sched_assume(s, b.where, lx_int_of(s->f, (LType){DT_bool, 1}, 1));
+	ls_if(s->e.f, eval_value(&s->e, b.where));
+	eval_assume(&s->e, b.where, lx_int_of(s->e.f, (LType){DT_bool, 1}, 1));
 	return b;
 }
 
-void generic_branch_end(Sched *s, const Branch *b)
+void generic_branch_end(Cpu *s, const Branch *b)
 {
 	if (b->where.i)
-		ls_end(s->f);
+		ls_end(s->e.f);
 }
 
 /* Larger (or smaller) wins, the first of equals stays, NaN beats everything but an earlier NaN. What never wins has the identity, and
  * place 0 is that of the first. */
 static void arg_step(StageRun *r, const Stage *st)
 {
-	Sched *s = r->g->s;
-	Lx x = sched_value(s, r->value), best = lx_var(s->f, r->best);
-	const LType t = lx_type(s->f, best), places = lx_type(s->f, lx_var(s->f, r->arg));
+	Cpu *s = r->g->s;
+	Lx x = eval_value(&s->e, r->value), best = lx_var(s->e.f, r->best);
+	const LType t = lx_type(s->e.f, best), places = lx_type(s->e.f, lx_var(s->e.f, r->arg));
 	if (t.lanes > 1)
-		x = sched_splat(s, x);
-	Lx wins = lx_cmp(s->f, st->combine == REDUCE_MAX ? SC_gt : SC_lt, x, best);
+		x = eval_splat(&s->e, x);
+	Lx wins = lx_cmp(s->e.f, st->combine == REDUCE_MAX ? SC_gt : SC_lt, x, best);
 	if (dtype_is_float(t.dtype)) {
-		Lx nan = lx_and(s->f, lx_cmp(s->f, SC_ne, x, x), lx_cmp(s->f, SC_eq, best, best));
-		LType m = lx_type(s->f, nan);
-		wins = lx_sc(s->f, SC_or, m, (Lx[]){wins, nan}, 2);
+		Lx nan = lx_and(s->e.f, lx_cmp(s->e.f, SC_ne, x, x), lx_cmp(s->e.f, SC_eq, best, best));
+		LType m = lx_type(s->e.f, nan);
+		wins = lx_sc(s->e.f, SC_or, m, (Lx[]){wins, nan}, 2);
 	}
-	Lx at = sched_convert(s, s->at[st->red[0]], places.dtype);
-	bool lanes_in_row = st->red[0] == s->vaxis;
+	Lx at = eval_convert(&s->e, s->e.axes.at[st->red[0]], places.dtype);
+	bool lanes_in_row = st->red[0] == s->e.lanes.axis;
 	if (t.lanes > 1)
-		at = lanes_in_row ? lx_ramp(s->f, at, lx_int_of(s->f, (LType){places.dtype, 1}, 1), t.lanes) : sched_splat(s, at);
-	if (lanes_in_row && s->mask.i)
-		wins = lx_and(s->f, wins, s->mask);
-	wins = lx_var(s->f, ls_let(s->f, "wins", wins));
-	ls_set(s->f, r->best, lx_select(s->f, wins, x, best));
-	ls_set(s->f, r->arg, lx_select(s->f, wins, at, lx_var(s->f, r->arg)));
+		at = lanes_in_row ? lx_ramp(s->e.f, at, lx_int_of(s->e.f, (LType){places.dtype, 1}, 1), t.lanes) : eval_splat(&s->e, at);
+	if (lanes_in_row && s->e.lanes.mask.i)
+		wins = lx_and(s->e.f, wins, s->e.lanes.mask);
+	wins = lx_var(s->e.f, ls_let(s->e.f, "wins", wins));
+	ls_set(s->e.f, r->best, lx_select(s->e.f, wins, x, best));
+	ls_set(s->e.f, r->arg, lx_select(s->e.f, wins, at, lx_var(s->e.f, r->arg)));
 }
 
 void generic_reduce_step(StageRun *r)
 {
-	Sched *s = r->g->s;
-	const Stage *st = &s->k->stage.data[r->stage];
+	Cpu *s = r->g->s;
+	const Stage *st = &s->e.k->stage.data[r->stage];
 	if (st->kind == STAGE_ARGREDUCE) {
 		arg_step(r, st);
 		return;
 	}
-	Lx acc = lx_var(s->f, r->acc);
-	Lx next = sched_accumulate(s, st, acc, r->value);
-	bool lanes_in_row = !sched_outer_vector(s);
-	if (s->mask.i && lanes_in_row && lx_type(s->f, acc).lanes > 1)
-		next = lx_select(s->f, s->mask, next, acc);
-	ls_set(s->f, r->acc, next);
+	Lx acc = lx_var(s->e.f, r->acc);
+	Lx next = cpu_accumulate(s, st, acc, r->value);
+	bool lanes_in_row = !eval_outer_vector(&s->e);
+	if (s->e.lanes.mask.i && lanes_in_row && lx_type(s->e.f, acc).lanes > 1)
+		next = lx_select(s->e.f, s->e.lanes.mask, next, acc);
+	ls_set(s->e.f, r->acc, next);
 }
 
-static void scan_step(Sched *s, StageRun *r, const Stage *st)
+static void scan_step(Cpu *s, StageRun *r, const Stage *st)
 {
-	ls_set(s->f, r->acc, sched_accumulate(s, st, lx_var(s->f, r->acc), st->value));
-	sched_store(s, r->stage, lx_var(s->f, r->acc));
+	ls_set(s->e.f, r->acc, cpu_accumulate(s, st, lx_var(s->e.f, r->acc), st->value));
+	cpu_store(s, r->stage, lx_var(s->e.f, r->acc));
 }
 
-static void map_step(Sched *s, StageRun *r, const Stage *st)
+static void map_step(Cpu *s, StageRun *r, const Stage *st)
 {
-	Lx v = sched_value(s, st->value);
+	Lx v = eval_value(&s->e, st->value);
 	if (st->result == RESULT_GLOBAL) {
-		sched_store(s, r->stage, v);
+		cpu_store(s, r->stage, v);
 		return;
 	}
-	sched_store_local(s, r->stage, v);
+	eval_store_local(&s->e, r->stage, v);
 }
 
-static void stage_body(Sched *s, void *data)
+static void stage_body(Cpu *s, void *data)
 {
 	StageRun *r = data;
-	const Stage *st = &s->k->stage.data[r->stage];
+	const Stage *st = &s->e.k->stage.data[r->stage];
 	Branch b;
 	switch (st->kind) {
 	case STAGE_REDUCE:
@@ -273,7 +273,7 @@ static void stage_body(Sched *s, void *data)
 		scan_step(s, r, st);
 		break;
 	case STAGE_SCATTER:
-		sched_scatter(s, r->stage);
+		cpu_scatter(s, r->stage);
 		break;
 	default:
 		map_step(s, r, st);
@@ -284,29 +284,29 @@ static void stage_body(Sched *s, void *data)
 /* Elements of an axis that a round of the reduction takes. */
 static int64_t round_elements(const StageRun *r, uint32_t axis)
 {
-	const Sched *s = r->g->s;
-	if (axis != s->vaxis || sched_outer_vector(s))
+	const Cpu *s = r->g->s;
+	if (axis != s->e.lanes.axis || eval_outer_vector(&s->e))
 		return 1;
-	return has_chains(s, &s->k->stage.data[r->stage], axis) ? CHAINS * (int64_t)s->lanes : s->lanes;
+	return has_chains(s, &s->e.k->stage.data[r->stage], axis) ? CHAINS * (int64_t)s->e.lanes.n : s->e.lanes.n;
 }
 
 static void plan_sums(StageRun *r, const Stage *st)
 {
-	const Sched *s = r->g->s;
+	const Cpu *s = r->g->s;
 	int64_t most[MAX_RANK];
 	if (st->kind != STAGE_REDUCE || st->nmap)
 		return;
 	for (uint32_t i = 0; i < r->n; i++) {
 		uint32_t axis = r->axes[i];
 		int64_t per = round_elements(r, axis);
-		most[i] = sum_most(s, axis == r->g->cut ? r->g->per : s->extent[axis]);
+		most[i] = sum_most(s, axis == r->g->cut ? r->g->per : s->e.axes.extent[axis]);
 		most[i] = most[i] == INT64_MAX ? most[i] : (most[i] + per - 1) / per;
 	}
 	r->sums = sum_plan(most, r->n, sum_limit(st->combine, st->acc, st->dtype));
 }
 
 /* Inner loops of a stage in order of decreasing stride of its first access, the vector axis last. */
-static void stage_axes(const Sched *s, StageRun *r, const Stage *st)
+static void stage_axes(const Cpu *s, StageRun *r, const Stage *st)
 {
 	uint32_t all[2 * MAX_RANK], n = 0;
 	for (uint32_t i = 0; i < st->nred; i++)
@@ -314,50 +314,50 @@ static void stage_axes(const Sched *s, StageRun *r, const Stage *st)
 	for (uint32_t i = 0; i < st->nmap; i++)
 		all[n++] = st->map[i];
 	for (uint32_t i = 0; i < n; i++)
-		if (all[i] != s->vaxis)
+		if (all[i] != s->e.lanes.axis)
 			r->axes[r->n++] = all[i];
 	for (uint32_t i = 0; i < n; i++)
-		if (all[i] == s->vaxis)
+		if (all[i] == s->e.lanes.axis)
 			r->axes[r->n++] = all[i];
 	plan_sums(r, st);
 }
 
 bool generic_sums(const StageRun *r, uint32_t n, SumLoop *out)
 {
-	*out = (SumLoop){.kind = r->g->s->k->stage.data[r->stage].combine, .n = n, .width = round_elements(r, r->axes[r->next])};
+	*out = (SumLoop){.kind = r->g->s->e.k->stage.data[r->stage].combine, .n = n, .width = round_elements(r, r->axes[r->next])};
 	out->ncut = sum_cuts(&r->sums, r->next, &out->cut);
 	return out->ncut;
 }
 
-static uint32_t lanes_of_stage(const Sched *s, const Stage *st)
+static uint32_t lanes_of_stage(const Cpu *s, const Stage *st)
 {
-	if (s->vaxis == NO_AXIS)
+	if (s->e.lanes.axis == NO_AXIS)
 		return 1;
-	if (sched_outer_vector(s))
-		return s->lanes;
+	if (eval_outer_vector(&s->e))
+		return s->e.lanes.n;
 	for (uint32_t i = 0; i < st->nred; i++)
-		if (st->red[i] == s->vaxis)
-			return s->lanes;
+		if (st->red[i] == s->e.lanes.axis)
+			return s->e.lanes.n;
 	return 1;
 }
 
-static void start_accumulators(Sched *s, StageRun *r, const Stage *st)
+static void start_accumulators(Cpu *s, StageRun *r, const Stage *st)
 {
 	uint32_t lanes = lanes_of_stage(s, st);
 	if (st->kind == STAGE_REDUCE || st->kind == STAGE_RUNNING)
-		r->acc = ls_var(s->f, "acc", sched_identity(s, st->combine, (LType){st->acc, lanes}));
+		r->acc = ls_var(s->e.f, "acc", cpu_identity(s, st->combine, (LType){st->acc, lanes}));
 	if (st->kind == STAGE_ARGREDUCE) {
 		int64_t least, most;
-		sym_range(s->syms, s->extent[st->red[0]], &least, &most);
+		sym_range(s->e.syms, s->e.axes.extent[st->red[0]], &least, &most);
 		const DType place = most <= INT32_MAX ? DT_i32 : DT_i64;
-		r->best = ls_var(s->f, "best", sched_identity(s, st->combine, (LType){reduced_dtype(s, st), lanes}));
-		r->arg = ls_var(s->f, "arg", lx_int_of(s->f, (LType){place, lanes}, 0));
+		r->best = ls_var(s->e.f, "best", cpu_identity(s, st->combine, (LType){reduced_dtype(s, st), lanes}));
+		r->arg = ls_var(s->e.f, "arg", lx_int_of(s->e.f, (LType){place, lanes}, 0));
 	}
 }
 
 StageRun generic_start(Generic *g, uint32_t stage)
 {
-	const Stage *st = &g->s->k->stage.data[stage];
+	const Stage *st = &g->s->e.k->stage.data[stage];
 	StageRun r = {.g = g, .stage = stage};
 	stage_axes(g->s, &r, st);
 	start_accumulators(g->s, &r, st);
@@ -367,38 +367,38 @@ StageRun generic_start(Generic *g, uint32_t stage)
 /* ---- stages that are not always needed ---- */
 
 /* Cycles to reduce one row: what it reads, from where all that is read of it fits, and an operation for each. */
-static double row_cycles(const Sched *s, const Stage *st)
+static double row_cycles(const Cpu *s, const Stage *st)
 {
 	double n = 1, cycles = 0;
 	uint64_t axes = 0;
-	bool *part = ARENA_ARRAY(s->arena, bool, s->k->kx.n);
+	bool *part = ARENA_ARRAY(s->e.arena, bool, s->e.k->kx.n);
 	for (uint32_t i = 0; i < st->nred; i++) {
 		n *= (double)axes_hint(s, st->red[i]);
 		axes |= UINT64_C(1) << st->red[i];
 	}
 	part[st->value.i] = true;
 	for (uint32_t i = st->value.i; i > 0; i--) {
-		const KxData *x = &s->k->kx.data[i];
+		const KxData *x = &s->e.k->kx.data[i];
 		for (uint32_t j = 0; part[i] && j < x->nin; j++)
 			part[x->in[j].i] = true;
-		if (!part[i] || x->kind != KX_LOAD || !(s->deps[i] & axes))
+		if (!part[i] || x->kind != KX_LOAD || !(s->e.deps[i] & axes))
 			continue;
-		const Buffer *b = buf_of(s->l, x->buf);
-		double size = dtype_size(b->dtype), all = size * (double)sym_hint(s->syms, layout_numel(s->ir, &b->layout));
+		const Buffer *b = buf_of(s->e.l, x->buf);
+		double size = dtype_size(b->dtype), all = size * (double)sym_hint(s->e.syms, layout_numel(s->e.l->ir, &b->layout));
 		cycles += machine_memory_cycles(&s->target->machine, n * size, all);
 	}
-	return cycles + n / (double)s->lanes;
+	return cycles + n / (double)s->e.lanes.n;
 }
 
 /* The condition under which this stage runs, if a branch costs less: of the point, without a check inside. */
 static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
 {
-	const Sched *s = g->s;
+	const Cpu *s = g->s;
 	bool simple = st->kind == STAGE_REDUCE && st->result == RESULT_REGISTER && !st->nmap && !g->parts;
-	for (uint32_t i = 0; i < s->k->vvar.n; i++)
-		simple = simple && !s->k->vvar.data[i].check;
-	Kx where = simple ? kernel_needed_where(s->k, stage, s->arena) : (Kx){0};
-	bool known = where.i && sched_reads_below(s, where, stage) && !sched_varies(s, where) && !(s->deps[where.i] & ~generic_known_axes(s));
+	for (uint32_t i = 0; i < s->e.k->vvar.n; i++)
+		simple = simple && !s->e.k->vvar.data[i].check;
+	Kx where = simple ? kernel_needed_where(s->e.k, stage, s->e.arena) : (Kx){0};
+	bool known = where.i && eval_reads_below(&s->e, where, stage) && !eval_varies(&s->e, where) && !(s->e.deps[where.i] & ~generic_known_axes(s));
 	return known && row_cycles(s, st) > s->target->machine.branch ? where : (Kx){0};
 }
 
@@ -407,37 +407,37 @@ StageRole generic_role(const Generic *g, uint32_t stage)
 	return g->parts ? g->parts->role[stage] : RUN_WHOLE;
 }
 
-static void set_result(Sched *s, uint32_t stage, Lx v)
+static void set_result(Cpu *s, uint32_t stage, Lx v)
 {
-	v = sched_convert(s, v, dtype_compute(s->k->stage.data[stage].dtype));
-	sched_stage_value(s, stage, lx_var(s->f, ls_let(s->f, "r", v)));
+	v = eval_convert(&s->e, v, dtype_compute(s->e.k->stage.data[stage].dtype));
+	eval_stage_value(&s->e, stage, lx_var(s->e.f, ls_let(s->e.f, "r", v)));
 }
 
 /* Of the lanes with the best value, or one that is no number, the one whose element comes first. */
-static Lx first_of_lanes(Sched *s, StageRun *r, const Stage *st)
+static Lx first_of_lanes(Cpu *s, StageRun *r, const Stage *st)
 {
-	Lx best = lx_var(s->f, r->best), arg = lx_var(s->f, r->arg);
-	LType t = lx_type(s->f, arg);
-	Lx hit = lx_cmp(s->f, SC_eq, best, lx_splat(s->f, lx_hreduce(s->f, reduce_op(st->combine), best), t.lanes));
-	if (dtype_is_float(lx_type(s->f, best).dtype))
-		hit = lx_sc(s->f, SC_or, lx_type(s->f, hit), (Lx[]){hit, lx_cmp(s->f, SC_ne, best, best)}, 2);
-	return lx_hreduce(s->f, SC_min, lx_select(s->f, hit, arg, lx_int_of(s->f, t, t.dtype == DT_i32 ? INT32_MAX : INT64_MAX)));
+	Lx best = lx_var(s->e.f, r->best), arg = lx_var(s->e.f, r->arg);
+	LType t = lx_type(s->e.f, arg);
+	Lx hit = lx_cmp(s->e.f, SC_eq, best, lx_splat(s->e.f, lx_hreduce(s->e.f, reduce_op(st->combine), best), t.lanes));
+	if (dtype_is_float(lx_type(s->e.f, best).dtype))
+		hit = lx_sc(s->e.f, SC_or, lx_type(s->e.f, hit), (Lx[]){hit, lx_cmp(s->e.f, SC_ne, best, best)}, 2);
+	return lx_hreduce(s->e.f, SC_min, lx_select(s->e.f, hit, arg, lx_int_of(s->e.f, t, t.dtype == DT_i32 ? INT32_MAX : INT64_MAX)));
 }
 
 void generic_finish(StageRun *r)
 {
-	Sched *s = r->g->s;
-	const Stage *st = &s->k->stage.data[r->stage];
+	Cpu *s = r->g->s;
+	const Stage *st = &s->e.k->stage.data[r->stage];
 	const Parts *parts = r->g->parts;
-	sched_stage_stored(s, r->stage);
+	eval_stage_stored(&s->e, r->stage);
 	if (st->result != RESULT_REGISTER)
 		return;
-	Lx v = lx_var(s->f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
-	bool across = lx_type(s->f, v).lanes > 1 && !sched_outer_vector(s);
+	Lx v = lx_var(s->e.f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
+	bool across = lx_type(s->e.f, v).lanes > 1 && !eval_outer_vector(&s->e);
 	if (across)
-		v = st->kind == STAGE_ARGREDUCE ? first_of_lanes(s, r, st) : lx_hreduce(s->f, reduce_op(st->combine), v);
+		v = st->kind == STAGE_ARGREDUCE ? first_of_lanes(s, r, st) : lx_hreduce(s->e.f, reduce_op(st->combine), v);
 	if (generic_role(r->g, r->stage) == RUN_PART)
-		sched_store_temp(s, parts->temp[r->stage], parts->slot, v);
+		eval_store_temp(&s->e, parts->temp[r->stage], parts->slot, v);
 	else
 		set_result(s, r->stage, v);
 }
@@ -445,57 +445,57 @@ void generic_finish(StageRun *r)
 /* The parts of a reduction, in order. */
 static void combine_parts(Generic *g, uint32_t stage)
 {
-	Sched *s = g->s;
+	Cpu *s = g->s;
 	const Parts *p = g->parts;
-	const Stage *st = &s->k->stage.data[stage];
-	uint32_t lanes = sched_outer_vector(s) ? s->lanes : 1;
-	Lv acc = ls_var(s->f, "acc", sched_identity(s, st->combine, (LType){st->acc, lanes}));
-	sched_for(s, p->number, lx_int(s->f, 0), sched_size(s, s->extent[p->number]), 1);
-	Lx part = sched_load_temp(s, p->temp[stage], p->slot);
-	ls_set(s->f, acc, sched_combine(s, st->combine, lx_var(s->f, acc), part));
-	sched_end(s);
-	set_result(s, stage, lx_var(s->f, acc));
+	const Stage *st = &s->e.k->stage.data[stage];
+	uint32_t lanes = eval_outer_vector(&s->e) ? s->e.lanes.n : 1;
+	Lv acc = ls_var(s->e.f, "acc", cpu_identity(s, st->combine, (LType){st->acc, lanes}));
+	eval_for(&s->e, p->number, lx_int(s->e.f, 0), eval_size(&s->e, s->e.axes.extent[p->number]), 1);
+	Lx part = eval_load_temp(&s->e, p->temp[stage], p->slot);
+	ls_set(s->e.f, acc, cpu_combine(s, st->combine, lx_var(s->e.f, acc), part));
+	eval_end(&s->e);
+	set_result(s, stage, lx_var(s->e.f, acc));
 }
 
 /* The result is some value elsewhere. */
 static void run_where(StageRun *r, const Stage *st, Kx where)
 {
-	Sched *s = r->g->s;
-	LType t = {dtype_compute(st->dtype), sched_outer_vector(s) ? s->lanes : 1};
-	Lx condition = sched_value(s, where);
-	Lv result = ls_var(s->f, "r", sched_identity(s, st->combine, t));
-	ls_if(s->f, condition);
+	Cpu *s = r->g->s;
+	LType t = {dtype_compute(st->dtype), eval_outer_vector(&s->e) ? s->e.lanes.n : 1};
+	Lx condition = eval_value(&s->e, where);
+	Lv result = ls_var(s->e.f, "r", cpu_identity(s, st->combine, t));
+	ls_if(s->e.f, condition);
 	start_accumulators(s, r, st);
-	sched_hoist(s, st->value, generic_known_axes(s));
+	eval_hoist(&s->e, st->value, generic_known_axes(s));
 	stage_loops(r);
 	generic_finish(r);
-	ls_set(s->f, result, s->stage[r->stage].value);
-	ls_end(s->f);
-	sched_stage_value(s, r->stage, lx_var(s->f, result));
+	ls_set(s->e.f, result, s->e.stage[r->stage].value);
+	ls_end(s->e.f);
+	eval_stage_value(&s->e, r->stage, lx_var(s->e.f, result));
 }
 
 static void run_stage(Generic *g, uint32_t stage)
 {
-	Sched *s = g->s;
-	const Stage *st = &s->k->stage.data[stage];
+	Cpu *s = g->s;
+	const Stage *st = &s->e.k->stage.data[stage];
 	if (st->kind == STAGE_CHECK || st->kind == STAGE_SORT) {
 		if (st->kind == STAGE_CHECK)
-			sched_check(s, stage);
+			eval_check(&s->e, stage);
 		else if (st->value.i)
-			sched_sort(s, stage);
+			cpu_sort(s, stage);
 		return;
 	}
 	StageRun r = {.g = g, .stage = stage};
 	stage_axes(s, &r, st);
 	if (st->result == RESULT_LOCAL)
-		sched_stage_local(s, stage, axes_local_bound(s, st));
+		eval_stage_local(&s->e, stage, axes_local_bound(s, st));
 	Kx where = runs_where(g, st, stage);
 	if (where.i) {
 		run_where(&r, st, where);
 		return;
 	}
 	start_accumulators(s, &r, st);
-	sched_hoist(s, st->value, generic_known_axes(s));
+	eval_hoist(&s->e, st->value, generic_known_axes(s));
 	stage_loops(&r);
 	generic_finish(&r);
 }
@@ -509,30 +509,30 @@ void generic_stage(Generic *g, uint32_t stage)
 		run_stage(g, stage);
 }
 
-static void outer_point(Sched *s, void *data)
+static void outer_point(Cpu *s, void *data)
 {
 	Generic *g = data;
-	for (uint32_t i = 0; i < s->k->stage.n; i++)
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
 		generic_stage(g, i);
-	for (uint32_t i = 0; i < s->k->stage.n; i++)
-		sched_stage_over(s, i);
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
+		eval_stage_over(&s->e, i);
 }
 
 /* ---- outer loops ---- */
 
-static bool reads_own_result(const Sched *s)
+static bool reads_own_result(const Cpu *s)
 {
-	for (uint32_t i = 0; i < s->k->stage.n; i++)
-		for (uint32_t j = 1; s->store[i].i && j < s->k->kx.n; j++)
-			if (s->offset[j].i && s->k->kx.data[j].buf.i == s->k->stage.data[i].buf.i)
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
+		for (uint32_t j = 1; s->e.store[i].i && j < s->e.k->kx.n; j++)
+			if (s->e.offset[j].i && s->e.k->kx.data[j].buf.i == s->e.k->stage.data[i].buf.i)
 				return true;
 	return false;
 }
 
-static bool may_be_empty(const Sched *s, uint32_t axis)
+static bool may_be_empty(const Cpu *s, uint32_t axis)
 {
 	int64_t lo, hi;
-	sym_range(s->syms, s->extent[axis], &lo, &hi);
+	sym_range(s->e.syms, s->e.axes.extent[axis], &lo, &hi);
 	return lo < 1;
 }
 
@@ -540,49 +540,49 @@ static bool may_be_empty(const Sched *s, uint32_t axis)
  * run at all, nothing is: there may be nothing to read. */
 static void hoist_out_of(Generic *g, uint32_t axis)
 {
-	Sched *s = g->s;
+	Cpu *s = g->s;
 	if (may_be_empty(s, axis) || reads_own_result(s))
 		return;
 	uint64_t known = generic_known_axes(s);
-	for (uint32_t i = 0; known && i < s->k->stage.n; i++)
+	for (uint32_t i = 0; known && i < s->e.k->stage.n; i++)
 		if (generic_role(g, i) == RUN_WHOLE || generic_role(g, i) == RUN_PART)
-			sched_hoist(s, s->k->stage.data[i].value, known);
+			eval_hoist(&s->e, s->e.k->stage.data[i].value, known);
 }
 
 static void outer_loops(Generic *g, uint32_t next)
 {
-	Sched *s = g->s;
-	bool outer_vector = sched_outer_vector(s);
+	Cpu *s = g->s;
+	bool outer_vector = eval_outer_vector(&s->e);
 	if (next < g->norder) {
 		uint32_t axis = g->order[next];
-		Lx lo = sched_start(s, axis), hi = sched_limit(s, axis);
+		Lx lo = cpu_start(s, axis), hi = cpu_limit(s, axis);
 		hoist_out_of(g, axis);
-		sched_for(s, axis, lo, hi, 1);
+		eval_for(&s->e, axis, lo, hi, 1);
 		outer_loops(g, next + 1);
-		sched_end(s);
-		sched_at(s, axis, (Lx){0});
+		eval_end(&s->e);
+		eval_at(&s->e, axis, (Lx){0});
 	} else if (g->turned.across != NO_AXIS) {
 		if (!may_be_empty(s, g->turned.across))
-			hoist_out_of(g, s->vaxis);
+			hoist_out_of(g, s->e.lanes.axis);
 		transpose_tiles(s, &g->turned);
 	} else if (outer_vector) {
-		uint32_t axis = s->vaxis;
-		Lx lo = sched_start(s, axis), hi = sched_limit(s, axis);
-		bool whole = sym_divides(s->syms, s->lanes, s->extent[axis]);
+		uint32_t axis = s->e.lanes.axis;
+		Lx lo = cpu_start(s, axis), hi = cpu_limit(s, axis);
+		bool whole = sym_divides(s->e.syms, s->e.lanes.n, s->e.axes.extent[axis]);
 		hoist_out_of(g, axis);
 		lo = abreast_run(g, lo, hi);
-		sched_vector_loop(s, axis, lo, hi, whole, outer_point, g);
-		sched_at(s, axis, (Lx){0});
+		cpu_vector_loop(s, axis, lo, hi, whole, outer_point, g);
+		eval_at(&s->e, axis, (Lx){0});
 	} else {
 		outer_point(s, g);
 	}
 }
 
-double generic_work_per_point(const Sched *s, uint64_t stages)
+double generic_work_per_point(const Cpu *s, uint64_t stages)
 {
 	double work = 0;
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		const Stage *st = &s->k->stage.data[i];
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
+		const Stage *st = &s->e.k->stage.data[i];
 		double w = i >= 64 || stages >> i & 1;
 		for (uint32_t j = 0; j < st->nred; j++)
 			w *= (double)axes_hint(s, st->red[j]);
@@ -595,40 +595,40 @@ double generic_work_per_point(const Sched *s, uint64_t stages)
 
 Sym generic_ntasks(const Generic *g)
 {
-	Sched *s = g->s;
-	Sym n = sym_int(s->syms, 1);
+	Cpu *s = g->s;
+	Sym n = sym_int(s->e.syms, 1);
 	for (uint32_t i = 0; i < g->ntask; i++)
-		n = sym_mul(s->syms, n, s->extent[g->order[i]]);
-	return g->cut == NO_AXIS ? n : sym_mul(s->syms, n, g->npart);
+		n = sym_mul(s->e.syms, n, s->e.axes.extent[g->order[i]]);
+	return g->cut == NO_AXIS ? n : sym_mul(s->e.syms, n, g->npart);
 }
 
 static void cut(Generic *g, uint32_t axis, int64_t per)
 {
-	Sched *s = g->s;
+	Cpu *s = g->s;
 	g->cut = axis;
-	g->per = sym_int(s->syms, per);
-	g->npart = sym_ceildiv(s->syms, s->extent[axis], g->per);
+	g->per = sym_int(s->e.syms, per);
+	g->npart = sym_ceildiv(s->e.syms, s->e.axes.extent[axis], g->per);
 }
 
 /* An axis that vectors run along: of tiles the longer one. */
 static uint32_t lanes_to_cut(const Generic *g)
 {
-	const Sched *s = g->s;
+	const Cpu *s = g->s;
 	uint32_t across = g->turned.across;
-	if (!sched_outer_vector(s))
+	if (!eval_outer_vector(&s->e))
 		return NO_AXIS;
-	return across != NO_AXIS && axes_hint(s, across) > axes_hint(s, s->vaxis) ? across : s->vaxis;
+	return across != NO_AXIS && axes_hint(s, across) > axes_hint(s, s->e.lanes.axis) ? across : s->e.lanes.axis;
 }
 
 Sym generic_choose_tasks(Generic *g, double work)
 {
-	Sched *s = g->s;
-	bool outer_vector = sched_outer_vector(s);
+	Cpu *s = g->s;
+	bool outer_vector = eval_outer_vector(&s->e);
 	double rest = work;
 	for (uint32_t i = 0; i < g->norder; i++)
 		rest *= (double)axes_hint(s, g->order[i]);
 	if (outer_vector)
-		rest *= (double)axes_hint(s, s->vaxis);
+		rest *= (double)axes_hint(s, s->e.lanes.axis);
 	if (g->turned.across != NO_AXIS)
 		rest *= (double)axes_hint(s, g->turned.across);
 	const Machine *m = &s->target->machine;
@@ -649,7 +649,7 @@ Sym generic_choose_tasks(Generic *g, double work)
 	if (axis == NO_AXIS)
 		return generic_ntasks(g);
 	double per = rest / (double)axes_hint(s, axis);
-	int64_t unit = axis == s->vaxis || axis == g->turned.across ? abreast_columns(g) : 1;
+	int64_t unit = axis == s->e.lanes.axis || axis == g->turned.across ? abreast_columns(g) : 1;
 	int64_t want = (int64_t)(least / per);
 	cut(g, axis, want < unit ? unit : want - want % unit);
 	return generic_ntasks(g);
@@ -658,28 +658,28 @@ Sym generic_choose_tasks(Generic *g, double work)
 /* The task number, split into the part and the task axes, fastest last. */
 static void decode_task(Generic *g)
 {
-	Sched *s = g->s;
-	Lx t = lx_var(s->f, s->f->task);
+	Cpu *s = g->s;
+	Lx t = lx_var(s->e.f, s->e.f->task);
 	if (g->cut != NO_AXIS) {
-		Lx c = t, per = sched_size(s, g->per);
+		Lx c = t, per = eval_size(&s->e, g->per);
 		if (g->ntask) {
-			c = lx_mod(s->f, t, sched_size(s, g->npart));
-			t = lx_div(s->f, t, sched_size(s, g->npart));
+			c = lx_mod(s->e.f, t, eval_size(&s->e, g->npart));
+			t = lx_div(s->e.f, t, eval_size(&s->e, g->npart));
 		}
-		Lx lo = lx_var(s->f, ls_let(s->f, "lo", lx_mul(s->f, c, per)));
-		Lx hi = lx_min(s->f, lx_add(s->f, lo, per), sched_size(s, s->extent[g->cut]));
-		sched_part(s, g->cut, lo, lx_var(s->f, ls_let(s->f, "hi", hi)));
+		Lx lo = lx_var(s->e.f, ls_let(s->e.f, "lo", lx_mul(s->e.f, c, per)));
+		Lx hi = lx_min(s->e.f, lx_add(s->e.f, lo, per), eval_size(&s->e, s->e.axes.extent[g->cut]));
+		cpu_part(s, g->cut, lo, lx_var(s->e.f, ls_let(s->e.f, "hi", hi)));
 		if (g->parts)
-			sched_at(s, g->parts->number, c);
+			eval_at(&s->e, g->parts->number, c);
 	}
 	for (uint32_t i = g->ntask; i-- > 0;) {
 		uint32_t a = g->order[i];
 		Lx v = t;
 		if (i) {
-			v = lx_mod(s->f, t, sched_size(s, s->extent[a]));
-			t = lx_div(s->f, t, sched_size(s, s->extent[a]));
+			v = lx_mod(s->e.f, t, eval_size(&s->e, s->e.axes.extent[a]));
+			t = lx_div(s->e.f, t, eval_size(&s->e, s->e.axes.extent[a]));
 		}
-		sched_at(s, a, lx_var(s->f, ls_let(s->f, sym_name(s->syms, s->var[a]), v)));
+		eval_at(&s->e, a, lx_var(s->e.f, ls_let(s->e.f, sym_name(s->e.syms, s->e.axes.var[a]), v)));
 	}
 }
 
@@ -691,28 +691,28 @@ void generic_run(Generic *g)
 
 static const char *why_generic(const Generic *g)
 {
-	const Sched *s = g->s;
+	const Cpu *s = g->s;
 	if (g->turned.across != NO_AXIS)
-		return arena_printf(s->arena, "tiles of %u by %u are transposed: what is read and what is written lie along different axes",
-		                    s->lanes, s->lanes);
-	if (s->vaxis == NO_AXIS)
+		return arena_printf(s->e.arena, "tiles of %u by %u are transposed: what is read and what is written lie along different axes",
+		                    s->e.lanes.n, s->e.lanes.n);
+	if (s->e.lanes.axis == NO_AXIS)
 		return target_lanes(s->target, DT_f32) == 1 ? "the target has no vectors" : "no axis is worth vectors";
-	return sched_outer_vector(s) ? "lanes are neighbouring points" : "lanes are one row";
+	return eval_outer_vector(&s->e) ? "lanes are neighbouring points" : "lanes are one row";
 }
 
 static void choose_lanes(Generic *g)
 {
-	Sched *s = g->s;
+	Cpu *s = g->s;
 	uint32_t along, lanes;
 	Refusal no = transpose_find(s, &g->turned, &along, &lanes);
 	if (no.why)
-		array_push(s->arena, &s->out->refused, (Refusal){"transposed tiles", no.why, no.near});
+		array_push(s->e.arena, &s->out->refused, (Refusal){"transposed tiles", no.why, no.near});
 	bool turned = g->turned.across != NO_AXIS;
 	if (!turned) {
 		along = axes_choose_vector(s);
 		lanes = along == NO_AXIS ? 1 : target_lanes(s->target, DT_f32);
 	}
-	sched_lanes(s, lanes == 1 ? NO_AXIS : along, lanes);
+	eval_lanes(&s->e, lanes == 1 ? NO_AXIS : along, lanes);
 }
 
 static void choose_order(Generic *g)
@@ -724,11 +724,11 @@ static void choose_order(Generic *g)
 			g->order[g->norder++] = g->order[i];
 }
 
-Refusal schedule_generic(Sched *s)
+Refusal schedule_generic(Cpu *s)
 {
-	Kernel *before = kernel_copy(s->arena, s->k);
+	Kernel *before = kernel_copy(s->e.arena, s->e.k);
 	axes_join_rows(s);
-	axes_merge_outer(s, s->outer);
+	axes_merge_outer(s, s->e.axes.outer);
 	Generic g = {.s = s};
 	choose_lanes(&g);
 	choose_order(&g);
@@ -736,10 +736,10 @@ Refusal schedule_generic(Sched *s)
 	Refusal no = schedule_parts(&g, ntasks, before);
 	if (!no.why)
 		return taken();
-	array_push(s->arena, &s->out->refused, (Refusal){"parts of rows", no.why, no.near});
+	array_push(s->e.arena, &s->out->refused, (Refusal){"parts of rows", no.why, no.near});
 	generic_run(&g);
 	s->out->algorithm = "generic";
 	s->out->why = why_generic(&g);
-	sched_finish_phase(s, ntasks, s->cost);
+	cpu_finish_phase(s, ntasks, s->cost);
 	return taken();
 }

@@ -31,7 +31,7 @@ typedef struct {
 } Turned;
 
 typedef struct {
-	Sched *s;
+	Cpu *s;
 	uint32_t order[MAX_AXES], norder; /* the outer axes without the vector axis and
 	                                     turned.across */
 	uint32_t ntask;                   /* the first ntask axes of `order` are the task grid */
@@ -63,7 +63,7 @@ typedef struct {
 
 StageRole generic_role(const Generic *, uint32_t stage);
 /* The axes with a value at the current point, by bit. */
-uint64_t generic_known_axes(const Sched *);
+uint64_t generic_known_axes(const Cpu *);
 /* generic_stage executes a stage at an outer point. For a reduction: generic_start, the step of
  * each point, generic_finish. */
 void generic_stage(Generic *, uint32_t stage);
@@ -71,7 +71,7 @@ StageRun generic_start(Generic *, uint32_t stage);
 Branch generic_branch(StageRun *); /* in front of the steps of one point, or of several points that
                                       differ in the vector axis */
 void generic_reduce_step(StageRun *);
-void generic_branch_end(Sched *, const Branch *);
+void generic_branch_end(Cpu *, const Branch *);
 void generic_finish(StageRun *);
 
 /* Chooses the task grid: whole axes until there are enough tasks, then a part of the next axis.
@@ -81,7 +81,7 @@ Sym generic_ntasks(const Generic *);
 /* Makes the body of the function: the outer points of a task. */
 void generic_run(Generic *);
 /* The work of the stages in the bit set, for each outer point. */
-double generic_work_per_point(const Sched *, uint64_t stages);
+double generic_work_per_point(const Cpu *, uint64_t stages);
 
 /* parts.c: tasks reduce parts of long rows, later phases combine the results. ntasks: of the kernel
  * as one phase with the grid of `whole`; before: the kernel before axes were merged. Answers like a
@@ -98,8 +98,8 @@ int64_t abreast_columns(const Generic *);
 /* transpose.c: finds loads that are contiguous `across` the axis `along` which results are stored,
  * for tiles of `lanes`. Refuses if there are such loads but tiles do not pay; turned->across is
  * NO_AXIS if nothing is transposed. */
-MUST_LOOK Refusal transpose_find(Sched *, Turned *, uint32_t *along, uint32_t *lanes);
+MUST_LOOK Refusal transpose_find(Cpu *, Turned *, uint32_t *along, uint32_t *lanes);
 /* Makes the loops over both axes; the vector axis is that of the results. */
-void transpose_tiles(Sched *, const Turned *);
+void transpose_tiles(Cpu *, const Turned *);
 
 #endif

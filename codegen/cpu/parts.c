@@ -19,7 +19,7 @@ enum {
 
 typedef struct {
 	const Generic *whole;
-	Sched *s;
+	Cpu *s;
 	uint32_t cut;                 /* the axis */
 	uint32_t nphase;              /* the last one has no partial results */
 	uint32_t phase[MAX_STAGES];   /* by stage: where it runs; a reduction leaves its parts there */
@@ -31,10 +31,10 @@ typedef struct {
 /* ---- what stages read ---- */
 
 /* By Kx: stages that it reads. */
-static const uint64_t *find_reads(const Sched *s)
+static const uint64_t *find_reads(const Cpu *s)
 {
-	const Kernel *k = s->k;
-	uint64_t *reads = ARENA_ARRAY(s->arena, uint64_t, k->kx.n);
+	const Kernel *k = s->e.k;
+	uint64_t *reads = ARENA_ARRAY(s->e.arena, uint64_t, k->kx.n);
 	for (uint32_t i = 1; i < k->kx.n; i++) {
 		const KxData *x = &k->kx.data[i];
 		uint64_t m = x->kind == KX_STAGE ? UINT64_C(1) << x->stage : 0;
@@ -43,7 +43,7 @@ static const uint64_t *find_reads(const Sched *s)
 		m |= reads[x->guard.i] | reads[x->other.i];
 		for (uint32_t j = 0; j < x->nidx; j++)
 			for (uint32_t v = 0; v < k->vvar.n; v++)
-				if (sym_uses(s->syms, x->idx[j], k->vvar.data[v].var))
+				if (sym_uses(s->e.syms, x->idx[j], k->vvar.data[v].var))
 					m |= reads[k->vvar.data[v].value.i];
 		reads[i] = m;
 	}
@@ -51,20 +51,20 @@ static const uint64_t *find_reads(const Sched *s)
 }
 
 /* Stores at indices that depend on data read what the index is made of. */
-static uint64_t index_reads(const Sched *s, const Stage *st, const uint64_t *reads)
+static uint64_t index_reads(const Cpu *s, const Stage *st, const uint64_t *reads)
 {
 	uint64_t m = 0;
-	uint32_t rank = st->result == RESULT_GLOBAL ? buf_of(s->l, st->buf)->rank : 0;
+	uint32_t rank = st->result == RESULT_GLOBAL ? buf_of(s->e.l, st->buf)->rank : 0;
 	for (uint32_t d = 0; d < rank; d++)
-		for (uint32_t v = 0; v < s->k->vvar.n; v++)
-			if (sym_uses(s->syms, st->idx[d], s->k->vvar.data[v].var))
-				m |= reads[s->k->vvar.data[v].value.i];
+		for (uint32_t v = 0; v < s->e.k->vvar.n; v++)
+			if (sym_uses(s->e.syms, st->idx[d], s->e.k->vvar.data[v].var))
+				m |= reads[s->e.k->vvar.data[v].value.i];
 	return m;
 }
 
 static void find_phases(Plan *p)
 {
-	const Kernel *k = p->s->k;
+	const Kernel *k = p->s->e.k;
 	const uint64_t *reads = find_reads(p->s);
 	uint32_t last = 0;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
@@ -97,13 +97,13 @@ static bool among(const uint32_t *axis, uint32_t n, uint32_t x)
 }
 
 /* Why some stage cannot be part of this; NULL: none. */
-static const char *unsuitable(const Sched *s)
+static const char *unsuitable(const Cpu *s)
 {
 	const Stage *first = NULL;
-	if (s->k->stage.n > MAX_STAGES)
+	if (s->e.k->stage.n > MAX_STAGES)
 		return "too many steps";
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		const Stage *st = &s->k->stage.data[i];
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
+		const Stage *st = &s->e.k->stage.data[i];
 		bool reduces = st->kind == STAGE_REDUCE && st->result == RESULT_REGISTER && !st->nmap;
 		if (!reduces && (st->kind != STAGE_MAP || st->result != RESULT_GLOBAL))
 			return "more than reductions and stores";
@@ -116,9 +116,9 @@ static const char *unsuitable(const Sched *s)
 	return first ? NULL : "nothing is reduced";
 }
 
-static const Stage *first_reduction(const Sched *s)
+static const Stage *first_reduction(const Cpu *s)
 {
-	const Stage *st = s->k->stage.data;
+	const Stage *st = s->e.k->stage.data;
 	while (st->kind != STAGE_REDUCE)
 		st++;
 	return st;
@@ -130,10 +130,10 @@ static int64_t ceil_div(int64_t a, int64_t b)
 }
 
 /* Work of a task for each element of the axis, where other outer axes than the vector axis are tasks. */
-static double work_along(const Sched *s, uint32_t cut)
+static double work_along(const Cpu *s, uint32_t cut)
 {
 	const Stage *st = first_reduction(s);
-	double work = sched_outer_vector(s) ? (double)axes_hint(s, s->vaxis) : 1;
+	double work = eval_outer_vector(&s->e) ? (double)axes_hint(s, s->e.lanes.axis) : 1;
 	for (uint32_t i = 0; i < st->nred; i++)
 		work *= st->red[i] == cut ? 1 : (double)axes_hint(s, st->red[i]);
 	return work < 1 ? 1 : work;
@@ -148,9 +148,9 @@ static int64_t outer_tasks(const Generic *g)
 }
 
 /* Parts of at least so many elements along the axis. */
-static int64_t least_part(const Sched *s, uint32_t cut)
+static int64_t least_part(const Cpu *s, uint32_t cut)
 {
-	int64_t unit = cut == s->vaxis ? 4 * (int64_t)s->lanes : 1;
+	int64_t unit = cut == s->e.lanes.axis ? 4 * (int64_t)s->e.lanes.n : 1;
 	return ceil_div(ceil_div(tuning_part_work(&s->target->machine), (int64_t)work_along(s, cut)), unit) * unit;
 }
 
@@ -173,9 +173,9 @@ static void choose_cut(Plan *p)
 /* Even parts. */
 static void choose_parts(Plan *p)
 {
-	SymTab *syms = p->s->syms;
-	Sym extent = p->s->extent[p->cut];
-	int64_t unit = p->cut == p->s->vaxis ? 4 * (int64_t)p->s->lanes : 1, n;
+	SymTab *syms = p->s->e.syms;
+	Sym extent = p->s->e.axes.extent[p->cut];
+	int64_t unit = p->cut == p->s->e.lanes.axis ? 4 * (int64_t)p->s->e.lanes.n : 1, n;
 	Sym most = sym_int(syms, ceil_div(MAX_PARTS, outer_tasks(p->whole)));
 	Sym per = sym_max(syms, sym_ceildiv(syms, extent, most), sym_int(syms, least_part(p->s, p->cut)));
 	if (sym_is_const(syms, extent, &n))
@@ -187,53 +187,53 @@ static void choose_parts(Plan *p)
 /* A refusal is near if rows hold more than one part of the least size. */
 static Refusal refuse_rows(Plan *p, Sym ntasks)
 {
-	Sched *s = p->s;
+	Cpu *s = p->s;
 	const char *why = unsuitable(s);
-	int64_t tasks = sym_hint(s->syms, ntasks);
+	int64_t tasks = sym_hint(s->e.syms, ntasks);
 	if (why)
 		return refuse(why);
 	choose_cut(p);
 	bool near = axes_hint(s, p->cut) > least_part(s, p->cut);
 	if (tasks >= tuning_tasks(&s->target->machine))
-		return (Refusal){.why = arena_printf(s->arena, "whole rows are %lld tasks, enough", (long long)tasks), .near = near};
+		return (Refusal){.why = arena_printf(s->e.arena, "whole rows are %lld tasks, enough", (long long)tasks), .near = near};
 	if (nparts_at_hint(p, p->cut) < 2)
-		return (Refusal){.why = arena_printf(s->arena, "rows are short: parts would have less than %lld elements",
+		return (Refusal){.why = arena_printf(s->e.arena, "rows are short: parts would have less than %lld elements",
 		                                     (long long)tuning_part_work(&s->target->machine)),
 		                 .near = near};
-	return s->naxis == MAX_AXES ? refuse("too many axes") : taken();
+	return s->e.axes.n == MAX_AXES ? refuse("too many axes") : taken();
 }
 
 /* ---- phases ---- */
 
 static Sym slot_of(Plan *p, uint32_t number)
 {
-	Sched *s = p->s;
-	Sym slot = s->var[number];
+	Cpu *s = p->s;
+	Sym slot = s->e.axes.var[number];
 	for (uint32_t pass = 0; pass < 2; pass++) /* the vector axis is the fastest */
-		for (uint32_t a = 0; a < s->naxis; a++)
-			if (s->var[a].i && s->outer >> a & 1 && (a == s->vaxis) == (pass == 1))
-				slot = sym_add(s->syms, sym_mul(s->syms, slot, s->extent[a]), s->var[a]);
+		for (uint32_t a = 0; a < s->e.axes.n; a++)
+			if (s->e.axes.var[a].i && s->e.axes.outer >> a & 1 && (a == s->e.lanes.axis) == (pass == 1))
+				slot = sym_add(s->e.syms, sym_mul(s->e.syms, slot, s->e.axes.extent[a]), s->e.axes.var[a]);
 	return slot;
 }
 
-static Sym outer_points(const Sched *s)
+static Sym outer_points(const Cpu *s)
 {
-	Sym n = sym_int(s->syms, 1);
-	for (uint32_t a = 0; a < s->naxis; a++)
-		if (s->var[a].i && s->outer >> a & 1)
-			n = sym_mul(s->syms, n, s->extent[a]);
+	Sym n = sym_int(s->e.syms, 1);
+	for (uint32_t a = 0; a < s->e.axes.n; a++)
+		if (s->e.axes.var[a].i && s->e.axes.outer >> a & 1)
+			n = sym_mul(s->e.syms, n, s->e.axes.extent[a]);
 	return n;
 }
 
 static const uint32_t *make_temps(Plan *p)
 {
-	Sched *s = p->s;
-	uint32_t *temp = ARENA_ARRAY(s->arena, uint32_t, s->k->stage.n);
-	Sym numel = sym_mul(s->syms, p->npart, outer_points(s));
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		const Stage *st = &s->k->stage.data[i];
+	Cpu *s = p->s;
+	uint32_t *temp = ARENA_ARRAY(s->e.arena, uint32_t, s->e.k->stage.n);
+	Sym numel = sym_mul(s->e.syms, p->npart, outer_points(s));
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
+		const Stage *st = &s->e.k->stage.data[i];
 		if (st->kind == STAGE_REDUCE)
-			temp[i] = sched_temp(s, (SchedTemp){.name = "parts", .dtype = st->acc, .numel = numel,
+			temp[i] = cpu_temp(s, (SchedTemp){.name = "parts", .dtype = st->acc, .numel = numel,
 			                                    .first = p->phase[i], .last = p->reader[i]});
 	}
 	return temp;
@@ -242,7 +242,7 @@ static const uint32_t *make_temps(Plan *p)
 /* Stages that run in a phase, and the results they read. */
 static uint64_t find_roles(const Plan *p, uint32_t phase, StageRole *role)
 {
-	const Kernel *k = p->s->k;
+	const Kernel *k = p->s->e.k;
 	uint64_t here = 0, read = 0;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		role[i] = RUN_NOT;
@@ -261,19 +261,19 @@ static uint64_t find_roles(const Plan *p, uint32_t phase, StageRole *role)
 /* The stores of the last phase go along the axis: each task has a part of it. */
 static bool maps_parts(const Plan *p)
 {
-	for (uint32_t i = 0; i < p->s->k->stage.n; i++) {
-		const Stage *st = &p->s->k->stage.data[i];
+	for (uint32_t i = 0; i < p->s->e.k->stage.n; i++) {
+		const Stage *st = &p->s->e.k->stage.data[i];
 		if (st->kind == STAGE_MAP && !among(st->map, st->nmap, p->cut))
 			return false;
 	}
 	return true;
 }
 
-static void make_phase(const Plan *p, uint32_t phase, Parts *parts, const Sched *before)
+static void make_phase(const Plan *p, uint32_t phase, Parts *parts, const Eval *before)
 {
-	Sched *s = p->s;
+	Cpu *s = p->s;
 	Generic g = *p->whole;
-	StageRole *role = ARENA_ARRAY(s->arena, StageRole, s->k->stage.n);
+	StageRole *role = ARENA_ARRAY(s->e.arena, StageRole, s->e.k->stage.n);
 	uint64_t here = find_roles(p, phase, role);
 	bool cut = phase + 1 < p->nphase || maps_parts(p);
 	parts->role = role;
@@ -284,33 +284,34 @@ static void make_phase(const Plan *p, uint32_t phase, Parts *parts, const Sched 
 		g.per = p->per;
 		g.npart = p->npart;
 	} else {
-		generic_choose_tasks(&g, (double)sym_hint(s->syms, p->npart) + generic_work_per_point(s, here));
+		generic_choose_tasks(&g, (double)sym_hint(s->e.syms, p->npart) + generic_work_per_point(s, here));
 	}
 	generic_run(&g);
-	sched_finish_phase(s, generic_ntasks(&g), kernel_cost(before, here));
+	cpu_finish_phase(s, generic_ntasks(&g), kernel_cost(before, here));
 }
 
 Refusal schedule_parts(const Generic *whole, Sym ntasks, Kernel *before)
 {
-	Sched *s = whole->s, plain;
+	Cpu *s = whole->s;
+	Eval plain;
 	Plan p = {.whole = whole, .s = s, .cut = NO_AXIS};
 	Refusal no = refuse_rows(&p, ntasks);
 	if (no.why)
 		return no;
-	sched_init(&plain, s->l, before, s->target);
+	eval_init(&plain, s->e.l, before, s->out);
 	choose_parts(&p);
 	find_phases(&p);
-	Parts parts = {.number = sched_add_axis(s, "part", p.npart)};
+	Parts parts = {.number = eval_add_axis(&s->e, "part", p.npart)};
 	parts.slot = slot_of(&p, parts.number);
 	parts.temp = make_temps(&p);
 	for (uint32_t i = 0; i < p.nphase; i++)
 		make_phase(&p, i, &parts, &plain);
 	s->out->algorithm = "parts of rows";
-	int64_t tasks = sym_hint(s->syms, ntasks);
-	s->out->why = arena_printf(s->arena, "whole rows would be %lld task%s; %s", (long long)tasks,
+	int64_t tasks = sym_hint(s->e.syms, ntasks);
+	s->out->why = arena_printf(s->e.arena, "whole rows would be %lld task%s; %s", (long long)tasks,
 	                           tasks == 1 ? "" : "s",
-	                           s->vaxis == NO_AXIS               ? "no lanes"
-	                           : sched_outer_vector(s) ? "lanes are neighbouring points"
+	                           s->e.lanes.axis == NO_AXIS               ? "no lanes"
+	                           : eval_outer_vector(&s->e) ? "lanes are neighbouring points"
 	                                                      : "lanes are one row");
 	return taken();
 }

@@ -23,19 +23,19 @@ static uint64_t inner_axes(const Stage *st)
 }
 
 /* Axes of rows that nothing but reductions and maps runs over. */
-static uint64_t free_axes(const Sched *s)
+static uint64_t free_axes(const Cpu *s)
 {
-	uint64_t rows = 0, other = s->outer;
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		const Stage *st = &s->k->stage.data[i];
+	uint64_t rows = 0, other = s->e.axes.outer;
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
+		const Stage *st = &s->e.k->stage.data[i];
 		if (runs_over_rows(st))
 			rows |= inner_axes(st);
 		else
 			other |= inner_axes(st);
 	}
-	for (uint32_t i = 1; i < s->k->kx.n; i++)
-		for (uint32_t j = 0; s->k->kx.data[i].kind == KX_STAGE && j < s->k->kx.data[i].nidx; j++)
-			other |= sched_axes(s, s->k->kx.data[i].idx[j]);
+	for (uint32_t i = 1; i < s->e.k->kx.n; i++)
+		for (uint32_t j = 0; s->e.k->kx.data[i].kind == KX_STAGE && j < s->e.k->kx.data[i].nidx; j++)
+			other |= eval_axes(&s->e, s->e.k->kx.data[i].idx[j]);
 	return rows & ~other;
 }
 
@@ -47,14 +47,14 @@ static void rename_in(uint32_t *axis, uint32_t n, uint32_t from, uint32_t to)
 		axis[i] = axis[i] == from ? to : axis[i];
 }
 
-static void rename_axis(Sched *s, uint32_t from, uint32_t to)
+static void rename_axis(Cpu *s, uint32_t from, uint32_t to)
 {
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		Stage *st = &s->k->stage.data[i];
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
+		Stage *st = &s->e.k->stage.data[i];
 		rename_in(st->map, st->nmap, from, to);
 		rename_in(st->red, st->nred, from, to);
 	}
-	sched_rename_axis(s, from, to);
+	eval_rename_axis(&s->e, from, to);
 }
 
 /* The axes of a stage in the order of its dimensions. */
@@ -65,28 +65,28 @@ static uint32_t list_axes(const Stage *st, uint32_t *axis)
 	return st->nmap + st->nred;
 }
 
-static bool same_rows(const Sched *s, const uint32_t *a, const uint32_t *b, uint32_t n, uint64_t usable)
+static bool same_rows(const Cpu *s, const uint32_t *a, const uint32_t *b, uint32_t n, uint64_t usable)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!(usable >> a[i] & 1) || !(usable >> b[i] & 1) || s->extent[a[i]].i != s->extent[b[i]].i)
+		if (!(usable >> a[i] & 1) || !(usable >> b[i] & 1) || s->e.axes.extent[a[i]].i != s->e.axes.extent[b[i]].i)
 			return false;
 	return n > 0;
 }
 
 /* Some stage runs over axes of both. */
-static bool met(const Sched *s, uint64_t a, uint64_t b)
+static bool met(const Cpu *s, uint64_t a, uint64_t b)
 {
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		uint64_t axes = inner_axes(&s->k->stage.data[i]);
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
+		uint64_t axes = inner_axes(&s->e.k->stage.data[i]);
 		if ((axes & a) && (axes & b))
 			return true;
 	}
 	return false;
 }
 
-static void share_rows(Sched *s, uint32_t from, uint32_t to)
+static void share_rows(Cpu *s, uint32_t from, uint32_t to)
 {
-	const Stage *x = &s->k->stage.data[from], *y = &s->k->stage.data[to];
+	const Stage *x = &s->e.k->stage.data[from], *y = &s->e.k->stage.data[to];
 	uint32_t a[2 * MAX_RANK], b[2 * MAX_RANK], n = list_axes(x, a);
 	bool one_kind = !(x->nmap && x->nred) && !(y->nmap && y->nred);
 	if (!n || !one_kind || n != list_axes(y, b) || met(s, inner_axes(x), inner_axes(y)) ||
@@ -99,10 +99,10 @@ static void share_rows(Sched *s, uint32_t from, uint32_t to)
 /* ---- merging ---- */
 
 /* Every stage runs over both in the same way, or over neither. */
-static bool together(const Sched *s, uint32_t a, uint32_t b)
+static bool together(const Cpu *s, uint32_t a, uint32_t b)
 {
-	for (uint32_t i = 0; i < s->k->stage.n; i++) {
-		const Stage *st = &s->k->stage.data[i];
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
+		const Stage *st = &s->e.k->stage.data[i];
 		uint64_t map = bits(st->map, st->nmap), red = bits(st->red, st->nred);
 		if ((map >> a & 1) != (map >> b & 1) || (red >> a & 1) != (red >> b & 1))
 			return false;
@@ -119,17 +119,17 @@ static uint32_t merge_in(uint32_t *axis, uint32_t n, uint32_t a, uint32_t b, uin
 	return left;
 }
 
-static bool merge_one(Sched *s)
+static bool merge_one(Cpu *s)
 {
 	uint64_t usable = free_axes(s);
-	for (uint32_t a = 0; a < s->naxis; a++)
-		for (uint32_t b = 0; b < s->naxis && s->naxis < MAX_AXES; b++) {
-			bool both = a != b && s->var[a].i && s->var[b].i && usable >> a & usable >> b & 1;
+	for (uint32_t a = 0; a < s->e.axes.n; a++)
+		for (uint32_t b = 0; b < s->e.axes.n && s->e.axes.n < MAX_AXES; b++) {
+			bool both = a != b && s->e.axes.var[a].i && s->e.axes.var[b].i && usable >> a & usable >> b & 1;
 			if (!both || !together(s, a, b) || !axes_can_merge(s, a, b))
 				continue;
-			uint32_t m = sched_merge_axes(s, a, b);
-			for (uint32_t i = 0; i < s->k->stage.n; i++) {
-				Stage *st = &s->k->stage.data[i];
+			uint32_t m = eval_merge_axes(&s->e, a, b);
+			for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
+				Stage *st = &s->e.k->stage.data[i];
 				st->nmap = merge_in(st->map, st->nmap, a, b, m);
 				st->nred = merge_in(st->red, st->nred, a, b, m);
 			}
@@ -138,13 +138,13 @@ static bool merge_one(Sched *s)
 	return false;
 }
 
-void axes_join_rows(Sched *s)
+void axes_join_rows(Cpu *s)
 {
-	for (uint32_t j = 1; j < s->k->stage.n; j++)
+	for (uint32_t j = 1; j < s->e.k->stage.n; j++)
 		for (uint32_t i = 0; i < j; i++)
-			if (runs_over_rows(&s->k->stage.data[i]) && runs_over_rows(&s->k->stage.data[j]))
+			if (runs_over_rows(&s->e.k->stage.data[i]) && runs_over_rows(&s->e.k->stage.data[j]))
 				share_rows(s, j, i);
-	sched_find_deps(s);
+	eval_find_deps(&s->e);
 	while (merge_one(s))
 		;
 }

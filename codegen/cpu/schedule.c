@@ -1,5 +1,5 @@
 /* One kernel: the first schedule that takes it. */
-#include "codegen/cpu/sched.h"
+#include "codegen/cpu/cpu.h"
 #include "codegen/cpu/split.h"
 
 static const struct {
@@ -13,22 +13,22 @@ static const struct {
 };
 enum { SCHEDULES = sizeof schedules / sizeof *schedules, PACKING = SCHEDULES - 1 };
 
-static void start(Sched *s, const Lowered *l, const Kernel *kernel, const Target *target, bool packs)
+static void start(Cpu *s, const Lowered *l, const Kernel *kernel, const Target *target, bool packs)
 {
 	Kernel *k = kernel_copy(l->ir->ctx->arena, kernel);
 	kernel_split_axes(l, k, packs);
-	sched_init(s, l, k, target);
+	cpu_init(s, l, k, target);
 }
 
 /* The first `n` schedules are asked. */
-static bool take(Sched *s, uint32_t n)
+static bool take(Cpu *s, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		Refusal no = schedules[i].take(s);
 		if (!no.why)
 			return true;
 		no.schedule = schedules[i].name;
-		array_push(s->arena, &s->out->refused, no);
+		array_push(s->e.arena, &s->out->refused, no);
 	}
 	return false;
 }
@@ -81,7 +81,7 @@ static void leave_out_empty(const Lowered *l, const Kernel *k, Schedule *s)
  * have one each. */
 Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *target)
 {
-	Sched s;
+	Cpu s;
 	bool panels = reads_panels(l, kernel);
 	start(&s, l, kernel, target, true);
 	if (!take(&s, panels ? PACKING : SCHEDULES)) {
@@ -94,7 +94,7 @@ Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *
 
 LayoutWant schedule_wants(const Lowered *l, const Kernel *kernel, const Target *target)
 {
-	Sched s;
+	Cpu s;
 	LayoutWant want = {0};
 	start(&s, l, kernel, target, true);
 	for (uint32_t i = 0; i < SCHEDULES; i++)

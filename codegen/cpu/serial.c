@@ -1,35 +1,35 @@
 /* Stages whose steps depend on each other: scattering, sorting. */
-#include "codegen/cpu/sched.h"
+#include "codegen/cpu/cpu.h"
 
 /* ---- scatter ---- */
 
-static Lx combined(Sched *s, const Stage *st, uint32_t stage, SchedAddress at)
+static Lx combined(Cpu *s, const Stage *st, uint32_t stage, EvalAddress at)
 {
-	Lx v = sched_value(s, st->value);
+	Lx v = eval_value(&s->e, st->value);
 	if (st->combine == REDUCE_SET)
 		return v;
-	Lx old = sched_load_at(s, stage, at);
-	LType t = lx_type(s->f, old);
+	Lx old = eval_load_at(&s->e, stage, at);
+	LType t = lx_type(s->e.f, old);
 	if (t.lanes > 1)
-		v = sched_splat(s, v);
-	return sched_combine(s, st->combine, old, v);
+		v = eval_splat(&s->e, v);
+	return cpu_combine(s, st->combine, old, v);
 }
 
 /* A scalar guard is a branch, lanes of one are masked. */
-void sched_scatter(Sched *s, uint32_t stage)
+void cpu_scatter(Cpu *s, uint32_t stage)
 {
-	const Stage *st = &s->k->stage.data[stage];
-	SchedAddress at = sched_address(s, stage);
-	Lx guard = st->guard.i ? sched_value(s, st->guard) : (Lx){0}, outer_mask = s->mask;
-	bool branch = guard.i && lx_type(s->f, guard).lanes == 1;
+	const Stage *st = &s->e.k->stage.data[stage];
+	EvalAddress at = eval_address(&s->e, stage);
+	Lx guard = st->guard.i ? eval_value(&s->e, st->guard) : (Lx){0}, outer_mask = s->e.lanes.mask;
+	bool branch = guard.i && lx_type(s->e.f, guard).lanes == 1;
 	if (branch)
-		ls_if(s->f, guard);
+		ls_if(s->e.f, guard);
 	else if (guard.i)
-		sched_mask(s, outer_mask.i ? lx_and(s->f, outer_mask, guard) : guard);
-	sched_store_at(s, stage, at, combined(s, st, stage, at));
+		eval_mask(&s->e, outer_mask.i ? lx_and(s->e.f, outer_mask, guard) : guard);
+	eval_store_at(&s->e, stage, at, combined(s, st, stage, at));
 	if (branch)
-		ls_end(s->f);
-	sched_mask(s, outer_mask);
+		ls_end(s->e.f);
+	eval_mask(&s->e, outer_mask);
 }
 
 /* ---- sort ---- */
@@ -40,7 +40,7 @@ typedef struct {
 } Pairs;
 
 typedef struct {
-	Sched *s;
+	Cpu *s;
 	uint32_t axis, place; /* of the row, and of what is stored: the same unless only the first elements are */
 	bool descending;
 	Lx n;
@@ -48,20 +48,20 @@ typedef struct {
 
 static Lx row_load(Sort *r, uint32_t stage, Lx at)
 {
-	sched_at(r->s, r->place, at);
-	return sched_load_at(r->s, stage, sched_address(r->s, stage));
+	eval_at(&r->s->e, r->place, at);
+	return eval_load_at(&r->s->e, stage, eval_address(&r->s->e, stage));
 }
 
 static void row_store(Sort *r, uint32_t stage, Lx at, Lx value)
 {
-	sched_at(r->s, r->place, at);
-	sched_store_at(r->s, stage, sched_address(r->s, stage), value);
+	eval_at(&r->s->e, r->place, at);
+	eval_store_at(&r->s->e, stage, eval_address(&r->s->e, stage), value);
 }
 
 /* b stands before a: less, or greater when descending; NaN counts as the largest. */
 static Lx before(Sort *r, Lx b, Lx a)
 {
-	LoopFn *f = r->s->f;
+	LoopFn *f = r->s->e.f;
 	LType t = lx_type(f, a), bit = {DT_bool, 1}, i32 = {DT_i32, 1};
 	if (t.dtype == DT_bool) {
 		a = lx_sc(f, SC_convert, i32, &a, 1);
@@ -78,7 +78,7 @@ static Lx before(Sort *r, Lx b, Lx a)
 /* Element k of the merged run: the smaller of the heads i and j, the left one of equals. */
 static void merge_step(Sort *r, Pairs from, Pairs to, Lv i, Lv j, Lx mid, Lx hi, Lx k)
 {
-	LoopFn *f = r->s->f;
+	LoopFn *f = r->s->e.f;
 	LType bit = {DT_bool, 1};
 	Lx vi = lx_var(f, i), vj = lx_var(f, j), one = lx_int(f, 1), zero = lx_int(f, 0);
 	Lx last = lx_sub(f, r->n, one); /* a head past the end of its run is not used */
@@ -101,7 +101,7 @@ static void merge_step(Sort *r, Pairs from, Pairs to, Lv i, Lv j, Lx mid, Lx hi,
 /* Neighbouring runs of `width` become runs of twice that; the last may be short or alone. */
 static void merge_runs(Sort *r, Pairs from, Pairs to, Lx width)
 {
-	LoopFn *f = r->s->f;
+	LoopFn *f = r->s->e.f;
 	Lx span = lx_var(f, ls_let(f, "span", lx_mul(f, width, lx_int(f, 2))));
 	Lx count = lx_div(f, lx_sub(f, lx_add(f, r->n, span), lx_int(f, 1)), span);
 	Lx run = lx_var(f, ls_for(f, "run", lx_int(f, 0), count, 1));
@@ -117,12 +117,12 @@ static void merge_runs(Sort *r, Pairs from, Pairs to, Lx width)
 
 static void fill_row(Sort *r, Pairs to, Kx value)
 {
-	Sched *s = r->s;
-	sched_for(s, r->axis, lx_int(s->f, 0), r->n, 1);
-	Lx at = s->at[r->axis];
-	sched_store(s, to.value, sched_value(s, value));
+	Cpu *s = r->s;
+	eval_for(&s->e, r->axis, lx_int(s->e.f, 0), r->n, 1);
+	Lx at = s->e.axes.at[r->axis];
+	cpu_store(s, to.value, eval_value(&s->e, value));
 	row_store(r, to.index, at, at);
-	sched_end(s);
+	eval_end(&s->e);
 }
 
 /* ---- the first elements ---- */
@@ -130,7 +130,7 @@ static void fill_row(Sort *r, Pairs to, Kx value)
 /* Of two elements with their places in the row, a comes after b. */
 static Lx after(Sort *r, Lx a, Lx ai, Lx b, Lx bi)
 {
-	LoopFn *f = r->s->f;
+	LoopFn *f = r->s->e.f;
 	LType bit = {DT_bool, 1};
 	Lx first = before(r, a, b), last = before(r, b, a);
 	Lx tie = lx_and(f, lx_sc(f, SC_not, bit, &first, 1), lx_cmp(f, SC_gt, ai, bi));
@@ -141,7 +141,7 @@ static Lx after(Sort *r, Lx a, Lx ai, Lx b, Lx bi)
  * after it move up. */
 static void sift(Sort *r, Pairs heap, Lx top, Lx size, Lx v, Lx vi)
 {
-	LoopFn *f = r->s->f;
+	LoopFn *f = r->s->e.f;
 	Lx one = lx_int(f, 1), two = lx_int(f, 2);
 	Lv hole = ls_var(f, "hole", top), child = ls_var(f, "child", lx_add(f, lx_mul(f, top, two), one));
 	Lx at = lx_var(f, hole), left = lx_var(f, child), last = lx_sub(f, size, one);
@@ -165,36 +165,36 @@ static void sift(Sort *r, Pairs heap, Lx top, Lx size, Lx v, Lx vi)
 /* The first elements of the row become a heap; each of the others that comes before its top takes that place. */
 static void gather_first(Sort *r, Pairs heap, uint32_t stage, Lx first)
 {
-	Sched *s = r->s;
-	LoopFn *f = s->f;
-	const Stage *st = &s->k->stage.data[stage];
+	Cpu *s = r->s;
+	LoopFn *f = s->e.f;
+	const Stage *st = &s->e.k->stage.data[stage];
 	Lx zero = lx_int(f, 0), one = lx_int(f, 1), half = lx_div(f, first, lx_int(f, 2));
-	sched_for(s, r->axis, zero, first, 1);
-	Lx at = s->at[r->axis];
-	row_store(r, heap.value, at, sched_value(s, st->value));
+	eval_for(&s->e, r->axis, zero, first, 1);
+	Lx at = s->e.axes.at[r->axis];
+	row_store(r, heap.value, at, eval_value(&s->e, st->value));
 	row_store(r, heap.index, at, at);
-	sched_end(s);
+	eval_end(&s->e);
 	Lx k = lx_var(f, ls_for(f, "k", zero, half, 1));
 	Lx top = lx_var(f, ls_let(f, "top", lx_sub(f, lx_sub(f, half, one), k)));
 	Lx v = lx_var(f, ls_let(f, "v", row_load(r, heap.value, top))), vi = lx_var(f, ls_let(f, "vi", row_load(r, heap.index, top)));
 	sift(r, heap, top, first, v, vi);
 	ls_end(f);
-	sched_for(s, r->axis, first, r->n, 1);
-	at = s->at[r->axis];
-	v = sched_value(s, st->value);
+	eval_for(&s->e, r->axis, first, r->n, 1);
+	at = s->e.axes.at[r->axis];
+	v = eval_value(&s->e, st->value);
 	if (dtype_is_float(st->dtype) && dtype_compute(st->dtype) != st->dtype)
-		v = sched_convert(s, v, st->dtype);
+		v = eval_convert(&s->e, v, st->dtype);
 	v = lx_var(f, ls_let(f, "v", v));
 	ls_if(f, before(r, v, row_load(r, heap.value, zero)));
 	sift(r, heap, zero, first, v, at);
 	ls_end(f);
-	sched_end(s);
+	eval_end(&s->e);
 }
 
 /* The heap in order: what is on top changes places with the last one, again and again. */
 static void unheap(Sort *r, Pairs heap, Lx first)
 {
-	LoopFn *f = r->s->f;
+	LoopFn *f = r->s->e.f;
 	Lx zero = lx_int(f, 0), k = lx_var(f, ls_for(f, "k", lx_int(f, 1), first, 1));
 	Lx size = lx_var(f, ls_let(f, "size", lx_sub(f, first, k)));
 	Lx v = lx_var(f, ls_let(f, "v", row_load(r, heap.value, size))), vi = lx_var(f, ls_let(f, "vi", row_load(r, heap.index, size)));
@@ -207,38 +207,38 @@ static void unheap(Sort *r, Pairs heap, Lx first)
 /* In the results alone: n log first steps at most, and hardly more than n for few of many. */
 static void sort_first(Sort *r, uint32_t stage)
 {
-	Sched *s = r->s;
-	const Stage *st = &s->k->stage.data[stage];
+	Cpu *s = r->s;
+	const Stage *st = &s->e.k->stage.data[stage];
 	int64_t least = 1, most;
-	Sym extent = st->nred > 1 ? s->extent[st->red[1]] : sym_int(s->syms, 1);
-	Lx first = sched_size(s, extent);
+	Sym extent = st->nred > 1 ? s->e.axes.extent[st->red[1]] : sym_int(s->e.syms, 1);
+	Lx first = eval_size(&s->e, extent);
 	Pairs heap = {stage, st->out2};
-	sym_range(s->syms, extent, &least, &most);
+	sym_range(s->e.syms, extent, &least, &most);
 	if (least < 1)
-		ls_if(s->f, lx_cmp(s->f, SC_gt, first, lx_int(s->f, 0)));
+		ls_if(s->e.f, lx_cmp(s->e.f, SC_gt, first, lx_int(s->e.f, 0)));
 	gather_first(r, heap, stage, first);
 	unheap(r, heap, first);
 	if (least < 1)
-		ls_end(s->f);
-	sched_at(s, r->place, (Lx){0});
+		ls_end(s->e.f);
+	eval_at(&s->e, r->place, (Lx){0});
 }
 
 /* ---- all elements ---- */
 
 /* Merge sort from runs of one element up, two passes at a time, so that the result ends where it began. */
-void sched_sort(Sched *s, uint32_t stage)
+void cpu_sort(Cpu *s, uint32_t stage)
 {
-	const Stage *st = &s->k->stage.data[stage];
-	LoopFn *f = s->f;
+	const Stage *st = &s->e.k->stage.data[stage];
+	LoopFn *f = s->e.f;
 	Sort r = {.s = s, .axis = st->red[0], .place = st->red[st->nred - 1], .descending = st->descending,
-	          .n = sched_size(s, s->extent[st->red[0]])};
+	          .n = eval_size(&s->e, s->e.axes.extent[st->red[0]])};
 	Pairs row = {stage, st->out2}, room;
-	if (!s->k->stage.data[row.index].out2) {
+	if (!s->e.k->stage.data[row.index].out2) {
 		sort_first(&r, stage);
 		return;
 	}
-	room.value = s->k->stage.data[row.index].out2;
-	room.index = s->k->stage.data[room.value].out2;
+	room.value = s->e.k->stage.data[row.index].out2;
+	room.index = s->e.k->stage.data[room.value].out2;
 	fill_row(&r, row, st->value);
 	Lv width = ls_var(f, "width", lx_int(f, 1));
 	Lx w = lx_var(f, width);
@@ -248,5 +248,5 @@ void sched_sort(Sched *s, uint32_t stage)
 	merge_runs(&r, room, row, twice);
 	ls_set(f, width, lx_mul(f, twice, lx_int(f, 2)));
 	ls_end(f);
-	sched_at(s, r.axis, (Lx){0});
+	eval_at(&s->e, r.axis, (Lx){0});
 }

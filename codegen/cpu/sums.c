@@ -63,10 +63,10 @@ SumPlan sum_plan(const int64_t *most, uint32_t nloop, int64_t limit)
 	return p;
 }
 
-int64_t sum_most(const Sched *s, Sym extent)
+int64_t sum_most(const Cpu *s, Sym extent)
 {
 	int64_t least, most;
-	sym_range(s->syms, extent, &least, &most);
+	sym_range(s->e.syms, extent, &least, &most);
 	return most < 0 ? INT64_MAX : most;
 }
 
@@ -79,18 +79,18 @@ uint32_t sum_cuts(const SumPlan *p, uint32_t loop, const SumCut **first)
 	return n;
 }
 
-void sum_chunks(Sched *s, int64_t step, Lx *lo, Lx *hi)
+void sum_chunks(Cpu *s, int64_t step, Lx *lo, Lx *hi)
 {
-	*lo = lx_var(s->f, ls_for(s->f, "chunk", *lo, *hi, step));
-	*hi = sched_let(s, "end", lx_min(s->f, lx_add(s->f, *lo, lx_int(s->f, step)), *hi));
+	*lo = lx_var(s->e.f, ls_for(s->e.f, "chunk", *lo, *hi, step));
+	*hi = eval_let(&s->e, "end", lx_min(s->e.f, lx_add(s->e.f, *lo, lx_int(s->e.f, step)), *hi));
 }
 
-static Lv begin(Sched *s, const SumLoop *l, const char *name, Lv like)
+static Lv begin(Cpu *s, const SumLoop *l, const char *name, Lv like)
 {
-	return ls_var(s->f, name, sched_identity(s, l->kind, lx_type(s->f, lx_var(s->f, like))));
+	return ls_var(s->e.f, name, cpu_identity(s, l->kind, lx_type(s->e.f, lx_var(s->e.f, like))));
 }
 
-void sum_open(Sched *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
+void sum_open(Cpu *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
 {
 	l->lo = *lo;
 	l->hi = *hi;
@@ -105,33 +105,33 @@ void sum_open(Sched *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
 }
 
 /* to += from */
-static void add(Sched *s, const SumLoop *l, const Lv *to, const Lv *from)
+static void add(Cpu *s, const SumLoop *l, const Lv *to, const Lv *from)
 {
 	for (uint32_t i = 0; i < l->n; i++)
-		ls_set(s->f, to[i], sched_combine(s, l->kind, lx_var(s->f, to[i]), lx_var(s->f, from[i])));
+		ls_set(s->e.f, to[i], cpu_combine(s, l->kind, lx_var(s->e.f, to[i]), lx_var(s->e.f, from[i])));
 }
 
 /* to += from, which begins again. */
-static void carry(Sched *s, const SumLoop *l, const Lv *to, const Lv *from)
+static void carry(Cpu *s, const SumLoop *l, const Lv *to, const Lv *from)
 {
 	add(s, l, to, from);
 	for (uint32_t i = 0; i < l->n; i++)
-		ls_set(s->f, from[i], sched_identity(s, l->kind, lx_type(s->f, lx_var(s->f, from[i]))));
+		ls_set(s->e.f, from[i], cpu_identity(s, l->kind, lx_type(s->e.f, lx_var(s->e.f, from[i]))));
 }
 
-void sum_close(Sched *s, SumLoop *l, Lv *acc)
+void sum_close(Cpu *s, SumLoop *l, Lv *acc)
 {
 	const uint32_t last = l->ncut - 1;
-	ls_if(s->f, lx_cmp(s->f, SC_lt, l->end, l->hi)); /* another chunk follows */
+	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, l->end, l->hi)); /* another chunk follows */
 	carry(s, l, l->sum[last], acc);
 	for (uint32_t k = last; k-- > 0;) {
-		Lx whole = lx_mod(s->f, lx_sub(s->f, l->end, l->lo), lx_int(s->f, l->cut[k].rounds * l->width));
-		ls_if(s->f, lx_cmp(s->f, SC_eq, whole, lx_int(s->f, 0)));
+		Lx whole = lx_mod(s->e.f, lx_sub(s->e.f, l->end, l->lo), lx_int(s->e.f, l->cut[k].rounds * l->width));
+		ls_if(s->e.f, lx_cmp(s->e.f, SC_eq, whole, lx_int(s->e.f, 0)));
 		carry(s, l, l->sum[k], l->sum[k + 1]);
 	}
 	for (uint32_t k = 0; k <= last; k++)
-		ls_end(s->f);
-	ls_end(s->f);
+		ls_end(s->e.f);
+	ls_end(s->e.f);
 	for (uint32_t k = last; k-- > 0;)
 		add(s, l, l->sum[k], l->sum[k + 1]);
 	add(s, l, l->sum[0], acc);
@@ -142,54 +142,54 @@ void sum_close(Sched *s, SumLoop *l, Lv *acc)
 
 /* ---- steps ---- */
 
-Lx sched_identity(Sched *s, ReduceKind c, LType t)
+Lx cpu_identity(Cpu *s, ReduceKind c, LType t)
 {
 	ScVal v = reduce_identity(c, t.dtype);
-	return dtype_is_float(t.dtype) ? lx_float(s->f, t, v.f) : lx_int_of(s->f, t, v.i);
+	return dtype_is_float(t.dtype) ? lx_float(s->e.f, t, v.f) : lx_int_of(s->e.f, t, v.i);
 }
 
 /* log(exp(a) + exp(b)) = max + log1p(exp(-|a - b|)); equal infinities stay. */
-static Lx logaddexp(Sched *s, Lx a, Lx b)
+static Lx logaddexp(Cpu *s, Lx a, Lx b)
 {
-	LType t = lx_type(s->f, a);
+	LType t = lx_type(s->e.f, a);
 	const ScFn *exp_fn = scalar_lib("exp", t.dtype), *log1p_fn = scalar_lib("log1p", t.dtype);
-	Lx m = lx_max(s->f, a, b), d = lx_sc(s->f, SC_sub, t, (Lx[]){a, b}, 2);
-	d = lx_sc(s->f, SC_abs, t, &d, 1);
-	d = lx_sc(s->f, SC_neg, t, &d, 1);
-	Lx e = lx_fn(s->f, exp_fn, t.lanes, &d, 1);
-	Lx sum = lx_add(s->f, m, lx_fn(s->f, log1p_fn, t.lanes, &e, 1));
-	return lx_select(s->f, lx_cmp(s->f, SC_eq, a, b),
-	                 lx_add(s->f, m, lx_float(s->f, t, 0.693147180559945309417)), sum);
+	Lx m = lx_max(s->e.f, a, b), d = lx_sc(s->e.f, SC_sub, t, (Lx[]){a, b}, 2);
+	d = lx_sc(s->e.f, SC_abs, t, &d, 1);
+	d = lx_sc(s->e.f, SC_neg, t, &d, 1);
+	Lx e = lx_fn(s->e.f, exp_fn, t.lanes, &d, 1);
+	Lx sum = lx_add(s->e.f, m, lx_fn(s->e.f, log1p_fn, t.lanes, &e, 1));
+	return lx_select(s->e.f, lx_cmp(s->e.f, SC_eq, a, b),
+	                 lx_add(s->e.f, m, lx_float(s->e.f, t, 0.693147180559945309417)), sum);
 }
 
-Lx sched_combine(Sched *s, ReduceKind c, Lx a, Lx b)
+Lx cpu_combine(Cpu *s, ReduceKind c, Lx a, Lx b)
 {
 	if (c == REDUCE_LOGADDEXP)
 		return logaddexp(s, a, b);
-	return lx_sc(s->f, reduce_op(c), lx_type(s->f, a), (Lx[]){a, b}, 2);
+	return lx_sc(s->e.f, reduce_op(c), lx_type(s->e.f, a), (Lx[]){a, b}, 2);
 }
 
-Lx sched_fma(Sched *s, Lx a, Lx b, Lx c)
+Lx cpu_fma(Cpu *s, Lx a, Lx b, Lx c)
 {
 	if (isa_has(&s->target->isa, ISA_FMA))
-		return lx_fma(s->f, a, b, c);
-	return lx_add(s->f, c, lx_mul(s->f, a, b));
+		return lx_fma(s->e.f, a, b, c);
+	return lx_add(s->e.f, c, lx_mul(s->e.f, a, b));
 }
 
-Lx sched_accumulate(Sched *s, const Stage *st, Lx acc, Kx value)
+Lx cpu_accumulate(Cpu *s, const Stage *st, Lx acc, Kx value)
 {
-	const KxData *x = &s->k->kx.data[value.i];
-	LType t = lx_type(s->f, acc);
+	const KxData *x = &s->e.k->kx.data[value.i];
+	LType t = lx_type(s->e.f, acc);
 	bool product = x->kind == KX_OP && x->op == OP_mul && x->dtype == t.dtype;
 	if (st->combine == REDUCE_SUM && product && dtype_is_float(t.dtype) &&
-	    !sched_known(s, value).i) {
-		Lx a = sched_value(s, x->in[0]), b = sched_value(s, x->in[1]);
+	    !eval_known(&s->e, value).i) {
+		Lx a = eval_value(&s->e, x->in[0]), b = eval_value(&s->e, x->in[1]);
 		if (t.lanes > 1) {
-			a = sched_splat(s, a);
-			b = sched_splat(s, b);
+			a = eval_splat(&s->e, a);
+			b = eval_splat(&s->e, b);
 		}
-		return sched_fma(s, a, b, acc);
+		return cpu_fma(s, a, b, acc);
 	}
-	Lx v = sched_convert(s, sched_value(s, value), t.dtype);
-	return sched_combine(s, st->combine, acc, t.lanes > 1 ? sched_splat(s, v) : v);
+	Lx v = eval_convert(&s->e, eval_value(&s->e, value), t.dtype);
+	return cpu_combine(s, st->combine, acc, t.lanes > 1 ? eval_splat(&s->e, v) : v);
 }

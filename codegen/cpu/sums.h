@@ -41,11 +41,11 @@ SumPlan sum_plan(const int64_t *most, uint32_t nloop, int64_t limit);
 /* The cuts of one loop: how many, and the first of them. */
 uint32_t sum_cuts(const SumPlan *, uint32_t loop, const SumCut **first);
 /* The largest value of an extent; INT64_MAX: no bound. */
-int64_t sum_most(const Sched *, Sym extent);
+int64_t sum_most(const Cpu *, Sym extent);
 
 /* Opens the loop over the chunks of [*lo, *hi), of `step` elements each, and sets both to the chunk
  * at hand. ls_end closes the loop. For sums in memory. */
-void sum_chunks(Sched *, int64_t step, Lx *lo, Lx *hi);
+void sum_chunks(Cpu *, int64_t step, Lx *lo, Lx *hi);
 
 /* The chunks of a loop of which the accumulators are in registers. */
 typedef struct {
@@ -63,7 +63,7 @@ typedef struct {
  * elements of a round. The accumulators acc[] are replaced: these begin with the identity.
  * sum_close adds them to those outside, and restores acc[]. Where all is one chunk, that costs a
  * branch and an addition per cut. */
-void sum_open(Sched *, SumLoop *, Lx *lo, Lx *hi, Lv *acc);
-void sum_close(Sched *, SumLoop *, Lv *acc);
+void sum_open(Cpu *, SumLoop *, Lx *lo, Lx *hi, Lv *acc);
+void sum_close(Cpu *, SumLoop *, Lv *acc);
 
 #endif

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/cpu/sched.h"
+#include "codegen/cpu/cpu.h"
 #include "ir/kernel/build.h"
 #include "ir/loop/interp.h"
 
@@ -46,7 +46,7 @@ typedef struct {
 	uint64_t rng;
 	Lowered *l;
 	Kernel *k;
-	Sched s;
+	Cpu s;
 	BufId x, table;
 	ARRAY(Kx) floats, bools, ints;
 	int64_t extent[NAXIS];
@@ -201,46 +201,46 @@ static void random_kernel(Test *t)
 
 static Lx lit(Test *t, int64_t v)
 {
-	return lx_int(t->s.f, v);
+	return lx_int(t->s.e.f, v);
 }
 
 static bool knows(const Test *t, Kx x)
 {
 	for (uint32_t a = 0; a < NAXIS; a++)
-		if (t->s.deps[x.i] >> a & 1 && !t->s.at[a].i)
+		if (t->s.e.deps[x.i] >> a & 1 && !t->s.e.axes.at[a].i)
 			return false;
 	for (uint32_t i = 0; i < NSTAGE; i++)
-		if (!t->s.stage[i].run && !sched_reads_below(&t->s, x, i))
+		if (!t->s.e.stage[i].run && !eval_reads_below(&t->s.e, x, i))
 			return false;
 	return true;
 }
 
 static void record(Test *t, Kx x, Lx v)
 {
-	Sched *s = &t->s;
-	LoopFn *f = s->f;
+	Cpu *s = &t->s;
+	LoopFn *f = s->e.f;
 	const uint32_t lanes = lx_type(f, v).lanes;
 	const LType type = {DT_f32, lanes};
 	if (lx_type(f, v).dtype != DT_f32)
 		v = lx_sc(f, SC_convert, type, &v, 1);
 	Lx at = lx_var(f, t->cursor), head = lx_mul(f, at, lit(t, HEAD));
 	ls_if(f, lx_cmp(f, SC_lt, at, lit(t, RECORDS)));
-	ls_store(f, sched_temp_memory(s, t->head), head, lit(t, t->seen.n), (Lx){0});
-	ls_store(f, sched_temp_memory(s, t->head), lx_add(f, head, lit(t, 1)),
+	ls_store(f, eval_temp_memory(&s->e, t->head), head, lit(t, t->seen.n), (Lx){0});
+	ls_store(f, eval_temp_memory(&s->e, t->head), lx_add(f, head, lit(t, 1)),
 		 lanes > 1 ? t->active : lit(t, 1), (Lx){0});
 	for (uint32_t a = 0; a < NAXIS; a++)
-		ls_store(f, sched_temp_memory(s, t->head), lx_add(f, head, lit(t, 2 + a)),
-			 s->at[a].i ? s->at[a] : lit(t, -1), (Lx){0});
+		ls_store(f, eval_temp_memory(&s->e, t->head), lx_add(f, head, lit(t, 2 + a)),
+			 s->e.axes.at[a].i ? s->e.axes.at[a] : lit(t, -1), (Lx){0});
 	for (uint32_t i = 0; i < NSTAGE; i++)
-		if (s->stage[i].run)
-			ls_store(f, sched_temp_memory(s, t->result),
+		if (s->e.stage[i].run)
+			ls_store(f, eval_temp_memory(&s->e, t->result),
 				 lx_add(f, lx_mul(f, at, lit(t, NSTAGE)), lit(t, i)),
-				 s->stage[i].value, (Lx){0});
-	ls_store(f, sched_temp_memory(s, t->value), lx_mul(f, at, lit(t, LANES)), v,
-		 lanes > 1 ? s->mask : (Lx){0});
+				 s->e.stage[i].value, (Lx){0});
+	ls_store(f, eval_temp_memory(&s->e, t->value), lx_mul(f, at, lit(t, LANES)), v,
+		 lanes > 1 ? s->e.lanes.mask : (Lx){0});
 	ls_set(f, t->cursor, lx_add(f, at, lit(t, 1)));
 	ls_end(f);
-	array_push(t->a, &t->seen, (Seen){x, lanes > 1 ? s->vaxis : NO_AXIS, lanes});
+	array_push(t->a, &t->seen, (Seen){x, lanes > 1 ? s->e.lanes.axis : NO_AXIS, lanes});
 }
 
 /* Any expression, or one of the last: what is remembered shows when it is asked for again. */
@@ -251,7 +251,7 @@ static void evaluate(Test *t)
 	if (below(t, 2) && last <= t->seen.n)
 		x = t->seen.data[t->seen.n - last].x;
 	if (knows(t, x))
-		record(t, x, below(t, 8) ? sched_value(&t->s, x) : sched_vector(&t->s, x));
+		record(t, x, below(t, 8) ? eval_value(&t->s.e, x) : eval_vector(&t->s.e, x));
 }
 
 static void walk(Test *t, uint32_t depth);
@@ -268,122 +268,122 @@ static void some(Test *t, uint32_t depth)
 static uint32_t scalar_axis(Test *t)
 {
 	uint32_t a = below(t, NAXIS);
-	return a == t->s.vaxis ? (a + 1) % NAXIS : a;
+	return a == t->s.e.lanes.axis ? (a + 1) % NAXIS : a;
 }
 
 static void loop(Test *t, uint32_t depth)
 {
 	uint32_t a = scalar_axis(t);
-	sched_for(&t->s, a, lit(t, below(t, 2)), lit(t, t->extent[a]), 1 + below(t, 2));
+	eval_for(&t->s.e, a, lit(t, below(t, 2)), lit(t, t->extent[a]), 1 + below(t, 2));
 	walk(t, depth + 1);
-	sched_end(&t->s);
+	eval_end(&t->s.e);
 }
 
 static void unrolled(Test *t, uint32_t depth)
 {
-	Sched *s = &t->s;
+	Cpu *s = &t->s;
 	uint32_t a = scalar_axis(t);
-	sched_for(s, a, lit(t, 0), lit(t, t->extent[a] / 2 * 2), 2);
-	Lx here = s->at[a];
+	eval_for(&s->e, a, lit(t, 0), lit(t, t->extent[a] / 2 * 2), 2);
+	Lx here = s->e.axes.at[a];
 	for (int64_t c = 0; c < 2; c++) {
-		s->at[a] = lx_add(s->f, here, lit(t, c));
+		s->e.axes.at[a] = lx_add(s->e.f, here, lit(t, c));
 		some(t, depth);
 		evaluate(t);
 	}
-	sched_end(s);
+	eval_end(&s->e);
 }
 
 /* Another value of an axis in the same block. */
 static void move(Test *t)
 {
-	Sched *s = &t->s;
+	Cpu *s = &t->s;
 	uint32_t a = scalar_axis(t), b = below(t, NAXIS);
 	Lx last = lit(t, t->extent[a] - 1), at = lit(t, below(t, (uint32_t)t->extent[a]));
-	if (s->at[b].i && below(t, 2))
-		at = lx_min(s->f, lx_add(s->f, s->at[b], lit(t, below(t, 3))), last);
+	if (s->e.axes.at[b].i && below(t, 2))
+		at = lx_min(s->e.f, lx_add(s->e.f, s->e.axes.at[b], lit(t, below(t, 3))), last);
 	if (below(t, 2))
-		at = sched_let(s, "at", at);
-	s->at[a] = below(t, 8) ? at : (Lx){0};
+		at = eval_let(&s->e, "at", at);
+	s->e.axes.at[a] = below(t, 8) ? at : (Lx){0};
 }
 
 static void branch(Test *t, uint32_t depth)
 {
-	Sched *s = &t->s;
+	Cpu *s = &t->s;
 	Kx c = PICK(t, bools);
-	if (!knows(t, c) || sched_varies(s, c))
+	if (!knows(t, c) || eval_varies(&s->e, c))
 		return;
 	Lx at[NAXIS];
-	memcpy(at, s->at, sizeof at);
-	ls_if(s->f, sched_value(s, c));
-	sched_assume(s, c, lx_int_of(s->f, (LType){DT_bool, 1}, 1));
+	memcpy(at, s->e.axes.at, sizeof at);
+	ls_if(s->e.f, eval_value(&s->e, c));
+	eval_assume(&s->e, c, lx_int_of(s->e.f, (LType){DT_bool, 1}, 1));
 	walk(t, depth + 1);
 	if (below(t, 2)) {
-		ls_else(s->f);
+		ls_else(s->e.f);
 		walk(t, depth + 1);
 	}
-	ls_end(s->f);
-	memcpy(s->at, at, sizeof at);
+	ls_end(s->e.f);
+	memcpy(s->e.axes.at, at, sizeof at);
 }
 
-static void in_lanes(Sched *s, void *data)
+static void in_lanes(Cpu *s, void *data)
 {
 	Test *t = data;
 	t->active = lit(t, LANES);
-	if (s->mask.i)
-		t->active = lx_sub(s->f, lit(t, t->extent[s->vaxis]), s->at[s->vaxis]);
+	if (s->e.lanes.mask.i)
+		t->active = lx_sub(s->e.f, lit(t, t->extent[s->e.lanes.axis]), s->e.axes.at[s->e.lanes.axis]);
 	walk(t, DEPTH - 1);
 }
 
 static void lanes(Test *t)
 {
-	Sched *s = &t->s;
+	Cpu *s = &t->s;
 	uint32_t a = below(t, NAXIS);
-	if (s->vaxis != NO_AXIS)
+	if (s->e.lanes.axis != NO_AXIS)
 		return;
-	Lx before = s->at[a];
-	s->vaxis = a;
-	s->lanes = LANES;
-	sched_vector_loop(s, a, lit(t, 0), lit(t, t->extent[a]), t->extent[a] % LANES == 0,
+	Lx before = s->e.axes.at[a];
+	s->e.lanes.axis = a;
+	s->e.lanes.n = LANES;
+	cpu_vector_loop(s, a, lit(t, 0), lit(t, t->extent[a]), t->extent[a] % LANES == 0,
 			  in_lanes, t);
-	s->vaxis = NO_AXIS;
-	s->lanes = 1;
-	s->at[a] = before;
+	s->e.lanes.axis = NO_AXIS;
+	s->e.lanes.n = 1;
+	s->e.axes.at[a] = before;
 }
 
 /* Lanes along another axis for a while, as tiles that are transposed have. */
 static void turn(Test *t)
 {
-	Sched *s = &t->s;
-	uint32_t was = s->vaxis, a = scalar_axis(t);
+	Cpu *s = &t->s;
+	uint32_t was = s->e.lanes.axis, a = scalar_axis(t);
 	if (was == NO_AXIS)
 		return;
-	Lx mask = s->mask, active = t->active, at = s->at[a];
-	s->at[a] = lit(t, 0);
+	Lx mask = s->e.lanes.mask, active = t->active, at = s->e.axes.at[a];
+	s->e.axes.at[a] = lit(t, 0);
 	for (uint32_t i = 0; i < 2; i++)
 		evaluate(t);
-	s->vaxis = a;
+	s->e.lanes.axis = a;
 	t->active = lit(t, t->extent[a] < LANES ? t->extent[a] : LANES);
-	s->mask = t->extent[a] < LANES ? lx_mask(s->f, t->active, LANES) : (Lx){0};
+	s->e.lanes.mask = t->extent[a] < LANES ? lx_mask(s->e.f, t->active, LANES) : (Lx){0};
 	for (uint32_t i = 0; i < 3; i++)
 		evaluate(t);
-	s->vaxis = was;
-	s->mask = mask;
+	s->e.lanes.axis = was;
+	s->e.lanes.mask = mask;
 	t->active = active;
-	s->at[a] = at;
+	s->e.axes.at[a] = at;
 }
 
 /* Fewer lanes for a while. */
 static void narrow(Test *t)
 {
-	Sched *s = &t->s;
-	if (s->vaxis == NO_AXIS)
+	Cpu *s = &t->s;
+	if (s->e.lanes.axis == NO_AXIS)
 		return;
-	Lx mask = s->mask, active = t->active, n = lit(t, 1 + below(t, LANES - 1));
-	s->mask = mask.i ? lx_and(s->f, mask, lx_mask(s->f, n, LANES)) : lx_mask(s->f, n, LANES);
-	t->active = lx_min(s->f, active, n);
+	Lx mask = s->e.lanes.mask, active = t->active, n = lit(t, 1 + below(t, LANES - 1));
+	s->e.lanes.mask = mask.i ? lx_and(s->e.f, mask, lx_mask(s->e.f, n, LANES)) : lx_mask(s->e.f, n, LANES);
+	t->active = lx_min(s->e.f, active, n);
 	for (uint32_t i = 0; i < 2; i++)
 		evaluate(t);
-	s->mask = mask;
+	s->e.lanes.mask = mask;
 	t->active = active;
 }
 
@@ -391,43 +391,43 @@ static void hoist(Test *t)
 {
 	uint64_t known = 0;
 	for (uint32_t a = 0; a < NAXIS; a++)
-		known |= (uint64_t)(t->s.at[a].i != 0) << a;
-	sched_hoist(&t->s, (Kx){1 + below(t, t->k->kx.n - 1)},
+		known |= (uint64_t)(t->s.e.axes.at[a].i != 0) << a;
+	eval_hoist(&t->s.e, (Kx){1 + below(t, t->k->kx.n - 1)},
 		    known & ~(uint64_t)below(t, 1 << NAXIS));
 }
 
 /* An axis whose value is a variable, which changes. */
 static void vary(Test *t)
 {
-	Sched *s = &t->s;
+	Cpu *s = &t->s;
 	uint32_t a = scalar_axis(t), n = (uint32_t)t->extent[a];
-	Lx before = s->at[a];
-	Lv v = ls_var(s->f, "at", lit(t, below(t, n)));
-	s->at[a] = lx_var(s->f, v);
+	Lx before = s->e.axes.at[a];
+	Lv v = ls_var(s->e.f, "at", lit(t, below(t, n)));
+	s->e.axes.at[a] = lx_var(s->e.f, v);
 	for (uint32_t i = 0; i < 4; i++) {
 		evaluate(t);
 		if (i % 2)
-			ls_set(s->f, v, lit(t, below(t, n)));
+			ls_set(s->e.f, v, lit(t, below(t, n)));
 	}
-	s->at[a] = before;
+	s->e.axes.at[a] = before;
 }
 
 /* Another result of a stage, and what reads it before and after. */
 static void stage(Test *t)
 {
-	Sched *s = &t->s;
+	Cpu *s = &t->s;
 	Kx reader = PICK(t, floats);
-	Lx v = lx_float(s->f, (LType){DT_f32, 1}, below(t, 50)), at = s->at[below(t, NAXIS)];
+	Lx v = lx_float(s->e.f, (LType){DT_f32, 1}, below(t, 50)), at = s->e.axes.at[below(t, NAXIS)];
 	if (at.i && below(t, 2))
-		v = lx_sc(s->f, SC_convert, (LType){DT_f32, 1}, &at, 1);
-	for (uint32_t i = 0; i < 9 && sched_reads_below(s, reader, 0); i++)
+		v = lx_sc(s->e.f, SC_convert, (LType){DT_f32, 1}, &at, 1);
+	for (uint32_t i = 0; i < 9 && eval_reads_below(&s->e, reader, 0); i++)
 		reader = PICK(t, floats);
 	if (knows(t, reader))
-		record(t, reader, sched_value(s, reader));
-	sched_stage_value(s, below(t, NSTAGE),
-			  lx_var(s->f, below(t, 2) ? ls_let(s->f, "r", v) : ls_var(s->f, "r", v)));
+		record(t, reader, eval_value(&s->e, reader));
+	eval_stage_value(&s->e, below(t, NSTAGE),
+			  lx_var(s->e.f, below(t, 2) ? ls_let(s->e.f, "r", v) : ls_var(s->e.f, "r", v)));
 	if (knows(t, reader))
-		record(t, reader, sched_value(s, reader));
+		record(t, reader, eval_value(&s->e, reader));
 }
 
 static void step(Test *t, uint32_t depth)
@@ -473,20 +473,20 @@ static void step(Test *t, uint32_t depth)
 /* What has been set inside is no more behind. */
 static void walk(Test *t, uint32_t depth)
 {
-	Sched *s = &t->s;
+	Cpu *s = &t->s;
 	StageValue before[NSTAGE + 1];
 	Lx at[NAXIS];
-	memcpy(before, s->stage, sizeof before);
-	memcpy(at, s->at, sizeof at);
+	memcpy(before, s->e.stage, sizeof before);
+	memcpy(at, s->e.axes.at, sizeof at);
 	for (uint32_t n = 3 + below(t, 8); n && t->seen.n < BUDGET; n--)
 		step(t, depth);
-	memcpy(s->at, at, sizeof at);
-	memcpy(s->stage, before, sizeof before);
+	memcpy(s->e.axes.at, at, sizeof at);
+	memcpy(s->e.stage, before, sizeof before);
 }
 
 static uint32_t temp(Test *t, const char *name, DType d, int64_t n)
 {
-	return sched_temp(&t->s, (SchedTemp){.name = name,
+	return cpu_temp(&t->s, (SchedTemp){.name = name,
 					     .dtype = d,
 					     .numel = sym_int(t->ir->syms, n * RECORDS),
 					     .last = 0});
@@ -494,18 +494,18 @@ static uint32_t temp(Test *t, const char *name, DType d, int64_t n)
 
 static void random_function(Test *t)
 {
-	Sched *s = &t->s;
-	sched_init(s, t->l, kernel_copy(t->a, t->k), target_find("x86-64-v3"));
+	Cpu *s = &t->s;
+	cpu_init(s, t->l, kernel_copy(t->a, t->k), target_find("x86-64-v3"));
 	t->head = temp(t, "head", DT_i64, HEAD);
 	t->result = temp(t, "result", DT_f32, NSTAGE);
 	t->value = temp(t, "value", DT_f32, LANES);
 	for (uint32_t i = 0; i < 3; i++)
-		sched_temp_memory(s, i);
-	t->cursor = ls_var(s->f, "cursor", lit(t, 0));
+		eval_temp_memory(&s->e, i);
+	t->cursor = ls_var(s->e.f, "cursor", lit(t, 0));
 	while (t->seen.n < BUDGET)
 		walk(t, 0);
-	Lx end = lx_min(s->f, lx_var(s->f, t->cursor), lit(t, RECORDS - 1));
-	ls_store(s->f, sched_temp_memory(s, t->head), lx_mul(s->f, end, lit(t, HEAD)), lit(t, -1),
+	Lx end = lx_min(s->e.f, lx_var(s->e.f, t->cursor), lit(t, RECORDS - 1));
+	ls_store(s->e.f, eval_temp_memory(&s->e, t->head), lx_mul(s->e.f, end, lit(t, HEAD)), lit(t, -1),
 		 (Lx){0});
 }
 
@@ -627,24 +627,24 @@ static void run(Test *t, void *work, uint64_t bytes)
 	array_push(t->a, &e->input,
 		   (ProgramTensor){.name = "table", .dtype = DT_i64, .rank = 1, .dim = dim});
 	e->run = loop_new(t->ir, "run");
-	array_push(t->a, &p->fn, t->s.f);
+	array_push(t->a, &p->fn, t->s.e.f);
 	for (uint32_t i = 0; i < t->l->check.n; i++)
 		array_push(t->a, &p->message, t->l->check.data[i]);
 	Lx arg[8];
-	ProgramArg *known = ARENA_ARRAY(t->a, ProgramArg, t->s.arg.n);
+	ProgramArg *known = ARENA_ARRAY(t->a, ProgramArg, t->s.e.args.arg.n);
 	const int64_t size[3] = {8 * HEAD * RECORDS, 4 * NSTAGE * RECORDS, 4 * LANES * RECORDS},
 		      offset[3] = {0, size[0], size[0] + size[1]};
-	for (uint32_t i = 0; i < t->s.arg.n; i++) {
-		const SchedArg *a = &t->s.arg.data[i];
+	for (uint32_t i = 0; i < t->s.e.args.arg.n; i++) {
+		const SchedArg *a = &t->s.e.args.arg.data[i];
 		const bool temp = a->kind == ARG_TEMP, table = a->k == t->table.i;
 		const int64_t bytes_of = temp ? size[a->k] : table ? 8 * DIM : 4 * DIM * DIM;
 		arg[i] = lx_addr(e->run, temp ? 3 : table, lx_int(e->run, temp ? offset[a->k] : 0));
-		known[i] = (ProgramArg){t->s.f->buf.data[i].name, sym_int(t->ir->syms, bytes_of),
+		known[i] = (ProgramArg){t->s.e.f->buf.data[i].name, sym_int(t->ir->syms, bytes_of),
 					i + 1};
 	}
 	uint32_t call = program_add_call(e, &(ProgramCall){.name = "the call", .arg = known});
-	ls_launch(e->run, call, lx_int(e->run, 1), arg, t->s.arg.n, t->s.arg.n);
-	assert_true(loop_verify(t->s.f, NULL));
+	ls_launch(e->run, call, lx_int(e->run, 1), arg, t->s.e.args.arg.n, t->s.e.args.arg.n);
+	assert_true(loop_verify(t->s.e.f, NULL));
 	LoopReport report = {0};
 	int64_t slot[] = {(int64_t)bytes};
 	void *buf[] = {t->xs, t->places, NULL, work, NULL};

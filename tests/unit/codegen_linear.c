@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "codegen/program/program_priv.h"
-#include "codegen/cpu/sched.h"
+#include "codegen/cpu/cpu.h"
 #include "ir/loop/predict.h"
 #include "lower/lower.h"
 
@@ -157,16 +157,16 @@ static void lowers_indices_once(void **state)
 	(void)state;
 	Graph *g = graph_parse(it.ir, "graph @f(%x: f32[8]) {\n  %y = tanh(%x)\n  return %y\n}\n", "f");
 	Lowered *l = lower_graph(g, &(LowerOptions){0});
-	Sched s;
-	sched_init(&s, l, l->steps.step.data[0].kernel, target_find("generic-c"));
-	s.at[0] = lx_param(s.f, loop_param(s.f, "at"));
-	Sym e = s.var[0];
+	Cpu s;
+	cpu_init(&s, l, l->steps.step.data[0].kernel, target_find("generic-c"));
+	s.e.axes.at[0] = lx_param(s.e.f, loop_param(s.e.f, "at"));
+	Sym e = s.e.axes.var[0];
 	for (int k = 0; k < DEEP; k++)
-		e = sym_mod(s.syms, sym_mul(s.syms, e, sym_add(s.syms, e, s.var[0])), sym_int(s.syms, 1000 + k));
-	Lx x = sched_sym(&s, e);
-	assert_int_equal(sched_sym(&s, e).i, x.i);
-	s.at[0] = lx_int(s.f, 0);
-	assert_int_not_equal(sched_sym(&s, e).i, x.i); /* another call, another place */
+		e = sym_mod(s.e.syms, sym_mul(s.e.syms, e, sym_add(s.e.syms, e, s.e.axes.var[0])), sym_int(s.e.syms, 1000 + k));
+	Lx x = eval_index(&s.e, e);
+	assert_int_equal(eval_index(&s.e, e).i, x.i);
+	s.e.axes.at[0] = lx_int(s.e.f, 0);
+	assert_int_not_equal(eval_index(&s.e, e).i, x.i); /* another call, another place */
 }
 
 /* A function of n loads, each where the one before says, of which the last is stored. */

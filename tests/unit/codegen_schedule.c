@@ -1,5 +1,5 @@
 /* A schedule that refuses a kernel says why and leaves everything as it was: the next one is asked
- * with the same Sched. Scheduling a kernel leaves the kernel as it was. */
+ * with the same Cpu. Scheduling a kernel leaves the kernel as it was. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "codegen/cpu/sched.h"
+#include "codegen/cpu/cpu.h"
 #include "codegen/cpu/split.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"
@@ -66,7 +66,7 @@ static const Case cases[] = {
 /* ---- what a schedule may change ---- */
 
 typedef struct {
-	Sched sched;
+	Cpu cpu;
 	uint64_t *deps;
 	Sym *offset, *store;
 	SchedArg *from;
@@ -76,54 +76,54 @@ typedef struct {
 	Schedule out;
 } Snapshot;
 
-static Snapshot snapshot(const Sched *s)
+static Snapshot snapshot(const Cpu *s)
 {
-	Arena *a = s->arena;
-	uint32_t nkx = s->k->kx.n, nstage = s->k->stage.n;
-	return (Snapshot){.sched = *s,
-			  .deps = arena_dup(a, s->deps, nkx * sizeof *s->deps),
-			  .offset = arena_dup(a, s->offset, nkx * sizeof *s->offset),
-			  .store = arena_dup(a, s->store, nstage * sizeof *s->store),
-			  .from = arena_dup(a, s->from, nkx * sizeof *s->from),
-			  .stage = arena_dup(a, s->stage, nstage * sizeof *s->stage),
-			  .reads = arena_dup(a, s->reads, nkx * ((nstage + 63) / 64) * sizeof *s->reads),
-			  .nbuf = s->l->buf.n,
-			  .nlx = s->f->lx.n,
-			  .nlv = s->f->lv.n,
-			  .nls = s->f->ls.n,
-			  .nblock = s->f->block.n,
-			  .nparam = s->f->param.n,
-			  .narg = s->f->buf.n,
+	Arena *a = s->e.arena;
+	uint32_t nkx = s->e.k->kx.n, nstage = s->e.k->stage.n;
+	return (Snapshot){.cpu = *s,
+			  .deps = arena_dup(a, s->e.deps, nkx * sizeof *s->e.deps),
+			  .offset = arena_dup(a, s->e.offset, nkx * sizeof *s->e.offset),
+			  .store = arena_dup(a, s->e.store, nstage * sizeof *s->e.store),
+			  .from = arena_dup(a, s->e.from, nkx * sizeof *s->e.from),
+			  .stage = arena_dup(a, s->e.stage, nstage * sizeof *s->e.stage),
+			  .reads = arena_dup(a, s->e.reads, nkx * ((nstage + 63) / 64) * sizeof *s->e.reads),
+			  .nbuf = s->e.l->buf.n,
+			  .nlx = s->e.f->lx.n,
+			  .nlv = s->e.f->lv.n,
+			  .nls = s->e.f->ls.n,
+			  .nblock = s->e.f->block.n,
+			  .nparam = s->e.f->param.n,
+			  .narg = s->e.f->buf.n,
 			  .out = *s->out};
 }
 
-static void assert_unchanged(const Sched *s, const Snapshot *old)
+static void assert_unchanged(const Cpu *s, const Snapshot *old)
 {
-	uint32_t nkx = s->k->kx.n, nstage = s->k->stage.n;
-	assert_int_equal(s->lanes, old->sched.lanes);
-	assert_int_equal(s->vaxis, old->sched.vaxis);
-	assert_int_equal(s->naxis, old->sched.naxis);
-	assert_int_equal(s->outer, old->sched.outer);
-	assert_int_equal(s->mask.i, old->sched.mask.i);
-	assert_memory_equal(s->var, old->sched.var, sizeof s->var);
-	assert_memory_equal(s->extent, old->sched.extent, sizeof s->extent);
-	assert_memory_equal(s->at, old->sched.at, sizeof s->at);
-	assert_int_equal(s->arg.n, old->sched.arg.n);
-	assert_int_equal(s->param.n, old->sched.param.n);
-	assert_int_equal(s->memo.entry.n, old->sched.memo.entry.n);
-	assert_memory_equal(s->deps, old->deps, nkx * sizeof *s->deps);
-	assert_memory_equal(s->offset, old->offset, nkx * sizeof *s->offset);
-	assert_memory_equal(s->store, old->store, nstage * sizeof *s->store);
-	assert_memory_equal(s->from, old->from, nkx * sizeof *s->from);
-	assert_memory_equal(s->stage, old->stage, nstage * sizeof *s->stage);
-	assert_memory_equal(s->reads, old->reads, nkx * ((nstage + 63) / 64) * sizeof *s->reads);
-	assert_int_equal(s->l->buf.n, old->nbuf);
-	assert_int_equal(s->f->lx.n, old->nlx);
-	assert_int_equal(s->f->lv.n, old->nlv);
-	assert_int_equal(s->f->ls.n, old->nls);
-	assert_int_equal(s->f->block.n, old->nblock);
-	assert_int_equal(s->f->param.n, old->nparam);
-	assert_int_equal(s->f->buf.n, old->narg);
+	uint32_t nkx = s->e.k->kx.n, nstage = s->e.k->stage.n;
+	assert_int_equal(s->e.lanes.n, old->cpu.e.lanes.n);
+	assert_int_equal(s->e.lanes.axis, old->cpu.e.lanes.axis);
+	assert_int_equal(s->e.axes.n, old->cpu.e.axes.n);
+	assert_int_equal(s->e.axes.outer, old->cpu.e.axes.outer);
+	assert_int_equal(s->e.lanes.mask.i, old->cpu.e.lanes.mask.i);
+	assert_memory_equal(s->e.axes.var, old->cpu.e.axes.var, sizeof s->e.axes.var);
+	assert_memory_equal(s->e.axes.extent, old->cpu.e.axes.extent, sizeof s->e.axes.extent);
+	assert_memory_equal(s->e.axes.at, old->cpu.e.axes.at, sizeof s->e.axes.at);
+	assert_int_equal(s->e.args.arg.n, old->cpu.e.args.arg.n);
+	assert_int_equal(s->e.args.param.n, old->cpu.e.args.param.n);
+	assert_int_equal(s->e.state.memo.entry.n, old->cpu.e.state.memo.entry.n);
+	assert_memory_equal(s->e.deps, old->deps, nkx * sizeof *s->e.deps);
+	assert_memory_equal(s->e.offset, old->offset, nkx * sizeof *s->e.offset);
+	assert_memory_equal(s->e.store, old->store, nstage * sizeof *s->e.store);
+	assert_memory_equal(s->e.from, old->from, nkx * sizeof *s->e.from);
+	assert_memory_equal(s->e.stage, old->stage, nstage * sizeof *s->e.stage);
+	assert_memory_equal(s->e.reads, old->reads, nkx * ((nstage + 63) / 64) * sizeof *s->e.reads);
+	assert_int_equal(s->e.l->buf.n, old->nbuf);
+	assert_int_equal(s->e.f->lx.n, old->nlx);
+	assert_int_equal(s->e.f->lv.n, old->nlv);
+	assert_int_equal(s->e.f->ls.n, old->nls);
+	assert_int_equal(s->e.f->block.n, old->nblock);
+	assert_int_equal(s->e.f->param.n, old->nparam);
+	assert_int_equal(s->e.f->buf.n, old->narg);
 	assert_memory_equal(s->out, &old->out, sizeof old->out);
 }
 
@@ -158,8 +158,8 @@ static void ask(const Case *c, uint32_t target, uint32_t schedule)
 	Lowered *l = lowered(c, ctx);
 	Kernel *k = kernel_copy(ctx->arena, l->steps.step.data[0].kernel);
 	kernel_split_axes(l, k, false);
-	Sched s;
-	sched_init(&s, l, k, target_find(names[target]));
+	Cpu s;
+	cpu_init(&s, l, k, target_find(names[target]));
 	Snapshot before = snapshot(&s);
 	Refusal no = schedules[schedule].take(&s);
 	bool refused = no.why != NULL;

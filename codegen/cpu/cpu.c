@@ -1,0 +1,157 @@
+/* What schedules have in common: phases, the task's part of axes, streaming stores. */
+#include "codegen/cpu/cpu.h"
+
+#include "codegen/cpu/cost.h"
+#include "codegen/cpu/tuning.h"
+#include "ir/loop/predict.h"
+
+/* ---- phases ---- */
+
+static void start_function(Cpu *s)
+{
+	uint32_t phase = s->out->phase.n;
+	const char *name = s->e.k->name;
+	LoopFn *f =
+		loop_new(s->e.l->ir,
+			 phase ? arena_printf(s->e.arena, "%s_phase_%u", name, phase + 1) : name);
+	f->comment = kernel_text(s->e.k, s->e.arena);
+	eval_start(&s->e, f);
+}
+
+void cpu_init(Cpu *s, const Lowered *l, Kernel *k, const Target *target)
+{
+	*s = (Cpu){.target = target,
+		   .out = ARENA_NEW(l->ir->ctx->arena, Schedule),
+		   .shape = kernel_shape(l->ir->syms, k)};
+	eval_init(&s->e, l, k, s->out);
+	s->cost = kernel_cost(&s->e, UINT64_MAX);
+	start_function(s);
+}
+
+uint32_t cpu_temp(Cpu *s, SchedTemp t)
+{
+	array_push(s->e.arena, &s->out->temp, t);
+	return s->out->temp.n - 1;
+}
+
+static double predicted(const Cpu *s, const SchedPhase *p)
+{
+	int64_t *param = ARENA_ARRAY(s->e.arena, int64_t, p->nparam);
+	for (uint32_t i = 0; i < p->nparam; i++)
+		param[i] = sym_hint(s->e.syms, p->param[i]);
+	return loop_predict(p->f, &s->target->machine, param, sym_hint(s->e.syms, p->ntasks),
+			    cost_at(s->e.syms, p->cost.bytes, NULL, NULL, 0));
+}
+
+void cpu_finish_phase(Cpu *s, Sym ntasks, KernelCost cost)
+{
+	if (s->streamed)
+		ls_fence(s->e.f);
+	s->streamed = false;
+	SchedPhase p = {.f = s->e.f,
+			.ntasks = ntasks,
+			.cost = cost,
+			.narg = s->e.args.arg.n,
+			.arg = s->e.args.arg.data,
+			.nparam = s->e.args.param.n,
+			.param = s->e.args.param.data};
+	loop_simplify(p.f);
+	s->out->code += loop_statements(p.f, p.f->body);
+	s->out->flops += cost_at(s->e.syms, cost.flops, NULL, NULL, 0);
+	s->out->bytes += cost_at(s->e.syms, cost.bytes, NULL, NULL, 0);
+	s->out->cycles += predicted(s, &p);
+	array_push(s->e.arena, &s->out->phase, p);
+	for (uint32_t i = 0; i < s->e.axes.n; i++)
+		s->start[i] = s->limit[i] = (Lx){0};
+	start_function(s);
+}
+
+/* ---- results ---- */
+
+static bool is_read(const Kernel *k, BufId buf)
+{
+	for (uint32_t i = 1; i < k->kx.n; i++)
+		if (k->kx.data[i].kind == KX_LOAD && k->kx.data[i].buf.i == buf.i)
+			return true;
+	return false;
+}
+
+/* Whole registers of a tensor that no cache holds until it is read: they need not be fetched before
+ * they are written. */
+static bool streams(const Cpu *s, uint32_t stage, const EvalAddress *a)
+{
+	const Stage *st = &s->e.k->stage.data[stage];
+	DType d = buf_of(s->e.l, st->buf)->dtype;
+	if (!a->vector || a->index.i || s->e.lanes.mask.i || d != dtype_compute(d) ||
+	    s->e.lanes.n * dtype_size(d) != s->target->isa.vector_bytes)
+		return false;
+	uint64_t axes = eval_axes(&s->e, s->e.store[stage]);
+	int64_t n, bytes = dtype_size(d), limit = tuning_beyond_caches(&s->target->machine);
+	for (uint32_t i = 0; i < s->e.axes.n && bytes < limit; i++)
+		if (axes >> i & 1)
+			bytes = sym_is_const(s->e.syms, s->e.axes.extent[i], &n) && n ? bytes * n
+										      : 0;
+	return bytes >= limit && !is_read(s->e.k, st->buf);
+}
+
+void cpu_store(Cpu *s, uint32_t stage, Lx value)
+{
+	EvalAddress a = eval_address(&s->e, stage);
+	if (!streams(s, stage, &a)) {
+		eval_store_at(&s->e, stage, a, value);
+		return;
+	}
+	LMem mem = eval_memory(&s->e, s->e.k->stage.data[stage].buf);
+	ls_stream(s->e.f, mem, a.offset, eval_splat(&s->e, eval_convert(&s->e, value, mem.dtype)));
+	s->streamed = true;
+}
+
+/* ---- loops ---- */
+
+void cpu_part(Cpu *s, uint32_t axis, Lx lo, Lx hi)
+{
+	s->start[axis] = lo;
+	s->limit[axis] = hi;
+}
+
+Lx cpu_start(Cpu *s, uint32_t axis)
+{
+	return s->start[axis].i ? s->start[axis] : lx_int(s->e.f, 0);
+}
+
+Lx cpu_limit(Cpu *s, uint32_t axis)
+{
+	return s->limit[axis].i ? s->limit[axis] : eval_size(&s->e, s->e.axes.extent[axis]);
+}
+
+void cpu_vector_loop(Cpu *s, uint32_t axis, Lx lo, Lx hi, bool divisible,
+		     void (*body)(Cpu *, void *), void *data)
+{
+	Lx outer_mask = s->e.lanes.mask, lanes = lx_int(s->e.f, s->e.lanes.n);
+	Lx end = hi;
+	if (!divisible) {
+		Lx n = lx_sub(s->e.f, hi, lo);
+		Lx whole = lx_sub(s->e.f, n, lx_mod(s->e.f, n, lanes));
+		end = lx_add(s->e.f, lo, whole);
+		if (!lx_is_int(s->e.f, end, &(int64_t){0}))
+			end = lx_var(s->e.f, ls_let(s->e.f, "whole", end));
+	}
+	int64_t a, b;
+	bool never = lx_is_int(s->e.f, lo, &a) && lx_is_int(s->e.f, end, &b) && a >= b;
+	if (!never) {
+		eval_for(&s->e, axis, lo, end, s->e.lanes.n);
+		body(s, data);
+		eval_end(&s->e);
+	}
+	if (!divisible) {
+		ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, end, hi));
+		s->e.axes.at[axis] = end;
+		s->e.lanes.mask = lx_var(
+			s->e.f, ls_let(s->e.f, "tail",
+				       lx_mask(s->e.f, lx_sub(s->e.f, hi, end), s->e.lanes.n)));
+		body(s, data);
+		ls_end(s->e.f);
+		s->e.lanes.mask = outer_mask;
+	}
+	s->e.axes.at[axis] = (Lx){0};
+}

@@ -1,0 +1,71 @@
+/* Private to schedules: what every schedule for a CPU has. */
+#ifndef WEFT_CODEGEN_CPU_CPU_H
+#define WEFT_CODEGEN_CPU_CPU_H
+
+#include "codegen/eval/eval.h"
+#include "ir/kernel/shape.h"
+#include "ir/ops/op.h"
+
+typedef struct Cpu {
+	Eval e;            /* of the current phase */
+	const Target *target;
+	KernelShape shape; /* before axes are merged */
+	KernelCost cost;   /* of all stages */
+	Schedule *out;
+	Lx start[MAX_AXES], limit[MAX_AXES]; /* the task's part of an axis; none: the whole axis */
+	bool streamed;     /* this phase has streaming stores */
+} Cpu;
+
+/* Begins a schedule of a kernel: fills in the Cpu, and begins the first function. Layouts of l are
+ * final. The kernel belongs to the schedule, which changes it. */
+void cpu_init(Cpu *, const Lowered *, Kernel *, const Target *);
+
+/* Stores a value of the stage's dtype at the current point. */
+void cpu_store(Cpu *, uint32_t stage, Lx value);
+/* The identity of a reduction, and acc combined with x. cpu_accumulate adds a product by fma. */
+Lx cpu_identity(Cpu *, ReduceKind, LType);
+Lx cpu_combine(Cpu *, ReduceKind, Lx acc, Lx x);
+Lx cpu_fma(Cpu *, Lx a, Lx b, Lx c); /* a * b + c, in two roundings without hardware fma */
+Lx cpu_accumulate(Cpu *, const Stage *, Lx acc, Kx value);
+
+/* The task has [lo, hi) of an axis. */
+void cpu_part(Cpu *, uint32_t axis, Lx lo, Lx hi);
+/* The first index, and the end, of the task's part of an axis. */
+Lx cpu_start(Cpu *, uint32_t axis);
+Lx cpu_limit(Cpu *, uint32_t axis);
+/* The loop over axis in [lo, hi) by vectors: a main loop and a masked remainder. Calls body(s,
+ * data) for each, with the mask set. divisible: there is no remainder. */
+void cpu_vector_loop(Cpu *, uint32_t axis, Lx lo, Lx hi, bool divisible,
+		     void (*body)(Cpu *, void *), void *data);
+
+/* serial.c: stages that run one after the other at an outer point. */
+void cpu_scatter(Cpu *, uint32_t stage); /* one update of a scatter */
+void cpu_sort(Cpu *, uint32_t stage);    /* sorts a row; stage: the first of the four stages */
+
+/* transpose.c: as many vectors as there are lanes, the rows of a square, become its columns. */
+void transpose_lanes(Cpu *, Lx *row);
+
+/* Ends the current function, which becomes the next phase of the schedule with ntasks tasks, and
+ * begins a new function. */
+void cpu_finish_phase(Cpu *, Sym ntasks, KernelCost);
+/* Adds memory that phases `first` to `last` use. Returns its number. */
+uint32_t cpu_temp(Cpu *, SchedTemp);
+
+/* What a schedule answers (Refusal; whoever asks fills in the schedule's name). */
+static inline Refusal taken(void) { return (Refusal){.why = NULL}; }
+/* The kernel has another form. */
+static inline Refusal refuse(const char *why) { return (Refusal){.why = why}; }
+/* The kernel has the schedule's form; an index, a size or a predicted cost decided. */
+static inline Refusal refuse_near(const char *why) { return (Refusal){.why = why, .near = true}; }
+
+/* Schedules. Each makes all phases and returns taken(), or refuses and changes nothing: the next
+ * schedule is asked with the same Cpu. */
+typedef Refusal ScheduleFn(Cpu *);
+ScheduleFn schedule_depthwise, schedule_contract, schedule_generic;
+
+/* Sets the constant that the schedule would pack, and the layout, if the schedule would take the
+ * kernel. Returns what the schedule would answer. Changes nothing else. */
+typedef Refusal WantsFn(const Cpu *, LayoutWant *);
+WantsFn depthwise_wants, contract_wants;
+
+#endif

@@ -1,5 +1,7 @@
 #include "driver/api/given.h"
 
+#include "ir/ops/op.h"
+
 bool given(Weft *w, const char *function, const char *what, const void *p)
 {
 	return p || ctx_error(w->ctx, function, "%s is missing: NULL", what);
@@ -33,6 +35,33 @@ bool given_graph(Weft *w, const char *function, const WeftGraph *g)
 	if (g->owner)
 		return ctx_error(w->ctx, function, "the graph is the body of a node, expected the graph that it is in");
 	return graph_is_sound(g);
+}
+
+WeftGraph *graph_root(WeftGraph *g)
+{
+	while (g->owner)
+		g = g->owner;
+	return g;
+}
+
+static bool node_has_body(const Graph *g, Node n, const Graph *body)
+{
+	if (n.i >= g->node.n || node_op(g, n) == OP_none)
+		return false;
+	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
+		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+		if (a->kind == ATTR_graph && a->graph == body)
+			return true;
+	}
+	return false;
+}
+
+bool body_is_there(const WeftGraph *g)
+{
+	for (; g->owner; g = g->owner)
+		if (!node_has_body(g->owner->g, g->owner_node, g->g))
+			return false;
+	return true;
 }
 
 bool given_graph_or_body(Weft *w, const char *function, WeftGraph *g)

@@ -1,6 +1,6 @@
-/* Private to driver/api/node*.c: one call of weft_graph.h on its way through the boundary. */
-#ifndef WEFT_DRIVER_API_NODES_H
-#define WEFT_DRIVER_API_NODES_H
+/* Private to driver/nodes: one call of weft_graph.h on its way through the boundary. */
+#ifndef WEFT_DRIVER_NODES_NODES_H
+#define WEFT_DRIVER_NODES_NODES_H
 
 #include "driver/api/given.h"
 #include "frontend/trace.h"

@@ -1,7 +1,7 @@
 /* weft_replace_pattern: graphs that users made come into one Ir. */
 #include "transform/pattern.h"
 
-#include "driver/api/nodes.h"
+#include "driver/nodes/nodes.h"
 
 typedef struct {
 	NodeStep step; /* the first, for step() */

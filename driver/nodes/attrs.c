@@ -1,7 +1,7 @@
 /* Arguments of nodes, between users and the graph. */
 #include <string.h>
 
-#include "driver/api/nodes.h"
+#include "driver/nodes/nodes.h"
 
 /* ---- out ---- */
 

@@ -1,5 +1,5 @@
 /* Nodes of graphs, for users: visiting and asking. */
-#include "driver/api/nodes.h"
+#include "driver/nodes/nodes.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,13 +48,6 @@ bool(step_error)(const NodeStep *s, const char *fmt, ...)
 
 /* ---- graphs and bodies ---- */
 
-WeftGraph *graph_root(WeftGraph *g)
-{
-	while (g->owner)
-		g = g->owner;
-	return g;
-}
-
 WeftGraph *graph_of_body(WeftGraph *owner, Node n, Graph *body)
 {
 	WeftGraph *root = graph_root(owner);
@@ -67,26 +60,6 @@ WeftGraph *graph_of_body(WeftGraph *owner, Node n, Graph *body)
 	out->owner_node = n;
 	array_push(arena, &root->body, out);
 	return out;
-}
-
-static bool node_has_body(const Graph *g, Node n, const Graph *body)
-{
-	if (n.i >= g->node.n || node_op(g, n) == OP_none)
-		return false;
-	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (a->kind == ATTR_graph && a->graph == body)
-			return true;
-	}
-	return false;
-}
-
-bool body_is_there(const WeftGraph *g)
-{
-	for (; g->owner; g = g->owner)
-		if (!node_has_body(g->owner->g, g->owner_node, g->g))
-			return false;
-	return true;
 }
 
 static bool enter_graph(NodeStep *s, WeftGraph *graph)

@@ -2,7 +2,7 @@
  * graph_verify, before anybody takes the graph. */
 #include <string.h>
 
-#include "driver/api/nodes.h"
+#include "driver/nodes/nodes.h"
 
 static Build build_at(const NodeStep *s, Node before, Node line)
 {

@@ -24,7 +24,8 @@
  * Versions. A program may be older or newer than the model. weft_model_check compares the versions
  * of the ABI. Within one version, structures only gain fields at their end:
  *
- *   - WeftModel, WeftEntry, WeftOpen and WeftContext begin with their size in bytes.
+ *   - WeftModel, WeftEntry, WeftOpen, WeftContext, WeftOpContext and WeftComm begin with their
+ *     size in bytes.
  *   - WeftModel.stride has the sizes of the other structures. Reach elements of arrays by
  *     weft_input, weft_dim, weft_param and the like, never by an index of C.
  *   - WEFT_HAS says whether a structure of the model has a field.
@@ -44,7 +45,7 @@
 extern "C" {
 #endif
 
-#define WEFT_ABI_VERSION 2
+#define WEFT_ABI_VERSION 3
 
 /* ---- tensors: binary compatible with DLPack 1.x's DLTensor ---- */
 
@@ -114,11 +115,26 @@ typedef struct {
 	int32_t donates; /* of an output: the number of the input whose memory the caller may pass
 	                    for this output too. The call then updates that memory in place; a call
 	                    that fails may leave it half updated. -1: no input */
-	uint32_t reserved;
+	/* Of state: 1: a parameter that requires gradients in the model's file; else 0. */
+	uint32_t requires_grad;
 	/* Of state: offset and size in the instance's state; the offset of the initial contents in
 	 * the weight section, or WEFT_ZEROS. */
 	uint64_t offset, bytes, init;
 	const char *aliases; /* of state: see WeftParamInfo.aliases */
+	/* What the tensor is for. Of an input: "input", "label", or "scalar:NAME" for a number such
+	 * as "scalar:lr". Of an output: "output", "loss" or "metric". Of state: "param", "buffer",
+	 * "optimizer", "rng" (seed and count of random numbers) or "counter". What is not known to
+	 * be anything else is "input", "output" or "buffer". Treat texts that you do not know as
+	 * these. */
+	const char *role;
+	/* Of state: the name of the state or parameter in whose memory the model's file has this
+	 * tensor; NULL: memory of its own. */
+	const char *holder;
+	/* Of state: how it lies in the instance, as in WeftParamInfo. state_get and state_set take
+	 * row-major tensors all the same. */
+	uint32_t nlayout; /* 0: row-major */
+	uint32_t reserved;
+	const struct WeftLayoutDim *layout; /* weft_state_layout */
 } WeftTensorInfo;
 #define WEFT_ZEROS UINT64_MAX
 
@@ -141,7 +157,7 @@ typedef struct {
 
 /* One dimension of a stored weight in memory, slowest first. The position along the dimension is
  * (index[axis] / divisor) % extent. `padded` is the allocated extent; the padding is zero. */
-typedef struct {
+typedef struct WeftLayoutDim {
 	uint32_t axis;
 	int64_t divisor, extent, padded;
 } WeftLayoutDim;
@@ -234,6 +250,34 @@ typedef enum {
 	WEFT_THREADS_OPENMP /* the same as WEFT_THREADS_POOL; kept for old programs */
 } WeftThreadsKind;
 
+/* ---- several processes ---- */
+
+enum { WEFT_COMM_DEVICE = 1 /* to[] and from[] may be addresses of a device */ }; /* WeftComm.flags */
+
+/* A provider of communication between the processes (ranks) that work on one computation. All ranks
+ * make the same calls in the same order. It moves bytes: arithmetic is the model's. Only the thread
+ * that called `run` calls these functions. No model of this version calls them by itself: they are
+ * handed to user operators (WeftOpContext.comm). */
+typedef struct WeftComm {
+	uint32_t size;       /* of this structure */
+	uint32_t flags;
+	int32_t rank, ranks; /* 0 <= rank < ranks */
+	/* to[r] with to_bytes[r] bytes goes to rank r, from_bytes[r] bytes of rank r come to
+	 * from[r]; both sides give equal numbers of bytes, 0 for none. Returns at once: a handle
+	 * above 0, or 0 after an error, which the status tells. The memory stays as it is until
+	 * `wait` has returned. */
+	int64_t (*exchange)(void *user, const void *const *to, const uint64_t *to_bytes, void *const *from,
+			    const uint64_t *from_bytes, WeftStatus *);
+	/* Returns WEFT_OK when the exchange is complete, or an error code. The handle is no longer
+	 * valid then. */
+	int (*wait)(void *user, int64_t handle, WeftStatus *);
+	/* Lets exchanges in progress go on, without waiting; may be NULL. Returns an error code. */
+	int (*poll)(void *user);
+	/* Ends the computation on all ranks, which report this sentence. May be NULL. */
+	void (*abort)(void *user, const char *why);
+	void *user;
+} WeftComm;
+
 /* Called after each kernel call, in order, by one thread at a time. call: index in
  * WeftEntry.call. */
 typedef void (*WeftProfile)(void *user, uint32_t call, double seconds);
@@ -263,7 +307,29 @@ typedef struct {
 	void *(*alloc)(void *user, uint64_t bytes, uint64_t align);
 	void (*free)(void *user, void *p, uint64_t bytes);
 	void *alloc_user;
+	/* For user operators, which find them in their WeftOpContext. The model itself does not use
+	 * them. */
+	void *user;
+	WeftDevice device;    /* where the model runs; {0, 0}: the processor. `run` returns
+	                         WEFT_ERR_ARGUMENT if the model was not compiled for the device */
+	void *stream;         /* of the device */
+	const WeftComm *comm; /* NULL: this process is alone */
 } WeftContext;
+
+/* What the function of a user operator is told of its call (weft_op.h). */
+typedef struct WeftOpContext {
+	uint32_t size;   /* of this structure */
+	/* The number of the executing thread, 0 <= thread < threads. Calls that one `run` executes
+	 * at the same time have different numbers, so scratch memory may be chosen by the number.
+	 * `threads` is the same for all calls of one `run`. */
+	int32_t thread, threads;
+	uint32_t reserved;
+	void *op_user;   /* WeftOpDef.user; in a compiled model: WeftOpDef.user_symbol */
+	void *user;      /* WeftContext.user of the call of `run` */
+	WeftDevice device; /* never {0, 0} */
+	void *stream;
+	const WeftComm *comm;
+} WeftOpContext;
 
 /* ---- the table ---- */
 
@@ -384,6 +450,18 @@ typedef struct WeftModel {
 	uint32_t nsource, reserved;
 	const WeftParamInfo *source; /* weft_source */
 	const struct WeftPrepare *prepare; /* for the runtime: how stored constants are computed */
+	/* Copies values of the named parameters and state out of the instance's weight section into
+	 * row-major tensors of the caller: what set_weights takes, and of state the initial
+	 * contents (state_get gives the current ones). A parameter has the value that set_weights
+	 * gave last, else the one of the artifact.
+	 *
+	 * Only models with state or replaceable weights can do this; without replaceable weights
+	 * they know the names of WeftModel.param. A parameter of which the artifact stores only
+	 * something computed is an error, as is an unknown name. WEFT_IGNORE_UNKNOWN passes over
+	 * unknown names and leaves their tensors as they are. After an error the tensors are
+	 * unspecified. */
+	int (*get_weights)(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values,
+			   const WeftContext *, WeftStatus *);
 } WeftModel;
 
 /* ---- using the table ---- */
@@ -402,7 +480,7 @@ static inline const char *weft_model_check(const WeftModel *m)
 		return "the model was compiled by a weft that is too old for this program: compile it again";
 	if (m->abi > WEFT_ABI_VERSION)
 		return "the model was compiled by a weft that is too new for this program";
-	return WEFT_HAS(m->size, WeftModel, clone) ? NULL : "the table of the model is incomplete";
+	return WEFT_HAS(m->size, WeftModel, get_weights) ? NULL : "the table of the model is incomplete";
 }
 
 /* Element k of an array of structures of this kind. k must be in range. */
@@ -454,12 +532,17 @@ static inline const WeftParamInfo *weft_param(const WeftModel *m, uint32_t k)
 
 static inline const WeftParamInfo *weft_source(const WeftModel *m, uint32_t k)
 {
-	return m && WEFT_HAS(m->size, WeftModel, prepare) && k < m->nsource ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k) : NULL;
+	return m && k < m->nsource ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k) : NULL;
 }
 
 static inline const WeftLayoutDim *weft_layout_dim(const WeftModel *m, const WeftParamInfo *p, uint32_t d)
 {
 	return m && p && d < p->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, p->layout, d) : NULL;
+}
+
+static inline const WeftLayoutDim *weft_state_layout(const WeftModel *m, const WeftTensorInfo *t, uint32_t d)
+{
+	return m && t && d < t->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, t->layout, d) : NULL;
 }
 
 /* The extents of output k, as `sizes` found them. e: the entry with which `sizes` was called. */

@@ -48,6 +48,8 @@ enum {
 
 /* The function of an operator.
  *
+ * context: of this call; see WeftOpContext in weft_model.h. Valid until the return.
+ *
  * in[k]: argument k of the schema. int, float and bool are tensors without dimensions, of i64, f64
  * and bool; int[] is a tensor with one dimension. Operands may overlap each other; do not write
  * them. out[k]: result k, uninitialised. Results overlap nothing. Tensors are row-major (strides
@@ -59,7 +61,8 @@ enum {
  * unless the function sets another code) and status->message (weft_op_fail), preceded by
  * "mylib::decay: ". If several calls of a phase fail, the first in the graph is reported. Later
  * phases are not executed. */
-typedef int (*WeftOpFn)(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status);
+typedef int (*WeftOpFn)(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work,
+			uint64_t work_bytes, WeftStatus *status);
 
 typedef struct {
 	uint32_t size;          /* of this structure */
@@ -88,6 +91,13 @@ typedef struct {
 	/* The function in this process; NULL: models can be compiled, but neither interpreted nor
 	 * run by the JIT. */
 	WeftOpFn fn;
+	/* WeftOpContext.op_user of the calls of `fn` in this process: the JIT and the
+	 * interpreters. */
+	void *user;
+	/* The name for the linker of the object that `user` points to. A compiled model is linked
+	 * with it as with `symbol`, and its calls get its address. NULL: they get NULL, since an
+	 * address of this process means nothing in another one. */
+	const char *user_symbol;
 } WeftOpDef;
 
 /* The type of weft_ops, which a library of operators exports: a list that ends with NULL. */

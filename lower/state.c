@@ -87,7 +87,7 @@ void lower_state_begin(Lower *s)
 			continue;
 		const Const *c = ir_const_of(s->ir, in->init);
 		array_push(s->arena, &s->l->state,
-		           (LoweredState){.name = in->name, .dtype = c->dtype, .rank = c->rank, .dim = c->dim, .init = in->init});
+		           (LoweredState){.name = in->name, .dtype = c->dtype, .rank = c->rank, .dim = c->dim, .init = in->init, .kind = in->kind});
 		Node n = lower_input(s->g, in->node);
 		BufId b = new_buffer(s, BUF_STATE, st->version.n, n);
 		push_version(s, (StateVersion){.buf = b, .root = st->version.n});

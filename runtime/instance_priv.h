@@ -91,7 +91,9 @@ static inline int check_info(const char *role, const WeftTensorInfo *info, const
 	const Expected x = {role, info->name, info->dtype, info->rank, NULL};
 	return check_kind(&x, t, status);
 }
-/* Checks that a tensor is row-major, of that dtype and shape, and has data (state.c). */
+/* Whether a parameter or state has the name `wanted` (stored.c). */
+bool is_called(const char *name, const char *aliases, const char *wanted);
+/* Checks that a tensor is row-major, of that dtype and shape, and has data (stored.c). */
 int check_tensor(const Expected *, const WeftTensor *, WeftStatus *);
 /* Writes the initial contents of the state. */
 void state_begin(const WeftModel *, char *state, const Constants *);

@@ -1,5 +1,9 @@
 /* Calling operators of the user. Linkers leave it out of models that have none. */
+#ifdef WEFT_SERIAL
 #include "runtime.h"
+#else
+#include "region_priv.h"
+#endif
 
 #include <stdio.h>
 
@@ -12,6 +16,37 @@ static int64_t *fill(WeftTensor *t, const WeftOpTensor *c, void *const *buf, int
 	return c->buf >= 0 ? value : value + (c->rank ? t->shape[0] : 1);
 }
 
+#ifndef WEFT_SERIAL
+/* The least number that no call of this job has. There are not more calls at the same time than
+ * threads, but for a moment after threads were started by another call. */
+static int32_t take_number(Job *job, int32_t n)
+{
+	for (int32_t k = 0;; k = (k + 1) % ((n + 31) / 32)) {
+		const int32_t first = 32 * k, count = n - first < 32 ? n - first : 32;
+		const uint32_t all = count < 32 ? (1u << count) - 1 : UINT32_MAX;
+		uint32_t taken = atomic_load_explicit(&job->number[k], memory_order_relaxed);
+		while ((taken & all) != all)
+			if (atomic_compare_exchange_weak_explicit(&job->number[k], &taken, taken | (~taken & -~taken), memory_order_acquire,
+								  memory_order_relaxed))
+				return first + __builtin_ctz(~taken);
+	}
+}
+
+WeftOpContext weft_op_enter(WeftRegion *r)
+{
+	WeftOpContext o = weft_op_context(r->context);
+	o.threads = r->threads;
+	o.thread = r->job ? take_number(r->job, r->threads) : 0;
+	return o;
+}
+
+void weft_op_leave(WeftRegion *r, const WeftOpContext *o)
+{
+	if (r->job)
+		atomic_fetch_and_explicit(&r->job->number[o->thread / 32], ~(1u << o->thread % 32), memory_order_release);
+}
+#endif
+
 int weft_op_call(const WeftFrame *f, const WeftOpCall *c, int64_t *value)
 {
 	WeftTensor t[c->nin + c->nout + 1];
@@ -20,7 +55,10 @@ int weft_op_call(const WeftFrame *f, const WeftOpCall *c, int64_t *value)
 		value = fill(&t[k], &c->tensor[k], f->buf, value);
 	told.code = 0;
 	told.message[0] = 0;
-	int code = c->fn(t, t + c->nin, *value ? f->buf[c->work] : NULL, (uint64_t)*value, &told);
+	WeftOpContext context = weft_op_enter(f->region);
+	context.op_user = c->user;
+	int code = c->fn(&context, t, t + c->nin, *value ? f->buf[c->work] : NULL, (uint64_t)*value, &told);
+	weft_op_leave(f->region, &context);
 	if (!code)
 		return 0;
 	f->failure[0] = 0;

@@ -70,7 +70,7 @@ static void execute(WeftRegion *r, const Launch *l, int64_t begin, int64_t end)
 {
 	int64_t failure[WEFT_FAILURE] = {0};
 	WeftStatus told;
-	const WeftFrame f = {l->buf, l->p, failure, &told};
+	const WeftFrame f = {l->buf, l->p, failure, &told, r};
 	int id = begin < end ? l->kernel(&f, begin, end) : 0;
 	if (id)
 		record(r, l->call, id, failure, &told);
@@ -244,6 +244,7 @@ void region_with_threads(WeftRegion *r, const WeftThreads *t, int32_t n, void (*
 static void run_entry(WeftRegion *r, void *arg)
 {
 	(void)arg;
+	r->threads = r->n;
 	if (r->profile)
 		lap(&r->before);
 	r->entry->run_fn(r, r->buf, r->slot);

@@ -58,6 +58,8 @@ typedef struct {
 typedef struct {
 	_Atomic int32_t n; /* threads of the call, the caller included; 0: unused */
 	_Atomic int32_t nlane, helpers;
+	_Atomic uint32_t number[WEFT_MAX_THREADS / 32]; /* bits: the thread numbers that calls of
+	                                                   user operators have (op_call.c) */
 	_Alignas(64) _Atomic int64_t done; /* tasks that other threads than the callers have done,
 	                                      of all phases */
 	Gate ended;                        /* the caller waits here for other threads */
@@ -106,6 +108,7 @@ struct WeftRegion {
 	int64_t failure[WEFT_FAILURE];
 	/* Threads. */
 	int32_t n;    /* the most threads; 1: no phase is posted */
+	int32_t threads; /* n when the call began */
 	bool share_all;
 	Team *team;
 	Job *job;     /* NULL: not opened yet */

@@ -14,6 +14,7 @@ enum { PART = 1 << 20 };
 typedef struct {
 	const WeftModel *m, *code; /* code: whose entries compute; NULL: nothing is */
 	WeftInstance *coder;
+	const WeftContext *context; /* of the call */
 	const char *from; /* the section in use */
 	char *to;
 	const WeftTensor **value; /* by source; NULL: as it was */
@@ -49,18 +50,6 @@ static uint32_t group_count(const WeftModel *m)
 	return m->prepare ? m->prepare->ngroup : 0;
 }
 
-/* The parameter is called so, by one of its names. */
-static bool is_called(const WeftParamInfo *p, const char *name)
-{
-	size_t n = strlen(name);
-	if (!*p->name || !strcmp(p->name, name))
-		return *p->name;
-	for (const char *at = p->aliases, *end; at && (end = strchr(at, '\n')); at = end + 1)
-		if ((size_t)(end - at) == n && !memcmp(at, name, n))
-			return true;
-	return false;
-}
-
 /* One parameter under two names, as a state dict has it: its values are equal. */
 static int again(const WeftParamInfo *p, const char *name, const WeftTensor *value, const char *before, const WeftTensor *was, WeftStatus *status)
 {
@@ -84,7 +73,7 @@ static int match(Build *b, uint32_t n, const char *const *names, const WeftTenso
 			return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: name %u is a null pointer", (unsigned)i);
 		for (uint32_t k = 0; k < source_count(b->m); k++) {
 			const WeftParamInfo *p = source_at(b->m, k);
-			if (!is_called(p, names[i]))
+			if (!is_called(p->name, p->aliases, names[i]))
 				continue;
 			found = true;
 			TRY(check_tensor(&(Expected){"weight", names[i], p->dtype, p->rank, p->dim}, &values[i], status));
@@ -237,7 +226,8 @@ static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64
 {
 	const WeftGroup *g = &b->m->prepare->group[group];
 	const WeftEntry *e = b->code->entry[g->entry];
-	const WeftContext alone = {.size = sizeof alone, .nthreads = 1};
+	const WeftContext alone = {.size = sizeof alone, .nthreads = 1, .user = b->context->user, .device = b->context->device,
+				   .stream = b->context->stream, .comm = b->context->comm};
 	uint64_t bytes = result_bytes(e);
 	for (uint32_t i = 0; i < e->ninput; shape += e->input[i++].rank) {
 		const WeftTensor *v = has_value(b, g->source[i]) ? b->value[g->source[i]] : NULL;
@@ -405,7 +395,7 @@ int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names, 
 		return weft_fail(status, WEFT_ERR_ABI, "set_weights: WeftContext.size is not set");
 	if (!in->model->replaceable)
 		return weft_rt_no_weights(in, n, names, values, given, status);
-	Build b = {.m = in->model, .value = calloc(source_count(in->model) + 1, sizeof *b.value),
+	Build b = {.m = in->model, .context = &ctx, .value = calloc(source_count(in->model) + 1, sizeof *b.value),
 		   .touched = calloc(group_count(in->model) + 1, sizeof *b.touched)};
 	int code = b.value && b.touched ? set_weights(in, &b, n, names, values, &ctx, status)
 					: weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");

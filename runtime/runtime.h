@@ -34,6 +34,7 @@ typedef struct {
 	const int64_t *p;
 	int64_t *failure;
 	WeftStatus *status; /* for user operators that fail */
+	WeftRegion *region; /* whose task it is */
 } WeftFrame;
 
 /* Executes tasks begin .. end-1. Returns 0, or the id of the first check that failed
@@ -48,7 +49,8 @@ typedef struct {
 } WeftOpTensor;
 typedef struct {
 	const char *name;
-	int (*fn)(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *);
+	int (*fn)(const WeftOpContext *, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *);
+	void *user; /* WeftOpContext.op_user */
 	const WeftOpTensor *tensor;
 	uint32_t nin, nout;
 	int32_t work; /* the buffer of the workspace */
@@ -56,6 +58,25 @@ typedef struct {
 /* Calls a user operator, within a kernel. value: for each tensor its extents, and its contents if
  * it has no buffer; then the bytes of work. Returns 0 or the id of the failure. */
 int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value);
+/* The context of a call by the thread that executes this; op_user is NULL. The number of the thread
+ * is its own until weft_op_leave, which every call needs. */
+WeftOpContext weft_op_enter(WeftRegion *);
+void weft_op_leave(WeftRegion *, const WeftOpContext *);
+/* What the caller of `run` says in its context, without threads. */
+static inline WeftOpContext weft_op_context(const WeftContext *c)
+{
+	WeftOpContext o;
+	memset(&o, 0, sizeof o);
+	o.size = sizeof o;
+	o.threads = 1;
+	o.user = c->user;
+	o.device = c->device;
+	if (!o.device.type)
+		o.device.type = WEFT_CPU;
+	o.stream = c->stream;
+	o.comm = c->comm;
+	return o;
+}
 
 /* What the runtime knows of a call of `run`, by its number (WeftEntry.launch): the number of
  * buffers and parameters of its kernel, and the predicted ns of one task on the target's machine at
@@ -171,6 +192,8 @@ int weft_rt_clone(WeftInstance *, WeftInstance **, WeftStatus *);
 /* For models with state or replaceable weights (state.c). */
 int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
 			const WeftTensor *values, const WeftContext *, WeftStatus *);
+int weft_rt_get_weights(WeftInstance *, uint32_t n, const char *const *names,
+			const WeftTensor *values, const WeftContext *, WeftStatus *);
 int weft_rt_state_get(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
 int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
 int weft_rt_state_reset(WeftInstance *, WeftStatus *);
@@ -187,6 +210,9 @@ int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, We
 /* The same if sizes of outputs depend on data: `shape` of each output says how large the memory in
  * buf is, and receives the extents. */
 int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *);
+/* The same; user operators find `user`, `device`, `stream` and `comm` of the context in theirs. NULL:
+ * no outputs whose sizes depend on data, no context. */
+int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, const WeftContext *, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
 #define WEFT_STATE_FUNCTIONS    .set_weights = NULL
 #define WEFT_NO_STATE_FUNCTIONS .set_weights = NULL
@@ -196,10 +222,10 @@ int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *sl
 	.threads_new = weft_rt_threads_new, .threads_free = weft_rt_threads_free,                  \
 	.clone = weft_rt_clone
 #define WEFT_STATE_FUNCTIONS                                                                       \
-	.set_weights = weft_rt_set_weights, .state_get = weft_rt_state_get,                        \
+	.set_weights = weft_rt_set_weights, .get_weights = weft_rt_get_weights, .state_get = weft_rt_state_get,                        \
 	.state_set = weft_rt_state_set, .state_reset = weft_rt_state_reset
 #define WEFT_NO_STATE_FUNCTIONS                                                                    \
-	.set_weights = weft_rt_no_weights, .state_get = weft_rt_no_state,                          \
+	.set_weights = weft_rt_no_weights, .get_weights = weft_rt_no_weights, .state_get = weft_rt_no_state,                          \
 	.state_set = weft_rt_no_state, .state_reset = weft_rt_no_reset
 #endif
 

@@ -13,16 +13,27 @@ struct WeftRegion {
 	WeftStatus *status;
 	const WeftSaved *saved;
 	WeftTensor *output; /* where sizes that depend on data are told; or NULL */
+	const WeftContext *context;
 };
 
 int weft_serial_run(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftStatus *status)
 {
-	return weft_serial_run_sized(e, buf, slot, NULL, status);
+	return weft_serial_run_with(e, buf, slot, NULL, NULL, status);
 }
 
 int weft_serial_run_sized(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *status)
 {
-	WeftRegion r = {e, status, NULL, outputs};
+	return weft_serial_run_with(e, buf, slot, outputs, NULL, status);
+}
+
+int weft_serial_run_with(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftTensor *outputs, const WeftContext *given,
+			 WeftStatus *status)
+{
+	WeftContext context;
+	memset(&context, 0, sizeof context);
+	if (given)
+		memcpy(&context, given, given->size < sizeof context ? given->size : sizeof context);
+	WeftRegion r = {e, status, NULL, outputs, &context};
 	status->code = WEFT_OK;
 	e->run_fn(&r, buf, slot);
 	for (const WeftSaved *s = status->code != WEFT_OK ? r.saved : NULL; s; s = s->before)
@@ -35,7 +46,7 @@ int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t
 {
 	int64_t failure[WEFT_FAILURE] = {0}, *x = failure + 1;
 	WeftStatus told;
-	const WeftFrame f = {buf, p, failure, &told};
+	const WeftFrame f = {buf, p, failure, &told, r};
 	int id = ntasks > 0 ? kernel(&f, 0, ntasks) : 0;
 	if (id == WEFT_TOLD && r->status->code == WEFT_OK)
 		*r->status = told;
@@ -95,6 +106,16 @@ int weft_room(WeftRegion *r, uint32_t k, const int64_t *p)
 		return 0;
 	return k < ninput + r->entry->noutput ? found(r, k - ninput, p)
 					      : weft_region_fail(r, "sizes without a bound need an allocator, which this runtime has not");
+}
+
+WeftOpContext weft_op_enter(WeftRegion *r)
+{
+	return weft_op_context(r->context);
+}
+
+void weft_op_leave(WeftRegion *r, const WeftOpContext *o)
+{
+	(void)r, (void)o;
 }
 
 int64_t weft_read(WeftRegion *r, const void *from, int code, int bits)

@@ -4,21 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int check_tensor(const Expected *x, const WeftTensor *t, WeftStatus *status)
-{
-	int64_t stride = 1;
-	TRY(check_kind(x, t, status));
-	for (uint32_t k = 0; k < x->rank; k++)
-		if (t->shape[k] != x->dim[k])
-			return weft_fail(status, WEFT_ERR_INPUT, "%s %s: dimension %u is %lld, expected %lld", x->role, x->name, (unsigned)k,
-					 (long long)t->shape[k], (long long)x->dim[k]);
-	for (uint32_t k = x->rank; k-- > 0 && !tensor_row_major(t); stride *= x->dim[k])
-		if (t->shape[k] != 1 && t->strides[k] != stride)
-			return weft_fail(status, WEFT_ERR_INPUT, "%s %s: the stride of dimension %u is %lld, expected %lld, row-major", x->role,
-					 x->name, (unsigned)k, (long long)t->strides[k], (long long)stride);
-	return t->data || tensor_bytes(t) == 0 ? WEFT_OK : weft_fail(status, WEFT_ERR_INPUT, "%s %s has no data", x->role, x->name);
-}
-
 static void *data_of(const WeftTensor *t)
 {
 	return (char *)t->data + t->byte_offset;

@@ -41,8 +41,9 @@ TYPE(text, char *const, {NULL, IMAGE_POINTER, 0});
 TYPE(entries, WeftEntry *const, {NULL, IMAGE_POINTER, 0});
 TYPE(dim, WeftDim, F(WeftDim, value, I64), F(WeftDim, symbol, I32), F(WeftDim, text, POINTER));
 TYPE(tensor, WeftTensorInfo, F(WeftTensorInfo, name, POINTER), F(WeftTensorInfo, dtype, DTYPE), F(WeftTensorInfo, rank, U32),
-     F(WeftTensorInfo, dim, POINTER), F(WeftTensorInfo, donates, I32), F(WeftTensorInfo, offset, U64), F(WeftTensorInfo, bytes, U64),
-     F(WeftTensorInfo, init, U64), F(WeftTensorInfo, aliases, POINTER));
+     F(WeftTensorInfo, dim, POINTER), F(WeftTensorInfo, donates, I32), F(WeftTensorInfo, requires_grad, U32), F(WeftTensorInfo, offset, U64),
+     F(WeftTensorInfo, bytes, U64), F(WeftTensorInfo, init, U64), F(WeftTensorInfo, aliases, POINTER), F(WeftTensorInfo, role, POINTER),
+     F(WeftTensorInfo, holder, POINTER), F(WeftTensorInfo, nlayout, U32), F(WeftTensorInfo, layout, POINTER));
 TYPE(symbol, WeftSymbolInfo, F(WeftSymbolInfo, name, POINTER), F(WeftSymbolInfo, lo, I64), F(WeftSymbolInfo, hi, I64));
 TYPE(call, WeftCallInfo, F(WeftCallInfo, name, POINTER), F(WeftCallInfo, algorithm, POINTER), F(WeftCallInfo, flops, F64),
      F(WeftCallInfo, bytes, F64), F(WeftCallInfo, line, POINTER), F(WeftCallInfo, nline, U32));
@@ -67,7 +68,7 @@ TYPE(model, WeftModel, M(size, U32), M(abi, U32), STRIDE(WEFT_DIM), STRIDE(WEFT_
      M(weights, POINTER), M(weights_file, POINTER), M(weights_hash, POINTER), M(weights_bytes, U64), M(user_ops, POINTER), M(open, POINTER),
      M(close, POINTER), M(sizes, POINTER), M(run, POINTER), M(threads_new, POINTER), M(threads_free, POINTER), M(set_weights, POINTER),
      M(state_get, POINTER), M(state_set, POINTER), M(state_reset, POINTER), M(clone, POINTER), M(nsource, U32), M(source, POINTER),
-     M(prepare, POINTER));
+     M(prepare, POINTER), M(get_weights, POINTER));
 TYPE(i32, int32_t, {NULL, IMAGE_I32, 0});
 TYPE(from, WeftFrom, F(WeftFrom, source, I32), F(WeftFrom, group, I32), F(WeftFrom, output, I32));
 TYPE(group, WeftGroup, F(WeftGroup, entry, U32), F(WeftGroup, ninput, U32), F(WeftGroup, source, POINTER),
@@ -212,15 +213,16 @@ static uint64_t add_dims(Builder *b, const ProgramTensor *t, const char *name)
 }
 
 /* One after the other. */
-static uint64_t add_tensors(Builder *b, const char *name, const ProgramTensor *t, uint32_t n)
+static uint64_t add_tensors(Builder *b, bool input, const ProgramTensor *t, uint32_t n)
 {
 	ModelImage *im = b->im;
-	name = table_name(b, name);
+	const char *name = table_name(b, input ? "inputs" : "outputs");
 	uint64_t at = object(im, &tensor_type, name, n, true), next = at;
 	for (uint32_t k = 0; k < n; k++) {
 		WeftTensorInfo info = {.dtype = dtype_to_api(t[k].dtype), .rank = t[k].rank, .donates = t[k].donates};
 		memcpy(im->data + next, &info, sizeof info);
 		point_text(im, next + FIELD(WeftTensorInfo, name), t[k].name);
+		point_text(im, next + FIELD(WeftTensorInfo, role), input ? input_role(INPUT_USER, t[k].name) : "output");
 		if (t[k].rank)
 			point(im, next + FIELD(WeftTensorInfo, dim), add_dims(b, &t[k], arena_printf(im->arena, "%s_dim_%u", name, k)));
 		next += sizeof info;
@@ -321,12 +323,16 @@ static uint64_t add_state(Builder *b)
 			dim[d] = sym_int(p->ir->syms, s->dim[d]);
 		ProgramTensor t = {.rank = s->rank, .dim = dim};
 		WeftTensorInfo info = {.dtype = dtype_to_api(s->dtype), .rank = s->rank, .donates = -1, .offset = s->offset,
+				       .requires_grad = s->kind == INPUT_PARAM && const_requires_grad(p->ir, s->init),
 				       .bytes = s->bytes, .init = s->first == PROGRAM_ZEROS ? WEFT_ZEROS : s->first};
 		uint64_t here = at + k * sizeof info;
 		memcpy(im->data + here, &info, sizeof info);
 		if (s->first == PROGRAM_ZEROS)
 			number(im, here + FIELD(WeftTensorInfo, init), "WEFT_ZEROS");
 		point_text(im, here + FIELD(WeftTensorInfo, name), s->name);
+		point_text(im, here + FIELD(WeftTensorInfo, role), input_role(s->kind, s->name));
+		if (const_holder(p->ir, s->init))
+			point_text(im, here + FIELD(WeftTensorInfo, holder), const_holder(p->ir, s->init));
 		add_aliases(b, here + FIELD(WeftTensorInfo, aliases), s->init);
 		if (s->rank)
 			point(im, here + FIELD(WeftTensorInfo, dim), add_dims(b, &t, arena_printf(im->arena, "state_dim_%u", k)));
@@ -365,7 +371,7 @@ static uint64_t add_entry(Builder *b, const ProgramEntry *e, const Machine *m)
 	b->e = e;
 	ModelImage *im = b->im;
 	uint32_t nextent = program_nextent(e), nslot = program_nslot(e), nin = e->input.n, nout = e->output.n;
-	uint64_t in = add_tensors(b, "inputs", e->input.data, nin), out = add_tensors(b, "outputs", e->output.data, nout);
+	uint64_t in = add_tensors(b, true, e->input.data, nin), out = add_tensors(b, false, e->output.data, nout);
 	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b), launches = add_launches(b, m);
 	if (!b->messages)
 		b->messages = add_messages(b);
@@ -570,6 +576,7 @@ static void point_runtime(ModelImage *im, uint64_t model, bool variable)
 		{FIELD(WeftModel, state_set), variable ? "weft_rt_state_set" : "weft_rt_no_state"},
 		{FIELD(WeftModel, state_reset), variable ? "weft_rt_state_reset" : "weft_rt_no_reset"},
 		{FIELD(WeftModel, clone), "weft_rt_clone"},
+		{FIELD(WeftModel, get_weights), variable ? "weft_rt_get_weights" : "weft_rt_no_weights"},
 	};
 	for (uint32_t k = 0; k < sizeof fn / sizeof *fn; k++)
 		point_symbol(im, model + fn[k].at, fn[k].name);

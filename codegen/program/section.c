@@ -88,7 +88,7 @@ static void add_state(Section *s, const LoweredState *of)
 {
 	Program *p = s->p;
 	ProgramState state = {.name = of->name, .dtype = of->dtype, .rank = of->rank, .dim = of->dim, .init = of->init,
-	                      .offset = p->state_bytes, .bytes = dtype_size(of->dtype), .first = PROGRAM_ZEROS};
+	                      .kind = of->kind, .offset = p->state_bytes, .bytes = dtype_size(of->dtype), .first = PROGRAM_ZEROS};
 	for (uint32_t d = 0; d < of->rank; d++)
 		state.bytes *= (uint64_t)of->dim[d];
 	if (!is_zero(ir_const_of(p->ir, of->init)))

@@ -64,7 +64,7 @@ static const Sym *size_symbols(Weft *w, const Graph *g, uint32_t *n)
 	return list.data;
 }
 
-static WeftTensorInfo describe(Ask *a, const char *name, Node node)
+static WeftTensorInfo describe(Ask *a, const char *name, const char *role, Node node)
 {
 	const Graph *g = a->g->g;
 	Arena *arena = weft_arena(a->w);
@@ -81,7 +81,7 @@ static WeftTensorInfo describe(Ask *a, const char *name, Node node)
 			if (symbol[i].i == s.i)
 				dim[k].symbol = (int32_t)i;
 	}
-	return (WeftTensorInfo){.name = arena_strdup(arena, name), .dtype = dtype_to_api(node_dtype(g, node)), .rank = rank,
+	return (WeftTensorInfo){.name = arena_strdup(arena, name), .role = role, .dtype = dtype_to_api(node_dtype(g, node)), .rank = rank,
 				.dim = dim, .donates = -1};
 }
 
@@ -92,7 +92,7 @@ static bool ask_inputs(void *arg)
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->input.n);
 	for (uint32_t k = 0; k < g->input.n; k++)
 		if (g->input.data[k].kind == INPUT_USER)
-			list[a->n++] = describe(a, g->input.data[k].name, g->input.data[k].node);
+			list[a->n++] = describe(a, g->input.data[k].name, input_role(INPUT_USER, g->input.data[k].name), g->input.data[k].node);
 	a->out = list;
 	return true;
 }
@@ -107,8 +107,11 @@ static bool ask_states(void *arg)
 		const GraphInput *in = &g->input.data[k];
 		if (in->kind == INPUT_USER)
 			continue;
-		list[a->n] = describe(a, in->name, in->node);
-		list[a->n++].aliases = aliases ? aliases[in->init.i] : NULL;
+		WeftTensorInfo *info = &list[a->n++];
+		*info = describe(a, in->name, input_role(in->kind, in->name), in->node);
+		info->aliases = aliases ? aliases[in->init.i] : NULL;
+		info->holder = const_holder(g->ir, in->init);
+		info->requires_grad = in->kind == INPUT_PARAM && const_requires_grad(g->ir, in->init);
 	}
 	a->out = list;
 	return true;
@@ -121,7 +124,7 @@ static bool ask_outputs(void *arg)
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->output.n);
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (g->output.data[k].writes < 0)
-			list[a->n++] = describe(a, g->output.data[k].name, g->output.data[k].node);
+			list[a->n++] = describe(a, g->output.data[k].name, "output", g->output.data[k].node);
 	a->out = list;
 	return true;
 }

@@ -33,6 +33,27 @@ typedef struct {
 	const char *path; /* of the library; NULL: of none */
 } Registering;
 
+/* A symbol that would stand for two things; NULL: none. */
+static const char *clash(const WeftOpDef *a, const WeftOpDef *b)
+{
+	if (!strcmp(a->symbol, b->symbol) && a->fn != b->fn)
+		return a->symbol;
+	if (a->user_symbol && !strcmp(a->user_symbol, b->symbol))
+		return a->user_symbol;
+	return b->user_symbol && !strcmp(b->user_symbol, a->symbol) ? b->user_symbol : NULL;
+}
+
+static bool check_symbols(Ctx *ctx, const UserOp *op)
+{
+	const char *symbol[] = {op->def.symbol, op->def.user_symbol};
+	for (uint32_t k = 0; k < 2 && symbol[k]; k++) {
+		const char *why = symbol_refused(symbol[k]);
+		if (why)
+			return ctx_error(ctx, op->where, "%s: the symbol cannot be %s: %s", op->name, symbol[k], why);
+	}
+	return !clash(&op->def, &op->def) || ctx_error(ctx, op->where, "%s: %s cannot be a function and an object", op->name, symbol[0]);
+}
+
 static bool register_op(void *arg)
 {
 	const Registering *r = arg;
@@ -43,15 +64,14 @@ static bool register_op(void *arg)
 		return ctx_error(ctx, where, "no definition");
 	const UserOp *op = userop_new(ctx, where, r->def);
 	TRY(op);
-	const char *why = symbol_refused(op->def.symbol);
-	if (why)
-		return ctx_error(ctx, where, "%s: the symbol cannot be %s: %s", op->name, op->def.symbol, why);
+	TRY(check_symbols(ctx, op));
 	for (uint32_t k = 0; k < w->userop.n; k++) {
 		const UserOp *other = w->userop.data[k];
 		if (!strcmp(other->name, op->name))
 			return ctx_error(ctx, where, "%s: there is one of that name already", op->name);
-		if (!strcmp(other->def.symbol, op->def.symbol) && other->def.fn != op->def.fn)
-			return ctx_error(ctx, where, "%s: %s has the symbol %s, too", op->name, other->name, op->def.symbol);
+		const char *symbol = clash(&op->def, &other->def);
+		if (symbol)
+			return ctx_error(ctx, where, "%s: %s has the symbol %s, too", op->name, other->name, symbol);
 	}
 	array_push(weft_arena(w), &w->userop, op);
 	return true;

@@ -255,7 +255,7 @@ static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 {
 	if (strcmp(f->name, "op_call.c") == 0)
 		return user_ops(c).n;
-	if (strcmp(f->name, "state.c") == 0 || strcmp(f->name, "replace.c") == 0 || strncmp(f->name, "relayout.", 9) == 0)
+	if (strcmp(f->name, "state.c") == 0 || strcmp(f->name, "stored.c") == 0 || strcmp(f->name, "replace.c") == 0 || strncmp(f->name, "relayout.", 9) == 0)
 		return c->program->state_bytes || c->o.replaceable;
 	return true;
 }

@@ -65,7 +65,7 @@ const JobMissing *user_missing(const Compilation *c, uint32_t *n)
 {
 	Arena *a = c->ctx->arena;
 	UserOps ops = user_ops(c);
-	JobMissing *m = ARENA_ARRAY(a, JobMissing, ops.n + c->o.nlink);
+	JobMissing *m = ARENA_ARRAY(a, JobMissing, 2 * ops.n + c->o.nlink);
 	*n = 0;
 	for (uint32_t k = 0; k < c->o.nlink; k++)
 		if (!is_path(c->o.link[k]))
@@ -73,7 +73,10 @@ const JobMissing *user_missing(const Compilation *c, uint32_t *n)
 			                         arena_printf(a, "--link %s: the linker finds no lib%s.so or lib%s.a (LIBRARY_PATH may name folders)",
 			                                      c->o.link[k], c->o.link[k], c->o.link[k])};
 	for (uint32_t k = 0; k < ops.n; k++) {
-		const char *symbol = ops.data[k]->def.symbol;
+		const char *symbol = ops.data[k]->def.symbol, *object = ops.data[k]->def.user_symbol;
+		if (object)
+			m[(*n)++] = (JobMissing){object, arena_printf(a, "%s is not defined, the user_symbol of the operator %s: name the library that "
+			                                                 "has it with --link", object, ops.data[k]->name)};
 		m[(*n)++] = (JobMissing){symbol, arena_printf(a, "%s is not defined, the function of the operator %s: name the library that has it "
 		                                                 "with --link", symbol, ops.data[k]->name)};
 	}

@@ -35,7 +35,7 @@ static bool link_here(Compilation *c, Resident *r, const LlvmFiles *files)
 	const JitSymbol runtime[] = {
 		F(weft_phase), F(weft_launches), F(weft_copy), F(weft_room), F(weft_save), F(weft_read), F(weft_region_fail),
 		F(weft_fail),
-		F(weft_rt_open), F(weft_rt_close), F(weft_rt_sizes), F(weft_rt_run), F(weft_rt_clone),
+		F(weft_rt_open), F(weft_rt_close), F(weft_rt_sizes), F(weft_rt_run), F(weft_rt_clone), F(weft_rt_get_weights),
 		F(weft_rt_threads_new), F(weft_rt_threads_free), F(weft_rt_set_weights), F(weft_rt_state_get),
 		F(weft_rt_state_set), F(weft_rt_state_reset), F(weft_rt_no_weights), F(weft_rt_no_state), F(weft_rt_no_reset),
 		F(weft_op_call),
@@ -44,7 +44,7 @@ static bool link_here(Compilation *c, Resident *r, const LlvmFiles *files)
 #undef F
 	uint32_t n = sizeof runtime / sizeof *runtime - (r->weights == NULL);
 	const UserOps ops = user_ops(c);
-	JitSymbol *symbol = ARENA_ARRAY(c->ctx->arena, JitSymbol, n + ops.n);
+	JitSymbol *symbol = ARENA_ARRAY(c->ctx->arena, JitSymbol, n + ops.n + c->w->userop.n);
 	memcpy(symbol, runtime, n * sizeof *symbol);
 	for (uint32_t k = 0; k < ops.n; k++) {
 		const WeftOpDef *def = &ops.data[k]->def;
@@ -52,7 +52,13 @@ static bool link_here(Compilation *c, Resident *r, const LlvmFiles *files)
 			return ctx_error(c->ctx, NULL, "%s has no function in this process: its definition's fn is NULL", ops.data[k]->name);
 		symbol[n + k] = (JitSymbol){def->symbol, (const void *)(uintptr_t)def->fn};
 	}
-	r->jit = r->llvm->link(c->ctx, files, symbol, n + ops.n);
+	n += ops.n;
+	for (uint32_t k = 0; k < c->w->userop.n; k++) {
+		const UserOp *op = c->w->userop.data[k];
+		if (op->def.user)
+			symbol[n++] = (JitSymbol){userop_user_symbol(c->ctx->arena, op), op->def.user};
+	}
+	r->jit = r->llvm->link(c->ctx, files, symbol, n);
 	return r->jit;
 }
 
@@ -71,6 +77,7 @@ bool jit_model(Compilation *c, const WeftModel **out)
 	const TargetLevel *level[2];
 	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
 		EmitOptions o = compile_emit_options(c, level[k], NULL);
+		o.here = true;
 		TRY(r->llvm->emit(level[k]->program, level[k]->target, &o, LLVM_OBJECT, c->o.jobs, &files));
 	}
 	c->w->report.objects = files.file.n;

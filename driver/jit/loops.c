@@ -118,9 +118,9 @@ int loops_sizes(LoopEntry *e, const int64_t *extent, int64_t *slot, char message
 }
 
 int loops_run(LoopEntry *e, void *const *buf, const int64_t *slot, bool (*room)(void *, uint32_t, const int64_t *), void *user,
-              char message[MESSAGE])
+              const WeftOpContext *context, char message[MESSAGE])
 {
-	Call c = {.e = e, .in = slot, .buf = buf, .report = {.room = room, .user = user}};
+	Call c = {.e = e, .in = slot, .buf = buf, .report = {.room = room, .user = user, .context = context}};
 	bool ok = call(&c, message);
 	return ok && c.outcome == LOOP_NO_ROOM ? LOOPS_NO_ROOM : ok && c.outcome == LOOP_DONE ? WEFT_OK : WEFT_ERR_CHECK;
 }

@@ -29,7 +29,8 @@ static int run_fn(WeftRegion *region, void *const *buf, const int64_t *slot)
 	char message[MESSAGE];
 	/* the table is the first member of a LoopEntry */
 	LoopEntry *entry = (LoopEntry *)(void *)(uintptr_t)region->entry;
-	int code = loops_run(entry, buf, slot, room, region, message);
+	const WeftOpContext context = weft_op_context(region->context);
+	int code = loops_run(entry, buf, slot, room, region, &context, message);
 	return code == WEFT_OK ? 0 : code == LOOPS_NO_ROOM ? 1 : weft_region_fail(region, "%s", message);
 }
 
@@ -85,6 +86,7 @@ void loops_functions(LoopModel *m)
 	m->model.threads_new = weft_rt_threads_new;
 	m->model.threads_free = weft_rt_threads_free;
 	m->model.clone = weft_rt_clone;
+	m->model.get_weights = variable ? weft_rt_get_weights : weft_rt_no_weights;
 	m->model.set_weights = variable ? set_weights : weft_rt_no_weights;
 	m->model.state_get = variable ? weft_rt_state_get : weft_rt_no_state;
 	m->model.state_set = variable ? weft_rt_state_set : weft_rt_no_state;

@@ -31,6 +31,6 @@ int loops_sizes(LoopEntry *, const int64_t *extent, int64_t *slot, char message[
 /* room: as in LoopReport. Returns LOOPS_NO_ROOM if room failed. */
 enum { LOOPS_NO_ROOM = -1 };
 int loops_run(LoopEntry *, void *const *buf, const int64_t *slot, bool (*room)(void *, uint32_t, const int64_t *), void *user,
-              char message[MESSAGE]);
+              const WeftOpContext *, char message[MESSAGE]);
 
 #endif

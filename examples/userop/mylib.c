@@ -13,13 +13,14 @@
 #include "weft_op.h"
 
 /* decay(x, rate, scale) = scale * x * exp(-rate), the rate of each column. */
-int mylib_decay(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+int mylib_decay(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+		void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	const float *x = in[0].data, *rate = in[1].data;
 	const double *scale = in[2].data;
 	float *y = out[0].data, *factor = work; /* b floats */
 	int64_t a = in[0].shape[0], b = in[0].shape[1];
-	(void)work_bytes;
+	(void)context, (void)work_bytes;
 	for (int64_t k = 0; k < b; k++) {
 		if (rate[k] < 0)
 			return weft_op_fail(status, "rate %lld is %g, and negative", (long long)k, (double)rate[k]);
@@ -32,13 +33,14 @@ int mylib_decay(const WeftTensor *in, const WeftTensor *out, void *work, uint64_
 }
 
 /* Of decay: (scale * g * exp(-rate), the sum of -scale * g * x * exp(-rate) over each column). */
-int mylib_decay_backward(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+int mylib_decay_backward(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+			 void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	const float *g = in[0].data, *x = in[1].data, *rate = in[2].data;
 	const double *scale = in[3].data;
 	float *gx = out[0].data, *grate = out[1].data;
 	int64_t a = in[0].shape[0], b = in[0].shape[1];
-	(void)work, (void)work_bytes, (void)status;
+	(void)context, (void)work, (void)work_bytes, (void)status;
 	for (int64_t k = 0; k < b; k++) {
 		float factor = (float)*scale * expf(-rate[k]), sum = 0;
 		for (int64_t i = 0; i < a; i++) {
@@ -52,12 +54,13 @@ int mylib_decay_backward(const WeftTensor *in, const WeftTensor *out, void *work
 
 /* smooth(x, width) = the mean of as many neighbours along the last dimension as there are in the
  * row, and how many rows there are: a dimension less, as a number of its own. */
-int mylib_smooth(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+int mylib_smooth(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+		 void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	int64_t width = *(const int64_t *)in[1].data, rows = 1, n = in[0].shape[in[0].ndim - 1];
 	const float *x = in[0].data;
 	float *y = out[0].data;
-	(void)work, (void)work_bytes;
+	(void)context, (void)work, (void)work_bytes;
 	if (width < 1)
 		return weft_op_fail(status, "the width is %lld", (long long)width);
 	for (int32_t d = 0; d < in[0].ndim - 1; d++)
@@ -75,12 +78,13 @@ int mylib_smooth(const WeftTensor *in, const WeftTensor *out, void *work, uint64
 }
 
 /* Of smooth's means: what each element was a part of. */
-int mylib_smooth_backward(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+int mylib_smooth_backward(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+			  void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	int64_t width = *(const int64_t *)in[1].data, rows = 1, n = in[0].shape[in[0].ndim - 1];
 	const float *g = in[0].data;
 	float *gx = out[0].data;
-	(void)work, (void)work_bytes, (void)status;
+	(void)context, (void)work, (void)work_bytes, (void)status;
 	for (int32_t d = 0; d < in[0].ndim - 1; d++)
 		rows *= in[0].shape[d];
 	for (int64_t r = 0; r < rows; r++, g += n, gx += n)

@@ -134,6 +134,10 @@ const Const *ir_const_of(const Ir *, ConstId); /* the result is valid until the 
 const char **ir_const_aliases(const Ir *, Arena *);
 /* The constant that has the bytes: follows view_of to its end. */
 ConstId const_root(const Ir *, ConstId);
+/* Whether it is a parameter that requires gradients in the model's file. */
+bool const_requires_grad(const Ir *, ConstId);
+/* The name of that of which the file stores this one as a part; NULL: it has memory of its own. */
+const char *const_holder(const Ir *, ConstId);
 /* Whether the value changes when set_weights replaces parameters. */
 bool const_is_replaceable(const Ir *, ConstId);
 uint64_t const_hash(Ir *, ConstId); /* for a constant with a recipe, the hash of the recipe's
@@ -187,6 +191,9 @@ typedef struct {
 	const char *name; /* the name that users see */
 	ConstId init;     /* of state: the initial contents; 0 for inputs that callers pass */
 } GraphInput;
+#define RANDOM_STATE "weft.rng" /* the state, or input, that random numbers depend on */
+/* Its WeftTensorInfo.role. */
+const char *input_role(InputKind, const char *name);
 
 typedef struct {
 	Node node;

@@ -310,6 +310,12 @@ size_t ir_loc_line(const char *text)
 
 /* ---- constants ---- */
 
+const char *input_role(InputKind kind, const char *name)
+{
+	static const char *const role[] = {[INPUT_USER] = "input", [INPUT_PARAM] = "param", [INPUT_BUFFER] = "buffer"};
+	return strcmp(name, RANDOM_STATE) ? role[kind] : "rng";
+}
+
 const char **ir_const_aliases(const Ir *ir, Arena *arena)
 {
 	const char **list = NULL;
@@ -342,6 +348,18 @@ ConstId const_root(const Ir *ir, ConstId id)
 	while (ir->constant.data[id.i].view_of.i)
 		id = ir->constant.data[id.i].view_of;
 	return id;
+}
+
+bool const_requires_grad(const Ir *ir, ConstId id)
+{
+	const Const *c = ir_const_of(ir, id);
+	return c->is_param && !c->is_buffer && !c->frozen && dtype_is_inexact(c->dtype);
+}
+
+const char *const_holder(const Ir *ir, ConstId id)
+{
+	const ConstId holder = ir_const_of(ir, id)->holder;
+	return holder.i ? ir_const_of(ir, holder)->name : NULL;
 }
 
 bool const_is_replaceable(const Ir *ir, ConstId id)

@@ -267,6 +267,7 @@ typedef struct {
 	uint32_t rank;
 	const int64_t *dim;
 	ConstId init;  /* the initial contents */
+	InputKind kind;
 	bool written;  /* a step writes the state */
 } LoweredState;
 

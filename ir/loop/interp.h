@@ -50,6 +50,8 @@ typedef struct {
 	 * reported. */
 	bool (*room)(void *user, uint32_t k, const int64_t *p);
 	void *user;
+	const struct WeftOpContext *context; /* of calls of user operators; NULL: what a caller
+	                                        without a context has */
 } LoopReport;
 
 /* Execute sizes and run; extent, slot and buf as for WeftEntry.sizes_fn and run_fn. Inputs and

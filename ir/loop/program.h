@@ -35,6 +35,7 @@ typedef struct {
 	const int64_t *dim;
 	uint64_t offset, bytes; /* in the state section, 64-byte aligned */
 	ConstId init;
+	InputKind kind;
 	uint64_t first;
 } ProgramState;
 

@@ -2,7 +2,8 @@
 
 Of the header a later one is made, in which every structure that may grow has two fields more. A model, compiled from emitted C
 with either of them, gives a caller, compiled with either of them, the same answers. So does the model of a weft of long ago
-(tests/golden, built as it is) to today's caller. And each allocation of the calls fails once: one message, status 3."""
+(tests/golden/emitted, built as it is) to today's caller. Models and callers of another version of the ABI are refused with a sentence, those
+of ABI 2 (tests/golden/abi2.c) by every command that runs a model. And each allocation of the calls fails once: one message, status 3."""
 import os
 import pathlib
 import re
@@ -13,7 +14,7 @@ import tempfile
 
 weft, root, preload = (str(pathlib.Path(a).resolve()) for a in sys.argv[1:4])
 CC = os.environ.get("CC", "cc").split()
-GROWING = "Dim TensorInfo SymbolInfo CallInfo LayoutDim ParamInfo Entry Context Open Manifest Model".split()
+GROWING = "Dim TensorInfo SymbolInfo CallInfo LayoutDim ParamInfo Entry Context OpContext Comm Open Manifest Model".split()
 
 
 def must(command, **more):
@@ -59,6 +60,29 @@ def values(text):
     return [line for line in text.splitlines() if re.match(r"[^[]*: -?\d", line)]
 
 
+def refused(what, command, sentence):
+    p = subprocess.run(command, capture_output=True, text=True)
+    said = p.stderr.strip()
+    if p.returncode != 1 or sentence not in said or len(said.splitlines()) != 1:
+        sys.exit(f"FAIL: {what}: {p.returncode}: {p.stdout}{said}")
+
+
+def other_versions(program, model):
+    """Structures of which nothing but the beginning is as it was, and a caller of today with a model of tomorrow."""
+    old = "too old for this program: compile it again"
+    must([*CC, "-shared", "-fPIC", f"{root}/tests/golden/abi2.c", "-o", "abi2.so"])
+    refused("a model of ABI 2", [program, "./abi2.so"], old)
+    for command in ["show"], ["bench"], ["run", "--inputs", "x.safetensors", "--outputs", "y.safetensors"]:
+        refused(f"weft {command[0]}", [weft, command[0], "abi2.so", *command[1:]], old)
+    shutil.copytree("now", "before")
+    header = pathlib.Path("before/weft_model.h")
+    text = header.read_text()
+    now = re.search(r"#define WEFT_ABI_VERSION (\d+)", text)
+    header.write_text(text.replace(now[0], f"#define WEFT_ABI_VERSION {int(now[1]) - 1}"))
+    must([*CC, "-std=c11", "-I", "before", f"{root}/tests/system/c/abi_call.c", "-o", "caller_before", "-ldl"])
+    refused("a caller of the version before", ["./caller_before", model], "too new for this program")
+
+
 def allocations(program, model):
     """Each of the model's own."""
     name = pathlib.Path(model).name.split(".")[0]
@@ -95,6 +119,7 @@ with tempfile.TemporaryDirectory() as tmp:
     for folder in "now", "later":
         for program, its in zip(callers, ("now", "later")):
             same(f"a model of {folder} and a caller of {its}", must([program, build(folder)]), expected)
+    other_versions(callers[0], build("now"))
     model = build("replaceable")
     same("replaced weights", must([callers[1], model]), must([callers[0], model]))
     for folder in "now", "replaceable":

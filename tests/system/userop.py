@@ -218,6 +218,10 @@ def links(folder):
     expect("not registered", ["compile", model, "-o", out], 1, "operators of yours come with a library: --ops LIBRARY")
     expect("no library", ["compile", model, "-o", out, "--ops", folder / "none.so"], 1, "none.so: error: cannot open: No such file or directory")
     expect("twice", ["compile", model, "-o", out, "--ops", mylib, "--ops", mylib], 1, "mylib::decay: there is one of that name already")
+    old = folder / "old.so"
+    cc = [*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", root / "tests/golden/ops_abi2.c", "-o", old]
+    subprocess.run(cc, check=True)
+    expect("of ABI 2", ["show", model, "--ops", old], 1, "its definition has 64 bytes, expected 80: it was compiled with another weft_op.h")
     expect("of a model", ["check", out, ref, "--ops", mylib, "--threads", "1"], 1, "")
     for backend in [b for b in ("llvm", "c") if any(x[0] == b for x in known)]:
         compile = ["compile", model, "-o", out, "--ops", mylib, "--backend", backend]

@@ -62,7 +62,7 @@ static const char *flags_for(const Target *t)
 static const char stub[] =
 	"#include \"runtime.h\"\n#include <stdarg.h>\n#include <stdio.h>\n#include <string.h>\n"
 	"int weft_phase(WeftRegion *r, WeftKernel k, void *const *b, const int64_t *p, uint32_t call, int64_t n)\n"
-	"{\n\t(void)r;\n\t(void)call;\n\treturn k(&(WeftFrame){b, p, NULL, NULL}, 0, n);\n}\n"
+	"{\n\t(void)r;\n\t(void)call;\n\treturn k(&(WeftFrame){b, p, NULL, NULL, r}, 0, n);\n}\n"
 	"void weft_copy(WeftRegion *r, void *to, const void *from, int64_t n)\n"
 	"{\n\t(void)r;\n\tmemcpy(to, from, (size_t)n);\n}\n"
 	"int weft_fail(WeftStatus *s, int code, const char *fmt, ...)\n"

@@ -122,6 +122,55 @@ static void test_in_process(void **state)
 	weft_free(w);
 }
 
+/* What get_weights gives of source k is what `set` has set. Returns whether it is stored. */
+static bool got(const WeftModel *m, WeftInstance *in, uint32_t k, uint32_t seed)
+{
+	const WeftParamInfo *p = weft_source(m, k);
+	WeftStatus status;
+	unsigned char *want = values(p, seed + k), *have = calloc(1, p->bytes + 1);
+	const WeftTensor t = tensor(p, have);
+	int code = m->get_weights(in, 1, &p->name, &t, NULL, &status);
+	if (code == WEFT_OK)
+		assert_memory_equal(have, want, p->bytes);
+	else
+		assert_non_null(strstr(status.message, "is not stored: only what is computed from it is"));
+	free(want);
+	free(have);
+	return code == WEFT_OK;
+}
+
+static uint32_t nlayout_of(const WeftModel *m, const char *name)
+{
+	for (uint32_t k = 0; k < m->nparam; k++)
+		if (!strcmp(weft_param(m, k)->name, name))
+			return weft_param(m, k)->nlayout;
+	return 0;
+}
+
+/* Row-major again, of whatever layout kernels read. */
+static void test_get(void **state)
+{
+	(void)state;
+	static const char *const name[] = {"folded", "trained", "../../../examples/digits/digits_cnn"};
+	Weft *w = weft_new();
+	WeftOptions o = {.size = sizeof o, .replaceable = true};
+	uint32_t all = 0, packed = 0, missing = 0;
+	for (size_t g = 0; g < sizeof name / sizeof *name; g++) {
+		const WeftModel *m = weft_loops(w, load(w, name[g]), &o);
+		WeftInstance *in = opened(m, w);
+		assert_int_equal(set(m, in, 9, NULL), WEFT_OK);
+		for (uint32_t k = 0; k < m->nsource; k++, all++)
+			if (!got(m, in, k, 9))
+				missing++;
+			else
+				packed += nlayout_of(m, weft_source(m, k)->name) != 0;
+		m->close(in);
+	}
+	print_message("%u weights, %u packed, %u computed only\n", all, packed, missing);
+	assert_true(packed >= 3 && missing >= 1 && missing < all / 2);
+	weft_free(w);
+}
+
 /* Two entries of one module: what is computed from its weights is there once. */
 static void test_entries(void **state)
 {
@@ -306,7 +355,7 @@ static void test_names(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_process), cmocka_unit_test(test_entries), cmocka_unit_test(test_index),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_process), cmocka_unit_test(test_get), cmocka_unit_test(test_entries), cmocka_unit_test(test_index),
 					    cmocka_unit_test(test_parts), cmocka_unit_test(test_wrong),
 					    cmocka_unit_test(test_names)};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,8 @@
 #include "weft_op.h"
 
 /* y = x + n * the sum of list, by way of the workspace; fails below 0. */
-static int shift(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+static int shift(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+		 void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	const float *x = in[0].data;
 	const int64_t *n = in[1].data, *list = in[2].data;
@@ -24,6 +25,7 @@ static int shift(const WeftTensor *in, const WeftTensor *out, void *work, uint64
 	const double *scale = in[4].data;
 	float *y = out[0].data, *kept = work, add = 0;
 	int64_t count = in[0].shape[0];
+	(void)context;
 	if (in[0].ndim != 1 || in[1].ndim || in[2].ndim != 1 || in[3].dtype.code != WEFT_BOOL || in[4].dtype.bits != 64)
 		return weft_op_fail(status, "other arguments");
 	if (work_bytes != (uint64_t)count * 4 || (count && (uintptr_t)work % 64))

@@ -434,11 +434,12 @@ typedef struct {
 } Flow;
 
 /* A call fails where x is below 0, and there are such members. */
-static int root(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+static int root(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+		void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	const float *x = in[0].data;
 	float *y = out[0].data;
-	(void)work, (void)work_bytes;
+	(void)context, (void)work, (void)work_bytes;
 	for (int64_t k = 0; k < in[0].shape[0]; k++) {
 		if (x[k] < 0)
 			return weft_op_fail(status, "below 0");

@@ -211,14 +211,17 @@ typedef struct {
 	uint64_t work_bytes;
 	int result, code;
 	const char *message;
+	WeftOpContext context;
 } Call;
 
 static Call last;
 
-static int fn(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+static int fn(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+	      void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	memcpy(last.t, in, 3 * sizeof *in);
 	last.t[3] = *out;
+	last.context = *context;
 	last.work = work;
 	last.work_bytes = work_bytes;
 	assert_ptr_equal(out, in + 3);
@@ -233,12 +236,16 @@ static void test_operator(void **state)
 {
 	(void)state;
 	static const WeftOpTensor tensor[] = {{{WEFT_FLOAT, 32, 1}, 2, 1}, {{WEFT_INT, 64, 1}, 0, -1}, {{WEFT_INT, 64, 1}, 1, -1}, {{WEFT_FLOAT, 64, 1}, 1, 0}};
-	static const WeftOpCall call = {"lib::f", fn, tensor, 3, 1, 2};
+	static int mine, theirs, stream;
+	static const WeftOpCall call = {"lib::f", fn, &mine, tensor, 3, 1, 2};
+	const WeftComm comm = {.size = sizeof comm, .ranks = 1};
+	const WeftContext context = {.size = sizeof context, .user = &theirs, .stream = &stream, .comm = &comm};
+	WeftRegion region = {.context = &context, .threads = 3};
 	char buffer[3];
 	void *buf[] = {buffer, buffer + 1, buffer + 2};
 	int64_t value[] = {7, 8, 42, 2, 100, 200, 9, 64}, failure[WEFT_FAILURE] = {55, 66};
 	WeftStatus status = {0};
-	const WeftFrame f = {buf, NULL, failure, &status};
+	const WeftFrame f = {buf, NULL, failure, &status, &region};
 	last = (Call){.message = ""};
 	assert_int_equal(weft_op_call(&f, &call, value), 0);
 	assert_ptr_equal(last.t[0].data, buffer + 1);
@@ -255,6 +262,14 @@ static void test_operator(void **state)
 	assert_ptr_equal(last.t[3].data, buffer);
 	assert_ptr_equal(last.work, buffer + 2);
 	assert_int_equal(last.work_bytes, 64);
+	assert_int_equal(last.context.size, sizeof last.context);
+	assert_int_equal(last.context.thread, 0);
+	assert_int_equal(last.context.threads, 3);
+	assert_ptr_equal(last.context.op_user, &mine);
+	assert_ptr_equal(last.context.user, &theirs);
+	assert_int_equal(last.context.device.type, WEFT_CPU);
+	assert_ptr_equal(last.context.stream, &stream);
+	assert_ptr_equal(last.context.comm, &comm);
 	assert_int_equal(failure[0], 55); /* nothing failed */
 	value[7] = 0;
 	assert_int_equal(weft_op_call(&f, &call, value), 0);
@@ -283,6 +298,29 @@ static void test_operator(void **state)
 	assert_int_equal(status.code, 0);
 }
 
+/* Calls at the same time have the least numbers that nobody has. */
+static void test_numbers(void **state)
+{
+	(void)state;
+	static Job job;
+	const WeftContext context = {.size = sizeof context};
+	WeftRegion region = {.context = &context, .threads = WEFT_MAX_THREADS, .job = &job};
+	WeftOpContext c[WEFT_MAX_THREADS];
+	for (int32_t k = 0; k < WEFT_MAX_THREADS; k++) {
+		c[k] = weft_op_enter(&region);
+		assert_int_equal(c[k].thread, k);
+	}
+	weft_op_leave(&region, &c[200]);
+	weft_op_leave(&region, &c[31]);
+	assert_int_equal(weft_op_enter(&region).thread, 31);
+	assert_int_equal(weft_op_enter(&region).thread, 200);
+	for (int32_t k = 0; k < WEFT_MAX_THREADS; k++)
+		weft_op_leave(&region, &c[k]);
+	region.threads = 33;
+	for (int32_t k = 0; k < 33; k++)
+		assert_int_equal(weft_op_enter(&region).thread, k);
+}
+
 /* ---- numbers that the control of a program reads ---- */
 
 static void test_values(void **state)
@@ -303,6 +341,6 @@ static void test_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_checksum), cmocka_unit_test(test_features), cmocka_unit_test(test_levels),
-					   cmocka_unit_test(test_operator), cmocka_unit_test(test_values)};
+					   cmocka_unit_test(test_operator), cmocka_unit_test(test_numbers), cmocka_unit_test(test_values)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -591,13 +591,93 @@ static void test_under_load(void **unused)
 	model.close(in);
 }
 
+/* ---- values of the weight section ---- */
+
+static int weight(WeftInstance *in, const char *name, float *to, const WeftContext *c, WeftStatus *status)
+{
+	WeftTensor t = tensor(to);
+	return in->model->get_weights(in, 1, &name, &t, c, status);
+}
+
+static void test_get_weights(void **unused)
+{
+	(void)unused;
+	float x[3] = {1, 1, 1}, y[3], v[3] = {0}, w[3] = {2, 3, 4};
+	const WeftModel *const kinds[] = {&model, &replaceable};
+	const char *name = "w", *const two[] = {"rest", "w"};
+	WeftStatus status;
+	WeftTensor t = tensor(w);
+	for (size_t k = 0; k < 2; k++) {
+		WeftInstance *in = opened(kinds[k]);
+		assert_int_equal(weight(in, "w", v, NULL, &status), WEFT_OK);
+		assert_true(v[0] == 1 && v[1] == 10 && v[2] == 100);
+		assert_int_equal(run(in, ADD, x, y, NULL), WEFT_OK);
+		assert_int_equal(weight(in, "sum", v, NULL, NULL), WEFT_OK); /* what it first was */
+		assert_true(v[0] == 5 && v[1] == 6 && v[2] == 7);
+		const WeftTensor both[] = {tensor(v), tensor(y)};
+		assert_int_equal(kinds[k]->get_weights(in, 2, two, both, NULL, NULL), WEFT_OK);
+		assert_true(v[0] == 0 && v[2] == 0 && y[1] == 10);
+		assert_int_equal(kinds[k]->get_weights(in, 0, NULL, NULL, NULL, NULL), WEFT_OK);
+		model.close(in);
+	}
+	WeftInstance *in = opened(&replaceable), *other;
+	assert_int_equal(model.clone(in, &other, NULL), WEFT_OK);
+	assert_int_equal(model.set_weights(in, 1, &name, &t, NULL, NULL), WEFT_OK);
+	assert_int_equal(weight(in, "w", v, NULL, NULL), WEFT_OK);
+	assert_true(v[0] == 2 && v[1] == 3 && v[2] == 4);
+	assert_int_equal(weight(other, "w", v, NULL, NULL), WEFT_OK);
+	assert_true(v[1] == 10);
+	assert_int_equal(weight(in, "sum", v, NULL, NULL), WEFT_OK);
+	assert_true(v[1] == 6);
+	model.close(in);
+	model.close(other);
+}
+
+/* Nothing is written then. */
+static void test_get_wrong(void **unused)
+{
+	(void)unused;
+	float v[3] = {-1, -1, -1};
+	int64_t four[] = {4}, apart[] = {2};
+	const char *none = NULL, *name = "w";
+	WeftContext c = {.size = sizeof c, .flags = WEFT_IGNORE_UNKNOWN}, unset = {0};
+	WeftInstance *in = opened(&model);
+	WeftStatus status;
+	WeftTensor t = tensor(v);
+	assert_int_equal(model.get_weights(NULL, 1, &name, &t, NULL, &status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.get_weights(in, 1, NULL, &t, NULL, NULL), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.get_weights(in, 1, &name, NULL, NULL, NULL), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.get_weights(in, 1, &none, &t, NULL, &status), WEFT_ERR_ARGUMENT);
+	assert_string_equal(status.message, "get_weights: name 0 is a null pointer");
+	assert_int_equal(weight(in, "v", v, NULL, &status), WEFT_ERR_ARGUMENT);
+	assert_string_equal(status.message, "the model has no weight v");
+	assert_int_equal(weight(in, "", v, NULL, &status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(weight(in, "v", v, &c, &status), WEFT_OK);
+	assert_int_equal(weight(in, "w", v, &unset, &status), WEFT_ERR_ABI);
+	t.shape = four;
+	assert_int_equal(model.get_weights(in, 1, &name, &t, NULL, &status), WEFT_ERR_INPUT);
+	assert_string_equal(status.message, "weight w: dimension 0 is 4, expected 3");
+	t = tensor(v);
+	t.strides = apart;
+	assert_int_equal(model.get_weights(in, 1, &name, &t, NULL, NULL), WEFT_ERR_INPUT);
+	t = tensor(NULL);
+	assert_int_equal(model.get_weights(in, 1, &name, &t, NULL, &status), WEFT_ERR_INPUT);
+	assert_string_equal(status.message, "weight w has no data");
+	t = tensor(v);
+	t.dtype.bits = 16;
+	name = "sum";
+	assert_int_equal(model.get_weights(in, 1, &name, &t, NULL, NULL), WEFT_ERR_INPUT);
+	assert_true(v[0] == -1 && v[1] == -1 && v[2] == -1);
+	model.close(in);
+}
+
 /* ---- callers of another version ---- */
 
 /* What grows ends where its last field does: the next one must not lie in what an older size
  * covers. */
 #define ENDS_WITH(type, field) _Static_assert(offsetof(type, field) + sizeof(((type *)0)->field) == sizeof(type), #type)
 ENDS_WITH(WeftDim, text);
-ENDS_WITH(WeftTensorInfo, aliases);
+ENDS_WITH(WeftTensorInfo, layout);
 ENDS_WITH(WeftSymbolInfo, hi);
 ENDS_WITH(WeftCallInfo, reserved);
 ENDS_WITH(WeftLayoutDim, padded);
@@ -605,8 +685,10 @@ ENDS_WITH(WeftParamInfo, aliases);
 ENDS_WITH(WeftManifest, compiler);
 ENDS_WITH(WeftEntry, launch);
 ENDS_WITH(WeftOpen, weights_bytes);
-ENDS_WITH(WeftContext, alloc_user);
-ENDS_WITH(WeftModel, prepare);
+ENDS_WITH(WeftContext, comm);
+ENDS_WITH(WeftOpContext, comm);
+ENDS_WITH(WeftComm, user);
+ENDS_WITH(WeftModel, get_weights);
 
 static void test_other_sizes(void **unused)
 {
@@ -634,7 +716,7 @@ static void test_other_sizes(void **unused)
 	other.abi = WEFT_ABI_VERSION + 1;
 	assert_non_null(strstr(weft_model_check(&other), "too new"));
 	other = model;
-	other.size = offsetof(WeftModel, clone);
+	other.size = offsetof(WeftModel, get_weights);
 	assert_non_null(weft_model_check(&other));
 	model.close(in);
 }
@@ -645,7 +727,8 @@ int main(void)
 		cmocka_unit_test(test_state),       cmocka_unit_test(test_fits), cmocka_unit_test(test_wrong_tensors),   cmocka_unit_test(test_clone),
 		cmocka_unit_test(test_busy),        cmocka_unit_test(test_failed_call),     cmocka_unit_test(test_donation),
 		cmocka_unit_test(test_weights), cmocka_unit_test(test_large_weights),     cmocka_unit_test(test_nothing_to_change), cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_weights_while_running),
+		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_get_weights), cmocka_unit_test(test_get_wrong),
+		cmocka_unit_test(test_weights_while_running),
 		cmocka_unit_test(test_under_load),
 	};
 	replaceable = model;

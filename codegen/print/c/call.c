@@ -39,8 +39,13 @@ const char *c_user_call(CUnit *u, const char *kernel, const LoopFn *f, const LsD
 
 static void print_table(CUnit *u, const LoopCall *c, const char *name, Text *out)
 {
-	text_printf(out, "int %s(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status);\n",
-	            c->op->def.symbol);
+	const WeftOpDef *def = &c->op->def;
+	text_printf(out,
+	            "int %s(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, "
+	            "WeftStatus *status);\n",
+	            def->symbol);
+	if (def->user_symbol)
+		text_printf(out, "extern char %s[];\n", def->user_symbol);
 	if (c->nin + c->nout)
 		text_printf(out, "static const WeftOpTensor %s_tensor[] = {", name);
 	for (uint32_t k = 0; k < c->nin + c->nout; k++) {
@@ -48,9 +53,9 @@ static void print_table(CUnit *u, const LoopCall *c, const char *name, Text *out
 		WeftDType d = dtype_to_api(t->dtype);
 		text_printf(out, "%s{{%s, %u, 1}, %u, %d}", k ? ", " : "", c_dtype_code(d), d.bits, t->rank, (int)t->buf);
 	}
-	text_printf(out, "%sstatic const WeftOpCall %s = {%s, %s, %s%s, %u, %u, %d};\n\n", c->nin + c->nout ? "};\n" : "", name,
-	            c_string(u->arena, c->op->name), c->op->def.symbol, c->nin + c->nout ? name : "NULL", c->nin + c->nout ? "_tensor" : "",
-	            c->nin, c->nout, (int)c->work);
+	text_printf(out, "%sstatic const WeftOpCall %s = {%s, %s, %s, %s%s, %u, %u, %d};\n\n", c->nin + c->nout ? "};\n" : "", name,
+	            c_string(u->arena, c->op->name), def->symbol, def->user_symbol ? def->user_symbol : "NULL", c->nin + c->nout ? name : "NULL",
+	            c->nin + c->nout ? "_tensor" : "", c->nin, c->nout, (int)c->work);
 }
 
 void c_user_tables(CUnit *u, const LoopFn *f, const char *kernel, Text *out)

@@ -229,6 +229,7 @@ static bool build_units(Program *p, const Target *t, const EmitOptions *o, LlvmK
 	for (uint32_t k = 0; k < nunits; k++) {
 		TRY(unit_begin(&x->unit[k], ctx, t, kind, arena_printf(ctx->arena, "kernels_%u%s", k, suffix)));
 		x->unit[k].passes = kernel_passes;
+		x->unit[k].u.here = o->here;
 		x->unit[k].cost = load[k];
 	}
 	for (uint32_t k = 0; unit && k < p->fn.n; k++)

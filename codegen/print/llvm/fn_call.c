@@ -18,10 +18,20 @@ static LLVMValueRef tensor(LUnit *u, const struct LoopCallTensor *t)
 	return LLVMConstStructInContext(u->c, field, 3, false);
 }
 
+/* WeftOpContext.op_user of its calls. */
+static LLVMValueRef op_user(LUnit *u, const UserOp *op)
+{
+	if (u->here && op->def.user)
+		return l_extern_object(u, arena_printf(u->arena, "\1%s", userop_user_symbol(u->arena, op)));
+	if (!u->here && op->def.user_symbol)
+		return l_extern_object(u, arena_printf(u->arena, "\1%s", op->def.user_symbol));
+	return LLVMConstNull(l_pointer(u));
+}
+
 static LLVMValueRef table(LUnit *u, const LoopCall *c)
 {
 	LLVMTypeRef p = l_pointer(u), word = LLVMInt32TypeInContext(u->c);
-	LLVMTypeRef type = LLVMFunctionType(word, (LLVMTypeRef[]){p, p, p, LLVMInt64TypeInContext(u->c), p}, 5, false);
+	LLVMTypeRef type = LLVMFunctionType(word, (LLVMTypeRef[]){p, p, p, p, LLVMInt64TypeInContext(u->c), p}, 6, false);
 	LLVMTypeRef of_tensor = LLVMStructTypeInContext(u->c, (LLVMTypeRef[]){word, word, word}, 3, false);
 	uint32_t n = c->nin + c->nout;
 	LLVMValueRef *one = ARENA_ARRAY(u->arena, LLVMValueRef, n);
@@ -30,9 +40,9 @@ static LLVMValueRef table(LUnit *u, const LoopCall *c)
 	LLVMValueRef name = LLVMConstStringInContext2(u->c, c->op->name, strlen(c->op->name), false);
 	/* \1: the symbol of exactly this name, whatever functions of the module are called */
 	LLVMValueRef fn = l_extern(u, arena_printf(u->arena, "\1%s", c->op->def.symbol), type);
-	LLVMValueRef field[7] = {l_constant(u, name), fn, l_constant(u, LLVMConstArray2(of_tensor, one, n)), i32(u, c->nin), i32(u, c->nout),
-	                         i32(u, c->work), i32(u, 0)};
-	return l_constant(u, LLVMConstStructInContext(u->c, field, 7, false));
+	LLVMValueRef field[8] = {l_constant(u, name), fn, op_user(u, c->op), l_constant(u, LLVMConstArray2(of_tensor, one, n)), i32(u, c->nin),
+	                         i32(u, c->nout), i32(u, c->work), i32(u, 0)};
+	return l_constant(u, LLVMConstStructInContext(u->c, field, 8, false));
 }
 
 LLVMValueRef fn_user_call(Fn *f, const LoopCall *c, LLVMValueRef value)

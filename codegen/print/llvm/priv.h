@@ -13,6 +13,7 @@ typedef struct {
 	LLVMContextRef c;
 	LLVMModuleRef m;
 	LLVMBuilderRef b; /* the builder at the end of the current block */
+	bool here;        /* EmitOptions.here */
 } LUnit;
 
 void lunit_init(LUnit *, Ctx *, const Target *, const char *name);
@@ -37,6 +38,8 @@ LLVMValueRef l_intrinsic(LUnit *, const char *name, LLVMTypeRef *type, uint32_t 
 LLVMValueRef l_math(LUnit *, const char *name, LLVMValueRef *in, uint32_t nin);
 /* A function of the runtime, declared as in C. */
 LLVMValueRef l_extern(LUnit *, const char *name, LLVMTypeRef type);
+/* The address of an object of that name. */
+LLVMValueRef l_extern_object(LUnit *, const char *name);
 LLVMValueRef l_constant(LUnit *, LLVMValueRef); /* a private constant, aligned to 8 bytes; returns
                                                    its address */
 void l_attribute(LUnit *, LLVMValueRef fn, const char *name);

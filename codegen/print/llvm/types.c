@@ -105,6 +105,12 @@ LLVMValueRef l_extern(LUnit *u, const char *name, LLVMTypeRef type)
 	return fn ? fn : LLVMAddFunction(u->m, name, type);
 }
 
+LLVMValueRef l_extern_object(LUnit *u, const char *name)
+{
+	LLVMValueRef object = LLVMGetNamedGlobal(u->m, name);
+	return object ? object : LLVMAddGlobal(u->m, LLVMInt8TypeInContext(u->c), name);
+}
+
 LLVMValueRef l_constant(LUnit *u, LLVMValueRef value)
 {
 	LLVMValueRef g = LLVMAddGlobal(u->m, LLVMTypeOf(value), "");

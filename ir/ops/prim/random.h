@@ -16,7 +16,6 @@
 #include "ir/ops/common.h"
 
 #define RANDOM_ARGS "Tensor? rng=None, int stream=0"
-#define RANDOM_STATE "weft.rng"
 
 /* It has RANDOM_ARGS, and with these arguments it draws. */
 bool node_draws(const Graph *, Node);

@@ -139,7 +139,7 @@ static bool eval_call(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	char *room = work ? arena_alloc(e->arena, (size_t)work + 64) : NULL;
 	room = room ? (char *)(((uintptr_t)room + 63) / 64 * 64) : NULL;
 	WeftStatus status = {0};
-	return userop_call(op, arg, result, room, (uint64_t)work, &status) || eval_error(e, g, n, "%s", status.message);
+	return userop_call(op, NULL, arg, result, room, (uint64_t)work, &status) || eval_error(e, g, n, "%s", status.message);
 }
 
 OP(call) {

@@ -358,6 +358,7 @@ const UserOp *userop_new(Ctx *ctx, const char *where, const WeftOpDef *def)
 	op->def.types = copy(ctx, def->types);
 	op->def.work_bytes = copy(ctx, def->work_bytes);
 	op->def.symbol = copy(ctx, def->symbol);
+	op->def.user_symbol = copy(ctx, def->user_symbol);
 	op->def.vjp = copy(ctx, def->vjp);
 	op->def.jvp = copy(ctx, def->jvp);
 	Reader r = {.ctx = ctx, .op = op};

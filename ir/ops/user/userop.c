@@ -24,6 +24,11 @@ const UserOp *userop_find(const Ir *ir, const char *name)
 	return NULL;
 }
 
+const char *userop_user_symbol(Arena *a, const UserOp *op)
+{
+	return arena_printf(a, "weft user of %s", op->name); /* no name that code could have */
+}
+
 const UserOp *userop_of(const Graph *g, Node n)
 {
 	return userop_find(g->ir, node_str(g, n, "op"));
@@ -244,15 +249,18 @@ Sym userop_work(Ir *ir, const UserOp *op, const UserSolution *s)
 
 /* ---- calling ---- */
 
-bool userop_call(const UserOp *op, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t bytes, WeftStatus *status)
+bool userop_call(const UserOp *op, const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t bytes,
+                 WeftStatus *status)
 {
 	WeftStatus told = {0};
+	WeftOpContext c = context ? *context : (WeftOpContext){.size = sizeof c, .threads = 1, .device = {WEFT_CPU, 0}};
 	if (!op->def.fn) {
 		status->code = WEFT_ERR_CHECK;
 		snprintf(status->message, sizeof status->message, "%s: it has no function in this process", op->name);
 		return false;
 	}
-	int code = op->def.fn(in, out, work, bytes, &told);
+	c.op_user = op->def.user;
+	int code = op->def.fn(&c, in, out, work, bytes, &told);
 	if (!code)
 		return true;
 	told.message[sizeof told.message - 1] = 0;

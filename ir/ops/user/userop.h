@@ -48,6 +48,8 @@ typedef struct UserOp {
 const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
 /* By its name in a graph or in PyTorch ("mylib::decay", "mylib.decay.default"). NULL: none. */
 const UserOp *userop_find(const Ir *, const char *name);
+/* The symbol that has the address WeftOpDef.user in code for this process. */
+const char *userop_user_symbol(Arena *, const UserOp *);
 /* Of a call; NULL: its name is nobody's. */
 const UserOp *userop_of(const Graph *, Node);
 static inline bool userop_is(const UserOp *op, unsigned flag)
@@ -110,8 +112,8 @@ Sym userop_work(Ir *, const UserOp *, const UserSolution *);
 /* Of a node that was inferred. */
 UserScalars userop_scalars(const Graph *, Node);
 
-/* Call the function in this process; in[] and out[] as weft_op.h says. False: the message in
- * status. */
-bool userop_call(const UserOp *, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t bytes, WeftStatus *);
+/* Call the function in this process; context (but op_user; NULL: one thread, nothing else), in[] and
+ * out[] as weft_op.h says. False: the message in status. */
+bool userop_call(const UserOp *, const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t bytes, WeftStatus *);
 
 #endif

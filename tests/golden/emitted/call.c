@@ -15,23 +15,22 @@ static const char *dtype_text(WeftDType t, char buf[16])
 	return buf;
 }
 
-/* What does not depend on extents. role: "input" or "output". */
-static int check_kind(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
+int check_kind(const Expected *x, const WeftTensor *t, WeftStatus *status)
 {
 	char want[16], got[16];
-	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", role, info->name,
-				 dtype_text(t->dtype, got), dtype_text(info->dtype, want));
+	if (t->dtype.code != x->dtype.code || t->dtype.bits != x->dtype.bits)
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", x->role, x->name,
+				 dtype_text(t->dtype, got), dtype_text(x->dtype, want));
 	if (t->dtype.lanes != 1)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has vectors of %u for elements, expected 1", role, info->name,
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has vectors of %u for elements, expected 1", x->role, x->name,
 				 (unsigned)t->dtype.lanes);
-	if (t->ndim != (int32_t)info->rank)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u", role, info->name,
-				 (int)t->ndim, (unsigned)info->rank);
-	if (info->rank && !t->shape)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s %s has no shape", role, info->name);
+	if (t->ndim != (int32_t)x->rank)
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u", x->role, x->name,
+				 (int)t->ndim, (unsigned)x->rank);
+	if (x->rank && !t->shape)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s %s has no shape", x->role, x->name);
 	if (t->device.type != WEFT_CPU)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", role, info->name);
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", x->role, x->name);
 	return WEFT_OK;
 }
 
@@ -65,9 +64,7 @@ static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k,
 				 (long long)s->lo, most);
 	}
 	if (o->value != n)
-		return weft_fail(status, WEFT_ERR_INPUT,
-				 "input %s: dimension %u (%s) is %lld, "
-				 "expected %lld as dimension %u of input %s",
+		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u (%s) is %lld, expected %lld as dimension %u of input %s",
 				 info->name, k, s->name, (long long)n, (long long)o->value, o->dim, o->info->name);
 	return WEFT_OK;
 }
@@ -94,7 +91,7 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 	memset(origin, 0, sizeof origin);
 	for (uint32_t i = 0; i < ninput; i++) {
 		const WeftTensor *t = &inputs[i];
-		TRY(check_kind("input", &e->input[i], t, status));
+		TRY(check_info("input", &e->input[i], t, status));
 		for (uint32_t k = 0; k < e->input[i].rank; k++) {
 			TRY(check_dim(e, &e->input[i], k, t->shape[k], origin, status));
 			*x++ = t->shape[k];
@@ -117,6 +114,8 @@ typedef struct {
 	WeftInstance *in;
 	const WeftEntry *e;
 	const WeftSizes *sizes;
+	const Constants *constants;
+	void *state;
 	char *work; /* aligned; what is left of the workspace */
 	char *work_end;
 	int strict;
@@ -147,8 +146,7 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 	if (!t->data)
 		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role, info->name);
 	if ((uintptr_t)p % align)
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes", role, info->name,
-				 (unsigned)align);
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes", role, info->name, (unsigned)align);
 	uint64_t bytes = copy_bytes(t);
 	if (bytes == 0)
 		return WEFT_OK;
@@ -167,7 +165,7 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 static int check_shape(const Call *c, const char *role, const WeftTensorInfo *info, const int64_t *shape,
 		       const WeftTensor *t)
 {
-	TRY(check_kind(role, info, t, c->status));
+	TRY(check_info(role, info, t, c->status));
 	for (uint32_t k = 0; k < info->rank; k++)
 		if (t->shape[k] != shape[k])
 			return weft_fail(c->status, WEFT_ERR_INPUT,
@@ -176,14 +174,28 @@ static int check_shape(const Call *c, const char *role, const WeftTensorInfo *in
 	return WEFT_OK;
 }
 
+/* `run` finds out the shape. */
+static int is_found(const WeftTensorInfo *info, const int64_t *shape)
+{
+	uint32_t k = 0;
+	while (k < info->rank && shape[k] >= 0)
+		k++;
+	return k < info->rank;
+}
+
+static int check_output(const Call *c, const WeftTensorInfo *info, const int64_t *shape, const WeftTensor *t)
+{
+	return is_found(info, shape) ? check_info("output", info, t, c->status) : check_shape(c, "output", info, shape, t);
+}
+
 /* The output stands exactly where the input does that it may replace in place. */
 static bool donated(const WeftTensorInfo *output, Range out, const Range *in, const Range *t)
 {
 	return output->donates >= 0 && t == in + output->donates && t->first == out.first && t->end == out.end;
 }
 
-/* Outputs must overlap neither inputs, but for those they replace, nor each other nor the workspace, and inputs not the
- * workspace. */
+/* Outputs must overlap neither inputs, but for those they replace, nor each other nor the
+ * workspace, and inputs not the workspace. */
 static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y, const void *work)
 {
 	const uint32_t nx = c->e->ninput;
@@ -192,17 +204,15 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 	for (uint32_t k = 0; k < nx; k++) {
 		in[k] = range_of(&x[k]);
 		if (overlap(in[k], r[0]))
-			return weft_fail(c->status, WEFT_ERR_ARGUMENT, "input %s overlaps the workspace",
-					 c->e->input[k].name);
+			return weft_fail(c->status, WEFT_ERR_ARGUMENT, "input %s overlaps the workspace", c->e->input[k].name);
 		if (!tensor_row_major(&x[k])) /* copied before an output is written */
 			in[k].end = in[k].first;
 	}
 	for (uint32_t k = 0; k < c->e->noutput; k++) {
-		out[k] = range_of(&y[k]);
+		out[k] = y[k].data ? range_of(&y[k]) : (Range){0, 0};
 		for (const Range *t = r; t < &out[k]; t++)
 			if (overlap(out[k], *t) && !donated(&c->e->output[k], out[k], in, t))
-				return weft_fail(c->status, WEFT_ERR_ARGUMENT,
-						 "output %s overlaps another tensor or the workspace",
+				return weft_fail(c->status, WEFT_ERR_ARGUMENT, "output %s overlaps another tensor or the workspace",
 						 c->e->output[k].name);
 	}
 	return WEFT_OK;
@@ -219,7 +229,8 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, co
 {
 	const WeftEntry *e = c->e;
 	const WeftThreads *t;
-	void *buf[e->ninput + e->noutput + 3], **b = buf;
+	void *buf[e->ninput + e->noutput + 3 + e->nroom], **b = buf;
+	uint64_t held[e->noutput + e->nroom + 1];
 	char *base = (char *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
 	c->work = base + (c->sizes->slot[e->nslot - 1] + ALIGN - 1) / ALIGN * ALIGN;
 	c->work_end = c->work + (c->sizes->workspace_bytes - (uint64_t)c->sizes->slot[e->nslot - 1] - 2 * ALIGN);
@@ -228,25 +239,34 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, co
 		TRY(check_shape(c, "input", &e->input[i], shape, &x[i]));
 	shape = c->sizes->slot + e->nsymbol;
 	for (uint32_t i = 0; i < e->noutput; shape += e->output[i++].rank)
-		TRY(check_shape(c, "output", &e->output[i], shape, &y[i]));
+		TRY(check_output(c, &e->output[i], shape, &y[i]));
 	TRY(check_overlap(c, x, y, workspace)); /* before inputs are copied into the workspace */
 	for (uint32_t i = 0; i < e->ninput; i++)
 		TRY(bind_data(c, "input", &e->input[i], &x[i], b++));
-	for (uint32_t i = 0; i < e->noutput; i++)
-		TRY(bind_data(c, "output", &e->output[i], &y[i], b++));
-	b[0] = (void *)(uintptr_t)c->in->constants->weights;
+	shape = c->sizes->slot + e->nsymbol;
+	for (uint32_t i = 0; i < e->noutput; shape += e->output[i++].rank, b++)
+		if (y[i].data || !is_found(&e->output[i], shape))
+			TRY(bind_data(c, "output", &e->output[i], &y[i], b));
+	b[0] = (void *)(uintptr_t)c->constants->weights;
 	b[1] = base;
-	b[2] = c->in->state;
+	b[2] = c->state;
 	int32_t n = threads_wanted(c->in, ctx, &t);
-	RegionShared s;
-	s.entry = e;
-	s.buf = buf;
-	s.slot = c->sizes->slot;
-	s.profile = ctx->profile;
-	s.profile_user = ctx->profile_user;
-	s.status = c->status;
-	s.spin = n <= c->in->ncpu ? 2000 : 0;
-	return region_run(&s, t, n);
+	WeftRegion r;
+	r.entry = e;
+	r.buf = r.room = buf;
+	r.held = memset(held, 0, sizeof held);
+	r.output = y;
+	r.context = ctx;
+	r.leave = NULL;
+	r.slot = c->sizes->slot;
+	r.profile = ctx->profile;
+	r.profile_user = ctx->profile_user;
+	r.status = c->status;
+	r.share_all = ctx->flags & WEFT_SHARE_ALL;
+	int code = region_run(&r, t, n);
+	if (r.leave)
+		r.leave(&r, code);
+	return code;
 }
 
 int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, WeftTensor *outputs, void *workspace,
@@ -261,15 +281,24 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 		return weft_fail(status, WEFT_ERR_ABI, "run: sizes of another model");
 	if (!take_struct(&ctx, sizeof ctx, given, given ? given->size : 0))
 		return weft_fail(status, WEFT_ERR_ABI, "run: WeftContext.size is not set");
+	if (ctx.device.type && ctx.device.type != WEFT_CPU)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model was compiled for the processor, and the context's device has type %d",
+				 (int)ctx.device.type);
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no inputs or no outputs given");
 	Call c = {.in = in, .e = e, .sizes = sizes, .strict = ctx.flags & WEFT_STRICT, .status = status};
-	const bool alone = e->flags & WEFT_ENTRY_WRITES_STATE;
-	const bool shared = alone || e->flags & WEFT_ENTRY_READS_STATE || in->model->replaceable;
-	if (shared)
+	const bool alone = e->flags & WEFT_ENTRY_WRITES_STATE, stateful = alone || e->flags & WEFT_ENTRY_READS_STATE;
+	if (stateful)
 		TRY(instance_enter(in, alone, status));
+	const uint32_t w = in->model->replaceable ? current_begin(&in->weights) : 0, s = stateful ? current_begin(&in->state) : 0;
+	c.constants = current_at(&in->weights, w);
+	c.state = stateful ? current_at(&in->state, s) : NULL;
 	int code = call(&c, inputs, outputs, workspace, &ctx);
-	if (shared)
-		instance_leave(in, alone);
+	if (in->model->replaceable)
+		current_end(in, &in->weights, w);
+	if (!stateful)
+		return code;
+	current_end(in, &in->state, s);
+	instance_leave(in, alone);
 	return code;
 }

@@ -61,8 +61,7 @@ static int map_weights(const WeftModel *m, Constants *c, const char *path, bool 
 static int beside(char path[4096], const char *object, const char *name)
 {
 	const char *slash = object ? strrchr(object, '/') : NULL;
-	int n = snprintf(path, 4096, "%.*s%s", slash ? (int)(slash + 1 - object) : 0,
-			 slash ? object : "", name);
+	int n = snprintf(path, 4096, "%.*s%s", slash ? (int)(slash + 1 - object) : 0, slash ? object : "", name);
 	return n >= 0 && n < 4096;
 }
 
@@ -100,7 +99,7 @@ static int find_weights(const WeftModel *m, Constants *c, const WeftOpen *o, Wef
 	return m->weights || m->weights_bytes == 0 ? WEFT_OK : map_beside(m, c, verify, status);
 }
 
-static void constants_release(Constants *c)
+void constants_release(Constants *c)
 {
 	if (!c || atomic_fetch_sub(&c->instances, 1) != 1)
 		return;
@@ -123,17 +122,16 @@ void *section_alloc(uint64_t bytes)
 	return p;
 }
 
-void state_begin(const WeftInstance *in)
+void state_begin(const WeftModel *m, char *state, const Constants *c)
 {
-	const WeftModel *m = in->model;
-	memset(in->state, 0, (size_t)m->state_bytes);
+	memset(state, 0, (size_t)m->state_bytes);
 	for (uint32_t k = 0; k < m->nstate; k++)
 		if (m->state[k].init != WEFT_ZEROS)
-			memcpy(in->state + m->state[k].offset, (const char *)in->constants->weights + m->state[k].init,
-			       (size_t)m->state[k].bytes);
+			memcpy(state + m->state[k].offset, (const char *)c->weights + m->state[k].init, (size_t)m->state[k].bytes);
 }
 
-/* An instance without weights, its state's contents unknown. Closes like any other; NULL: no memory. */
+/* An instance without weights, its state's contents unknown. Closes like any other; NULL: no
+ * memory. */
 static WeftInstance *instance_new(const WeftModel *m)
 {
 	WeftInstance *in = calloc(1, sizeof *in);
@@ -141,8 +139,8 @@ static WeftInstance *instance_new(const WeftModel *m)
 		return NULL;
 	in->model = m;
 	in->ncpu = threads_ncpu();
-	in->state = m->state_bytes ? section_alloc(m->state_bytes) : NULL;
-	if (in->state || !m->state_bytes)
+	in->state.set[0].what = m->state_bytes ? section_alloc(m->state_bytes) : NULL;
+	if (current_now(&in->state) || !m->state_bytes)
 		return in;
 	free(in);
 	return NULL;
@@ -150,13 +148,14 @@ static WeftInstance *instance_new(const WeftModel *m)
 
 static int fill(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
 {
-	Constants *c = in->constants = calloc(1, sizeof *c);
+	Constants *c = calloc(1, sizeof *c);
 	if (!c)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+	in->weights.set[0].what = c;
 	c->instances = 1;
 	TRY(find_weights(in->model, c, o, status));
-	if (in->state)
-		state_begin(in);
+	if (current_now(&in->state))
+		state_begin(in->model, current_now(&in->state), c);
 	return WEFT_OK;
 }
 
@@ -171,9 +170,7 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *given, WeftInstance **out, 
 	if (!take_struct(&o, sizeof o, given, given ? given->size : 0))
 		return weft_fail(status, WEFT_ERR_ABI, "open: WeftOpen.size is not set");
 	if (weft_cpu_lacks(m->manifest->features, missing))
-		return weft_fail(status, WEFT_ERR_CPU,
-				 "%s was compiled for %s, but this processor has no "
-				 "%s; compile it with a lower --target",
+		return weft_fail(status, WEFT_ERR_CPU, "%s was compiled for %s, but this processor has no %s; compile it with a lower --target",
 				 m->manifest->name, m->manifest->target, missing);
 	WeftInstance *in = instance_new(m);
 	if (!in)
@@ -182,7 +179,7 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *given, WeftInstance **out, 
 	if (code != WEFT_OK)
 		weft_rt_close(in);
 	else
-		threads_opened(), *out = in;
+		*out = in;
 	return code;
 }
 
@@ -190,8 +187,9 @@ void weft_rt_close(WeftInstance *in)
 {
 	if (!in)
 		return;
-	constants_release(in->constants);
-	free(in->state);
+	constants_release(current_now(&in->weights));
+	free(in->spare);
+	free(current_now(&in->state));
 	free(in);
 }
 
@@ -203,15 +201,27 @@ int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 	*out = NULL;
 	TRY(instance_enter(in, false, status));
 	WeftInstance *copy = instance_new(in->model);
+	const uint32_t w = current_begin(&in->weights), s = current_begin(&in->state);
 	if (copy) {
-		atomic_fetch_add(&in->constants->instances, 1);
-		copy->constants = in->constants;
-		if (in->state)
-			memcpy(copy->state, in->state, (size_t)in->model->state_bytes);
+		Constants *c = current_at(&in->weights, w);
+		atomic_fetch_add(&c->instances, 1);
+		copy->weights.set[0].what = c;
+		if (current_at(&in->state, s))
+			memcpy(current_now(&copy->state), current_at(&in->state, s), (size_t)in->model->state_bytes);
 	}
+	current_end(in, &in->state, s);
+	current_end(in, &in->weights, w);
 	instance_leave(in, false);
 	*out = copy;
 	return copy ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+}
+
+void current_end(WeftInstance *in, Current *c, uint32_t k)
+{
+	if (atomic_fetch_sub_explicit(&c->set[k].balance, 1, memory_order_acq_rel) != 1)
+		return;
+	atomic_load(&c->drop)(in, current_at(c, k));
+	atomic_store_explicit(&c->set[k].what, NULL, memory_order_release);
 }
 
 int instance_enter(WeftInstance *in, bool alone, WeftStatus *status)
@@ -228,31 +238,4 @@ int instance_enter(WeftInstance *in, bool alone, WeftStatus *status)
 void instance_leave(WeftInstance *in, bool alone)
 {
 	atomic_fetch_add_explicit(&in->users, alone ? 1 : -1, memory_order_release);
-}
-
-void constants_replace(WeftInstance *in, Constants *with)
-{
-	constants_release(in->constants);
-	in->constants = with;
-}
-
-/* ---- models without state.c ---- */
-
-int weft_rt_no_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftStatus *status)
-{
-	(void)in, (void)k, (void)t;
-	return weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no state");
-}
-
-int weft_rt_no_reset(WeftInstance *in, WeftStatus *status)
-{
-	status_clear(status);
-	return in ? WEFT_OK : weft_fail(status, WEFT_ERR_ARGUMENT, "state_reset: a null pointer");
-}
-
-int weft_rt_no_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *c,
-		       WeftStatus *status)
-{
-	(void)in, (void)n, (void)names, (void)values, (void)c;
-	return weft_fail(status, WEFT_ERR_ARGUMENT, "the model was not compiled with --replaceable-weights");
 }

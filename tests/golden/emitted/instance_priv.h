@@ -22,28 +22,84 @@ typedef struct {
 	void *built; /* weights built by set_weights, or NULL */
 } Constants;
 
+/* What calls read and others replace aside: weights, state. A call goes on with the one that it
+ * began with, which is dropped when it has been replaced and the last such call has ended. */
+enum { SETS = 4 };
+typedef struct {
+	_Atomic uint64_t now; /* which set is in use, and SETS times how many calls have begun with
+	                         it */
+	struct {
+		void *_Atomic what;      /* NULL: nothing */
+		_Atomic int64_t balance; /* minus the calls that have ended; plus, once replaced,
+		                            those that had begun */
+	} set[SETS];
+	void (*_Atomic drop)(WeftInstance *, void *what);
+	_Atomic int replacing; /* one call does */
+} Current;
+
 struct WeftInstance {
 	const WeftModel *model;
-	Constants *constants;
-	char *state;
-	_Atomic int32_t users; /* calls that read what others may replace: state, replaceable weights; -1: one replaces */
+	Current weights, state; /* Constants, bytes or NULL */
+	_Atomic int32_t users;  /* calls that use state; -1: one that writes it, in place */
 	int32_t ncpu;
+	void *_Atomic spare; /* memory of weights that were replaced, for the next ones; or NULL */
 };
 
-/* Become one of the calls that share the instance, or the one that has it alone; WEFT_ERR_BUSY. */
+/* Begin with what is in use; returns which that is, for `current_at` and the end. */
+static inline uint32_t current_begin(Current *c)
+{
+	return atomic_fetch_add_explicit(&c->now, SETS, memory_order_acquire) % SETS;
+}
+
+static inline void *current_at(Current *c, uint32_t k)
+{
+	return atomic_load_explicit(&c->set[k].what, memory_order_relaxed);
+}
+
+/* For who knows that it stays: nobody replaces it at the same time. */
+static inline void *current_now(Current *c)
+{
+	return current_at(c, (uint32_t)(atomic_load_explicit(&c->now, memory_order_acquire) % SETS));
+}
+
+void current_end(WeftInstance *, Current *, uint32_t k);
+/* By the one that is `replacing` (state.c). WEFT_ERR_BUSY: calls that began with each of the sets
+ * before are still under way. */
+int current_replace(WeftInstance *, Current *, void *with, void (*drop)(WeftInstance *, void *), WeftStatus *);
+
+/* Become one of the calls that share the instance's state, or the one that has it alone;
+ * WEFT_ERR_BUSY. */
 int instance_enter(WeftInstance *, bool alone, WeftStatus *);
 void instance_leave(WeftInstance *, bool alone);
-/* Alone: the instance lets go of its constants and gets others. */
-void constants_replace(WeftInstance *, Constants *);
+/* One instance less has them. */
+void constants_release(Constants *);
 /* How many threads a call gets, and of which provider. */
 int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThreads **);
 /* NULL: no memory. */
 void *section_alloc(uint64_t bytes);
+/* What a tensor must be that has a name in the model: "input", "weight", "state". */
+typedef struct {
+	const char *role, *name;
+	WeftDType dtype;
+	uint32_t rank;
+	const int64_t *dim;
+} Expected;
+/* All but extents, data and how it lies (call.c). */
+int check_kind(const Expected *, const WeftTensor *, WeftStatus *);
+static inline int check_info(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
+{
+	const Expected x = {role, info->name, info->dtype, info->rank, NULL};
+	return check_kind(&x, t, status);
+}
+/* The parameter or state is called so, by one of its names (stored.c). */
+bool is_called(const char *name, const char *aliases, const char *wanted);
+/* A row-major tensor of that dtype and shape, with data (stored.c). */
+int check_tensor(const Expected *, const WeftTensor *, WeftStatus *);
 /* The first contents of the state, which there is. */
-void state_begin(const WeftInstance *);
+void state_begin(const WeftModel *, char *state, const Constants *);
 
-/* A structure of the caller's (NULL: none), which may be older or newer than this one of n bytes: what it does not have
- * is 0. False: it does not even have its first two fields, size and flags. */
+/* A structure of the caller's (NULL: none), which may be older or newer than this one of n bytes:
+ * what it does not have is 0. False: it does not even have its first two fields, size and flags. */
 static inline bool take_struct(void *to, size_t n, const void *from, uint32_t size)
 {
 	memset(to, 0, n);

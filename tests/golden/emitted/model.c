@@ -96,7 +96,7 @@ static const WeftDim inputs_dim_0[] = {
 };
 
 static const WeftTensorInfo inputs[] = {
-	{.name = "x", .dtype = {2, 32, 1}, .rank = 2, .dim = inputs_dim_0, .donates = -1},
+	{.name = "x", .dtype = {2, 32, 1}, .rank = 2, .dim = inputs_dim_0, .donates = -1, .role = "input"},
 };
 
 static const WeftDim outputs_dim_0[] = {
@@ -105,8 +105,8 @@ static const WeftDim outputs_dim_0[] = {
 };
 
 static const WeftTensorInfo outputs[] = {
-	{.name = "add", .dtype = {2, 32, 1}, .rank = 2, .dim = outputs_dim_0, .donates = -1},
-	{.name = "mul", .dtype = {0, 64, 1}, .donates = -1},
+	{.name = "add", .dtype = {2, 32, 1}, .rank = 2, .dim = outputs_dim_0, .donates = -1, .role = "output"},
+	{.name = "mul", .dtype = {0, 64, 1}, .donates = -1, .role = "output"},
 };
 
 static const WeftSymbolInfo symbols[] = {
@@ -114,10 +114,10 @@ static const WeftSymbolInfo symbols[] = {
 };
 
 static const WeftCallInfo calls[] = {
-	{.name = "add_", .algorithm = "generic", .flops = 15, .bytes = 60},
-	{.name = "add__1", .algorithm = "generic", .flops = 1, .bytes = 8},
-	{.name = "add", .algorithm = "gemm, packed b, 4x2 tile, 4-row blocks", .flops = 84, .bytes = 144},
-	{.name = "mul", .algorithm = "generic", .flops = 1, .bytes = 16},
+	{.name = "add_", .algorithm = "generic", .flops = 15, .bytes = 72, .line = "make_golden.py:18", .nline = 1},
+	{.name = "add__1", .algorithm = "generic", .flops = 1, .bytes = 16, .line = "make_golden.py:19", .nline = 1},
+	{.name = "add", .algorithm = "gemm, packed b, 4x2 tile, 4-row blocks", .flops = 84, .bytes = 144, .line = "make_golden.py:20", .nline = 1},
+	{.name = "mul", .algorithm = "generic", .flops = 1, .bytes = 16, .line = "make_golden.py:20", .nline = 1},
 };
 
 static const int64_t seen[] = {4};
@@ -129,6 +129,13 @@ static const char *const messages[] = {
 	"input \"x\" dimension 0: expected s77 with 1 <= s77 <= 64, got %lld",
 	"input \"x\" dimension 1: expected %lld, got %lld",
 	"input \"scale\" dimension 0: expected %lld, got %lld",
+};
+
+static const WeftLaunch tasks[] = {
+	{.nbuf = 2, .nparam = 1, .ns = 347},
+	{.nbuf = 1, .ns = 322},
+	{.nbuf = 4, .nparam = 2, .ns = 364},
+	{.nbuf = 2, .ns = 322},
 };
 
 static const WeftEntry entry = {
@@ -151,7 +158,8 @@ static const WeftEntry entry = {
 	.run_fn = entry_step_run,
 	.nslot = 4,
 	.nmessage = 4,
-	.message = messages
+	.message = messages,
+	.launch = tasks
 };
 
 static const WeftDim inputs_1_dim_0[] = {
@@ -159,7 +167,7 @@ static const WeftDim inputs_1_dim_0[] = {
 };
 
 static const WeftTensorInfo inputs_1[] = {
-	{.name = "scale", .dtype = {2, 32, 1}, .rank = 1, .dim = inputs_1_dim_0, .donates = -1},
+	{.name = "scale", .dtype = {2, 32, 1}, .rank = 1, .dim = inputs_1_dim_0, .donates = -1, .role = "input"},
 };
 
 static const WeftDim outputs_1_dim_0[] = {
@@ -171,16 +179,21 @@ static const WeftDim outputs_1_dim_1[] = {
 };
 
 static const WeftTensorInfo outputs_1[] = {
-	{.name = "mul", .dtype = {2, 32, 1}, .rank = 1, .dim = outputs_1_dim_0, .donates = -1},
-	{.name = "matmul", .dtype = {2, 32, 1}, .rank = 1, .dim = outputs_1_dim_1, .donates = -1},
+	{.name = "mul", .dtype = {2, 32, 1}, .rank = 1, .dim = outputs_1_dim_0, .donates = -1, .role = "output"},
+	{.name = "matmul", .dtype = {2, 32, 1}, .rank = 1, .dim = outputs_1_dim_1, .donates = -1, .role = "output"},
 };
 
 static const WeftCallInfo calls_1[] = {
-	{.name = "mul", .algorithm = "generic", .flops = 3, .bytes = 36},
-	{.name = "matmul", .algorithm = "gemm, packed b, 1x3 tile, 1-row blocks", .flops = 18, .bytes = 60},
+	{.name = "mul", .algorithm = "generic", .flops = 3, .bytes = 36, .line = "make_golden.py:25", .nline = 1},
+	{.name = "matmul", .algorithm = "gemm, packed b, 1x3 tile, 1-row blocks", .flops = 18, .bytes = 60, .line = "make_golden.py:25", .nline = 1},
 };
 
 static const uint8_t state_use_1[] = {1, 0};
+
+static const WeftLaunch tasks_1[] = {
+	{.nbuf = 3, .ns = 323},
+	{.nbuf = 3, .ns = 331},
+};
 
 static const WeftEntry entry_1 = {
 	.size = sizeof(WeftEntry),
@@ -199,7 +212,8 @@ static const WeftEntry entry_1 = {
 	.run_fn = entry_peek_run,
 	.nslot = 3,
 	.nmessage = 4,
-	.message = messages
+	.message = messages,
+	.launch = tasks_1
 };
 
 static const WeftEntry *const entries[] = {
@@ -227,13 +241,13 @@ static const WeftDim state_dim_0[] = {
 };
 
 static const WeftTensorInfo state[] = {
-	{.name = "total", .dtype = {2, 32, 1}, .rank = 1, .dim = state_dim_0, .donates = -1, .bytes = 12},
-	{.name = "calls", .dtype = {0, 64, 1}, .donates = -1, .offset = 64, .bytes = 8, .init = WEFT_ZEROS},
+	{.name = "total", .dtype = {2, 32, 1}, .rank = 1, .dim = state_dim_0, .donates = -1, .bytes = 12, .role = "buffer"},
+	{.name = "calls", .dtype = {0, 64, 1}, .donates = -1, .offset = 64, .bytes = 8, .init = WEFT_ZEROS, .role = "buffer"},
 };
 
 static const WeftModel model = {
 	.size = sizeof(WeftModel),
-	.abi = 2,
+	.abi = 3,
 	.stride[WEFT_DIM] = sizeof(WeftDim),
 	.stride[WEFT_TENSOR_INFO] = sizeof(WeftTensorInfo),
 	.stride[WEFT_SYMBOL_INFO] = sizeof(WeftSymbolInfo),

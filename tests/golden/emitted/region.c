@@ -1,4 +1,4 @@
-/* Regions: distribution of tasks, barriers, failures. */
+/* Regions: one call of `run`, its phases and their tasks, failures. */
 #include "region_priv.h"
 
 #include <stdarg.h>
@@ -6,134 +6,40 @@
 #include <string.h>
 #include <time.h>
 
-static double now(void)
+enum { SHARE = 800 }; /* ns of work that a thread is asked for at least: about what a post and its
+                         end cost */
+
+/* Seconds since *before, which becomes now. */
+static double lap(double *before)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+	double start = *before;
+	return (*before = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec) - start;
 }
 
-/* All threads meet. The last to arrive publishes whether a check has failed, and the value at `from`, if any: the others
- * see what it saw then, whoever writes there in the next phase. */
-static void meet(WeftRegion *r, const void *from, int code, int bits)
-{
-	RegionShared *s = r->shared;
-	uint32_t gen = atomic_load_explicit(&s->generation, memory_order_relaxed);
-	if (r->n > 1 && atomic_fetch_add(&s->arrived, 1) + 1 != (uint32_t)r->n) {
-		wait_change(&s->generation, gen, s->spin, &s->sleepers);
-		return;
-	}
-	/* Everybody has taken the last task of the phase: the shares start anew. */
-	for (int32_t i = 0; i < r->n; i++)
-		atomic_store_explicit(&s->lane[i].next, 0, memory_order_relaxed);
-	s->stop = s->failed != 0;
-	s->value = from ? weft_value(from, code, bits) : 0;
-	atomic_store_explicit(&s->arrived, 0, memory_order_relaxed);
-	atomic_store(&s->generation, gen + 1);
-	if (atomic_load(&s->sleepers))
-		wait_wake(&s->generation);
-}
-
-void weft_barrier(WeftRegion *r)
-{
-	meet(r, NULL, 0, 0);
-}
-
-int64_t weft_read(WeftRegion *r, const void *from, int code, int bits)
-{
-	meet(r, from, code, bits);
-	return r->shared->value;
-}
+/* ---- failures ---- */
 
 /* Keep the failure of the first call, and there of the first task, whatever the timing. */
-static void record(WeftRegion *r, int id)
+static void record(WeftRegion *r, uint32_t call, int id, const int64_t *failure, const WeftStatus *told)
 {
-	RegionShared *s = r->shared;
-	while (id && atomic_exchange(&s->recording, 1))
-		wait_pause();
-	if (!id)
-		return; /* none */
-	if (!s->failed || r->call < s->failed_call || (r->call == s->failed_call && r->failure[0] < s->failure[0])) {
-		s->failed = id;
-		s->failed_call = r->call;
-		memcpy(s->failure, r->failure, sizeof s->failure);
-		if (id == WEFT_TOLD && s->status)
-			*s->status = r->told;
+	while (atomic_exchange(&r->recording, 1))
+		;
+	if (!r->failed || call < r->failed_call || (call == r->failed_call && failure[0] < r->failure[0])) {
+		r->failed = id;
+		r->failed_call = call;
+		memcpy(r->failure, failure, sizeof r->failure);
+		if (id == WEFT_TOLD && r->status)
+			*r->status = *told;
 	}
-	atomic_store(&s->recording, 0);
+	atomic_store(&r->recording, 0);
 }
 
-/* Take tasks from share `lane` until it is empty, as those of the launches before in this phase were found to be. */
-static void drain(WeftRegion *r, int32_t lane, WeftKernel kernel, const WeftFrame *f, int64_t ntasks)
+int region_told(WeftRegion *r, const WeftStatus *told)
 {
-	int64_t first = ntasks / r->n * lane + ntasks % r->n * lane / r->n;
-	int64_t last = ntasks / r->n * (lane + 1) + ntasks % r->n * (lane + 1) / r->n;
-	int64_t chunk = (last - first) / 8 + 1, before = r->base[lane], all = before + last - first;
-	_Atomic int64_t *next = &r->shared->lane[lane].next;
-	for (int64_t a = atomic_load_explicit(next, memory_order_relaxed), end = 0; a < all; a = a > end ? a : end) {
-		end = all - a < chunk ? all : a + chunk;
-		if (atomic_compare_exchange_strong_explicit(next, &a, end, memory_order_relaxed, memory_order_relaxed))
-			record(r, kernel(f, first + a - before, first + end - before));
-	}
-	r->base[lane] = all;
-}
-
-int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
-{
-	RegionShared *s = r->shared;
-	double start = s->profile && r->i == 0 ? now() : 0;
-	const WeftFrame f = {buf, p, r->failure, &r->told};
-	const bool joined = call & WEFT_JOINED, idle = call & WEFT_ALONE && r->i;
-	r->call = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
-	if (r->n == 1) {
-		record(r, ntasks > 0 ? kernel(&f, 0, ntasks) : 0);
-		s->stop = s->failed && !joined;
-	} else {
-		/* The own share first: the same thread meets the same data again in the next phase. */
-		for (int32_t k = 0; k < r->n && !idle; k++)
-			drain(r, (r->i + k) % r->n, kernel, &f, ntasks);
-		if (!joined)
-			weft_barrier(r), memset(r->base, 0, (size_t)r->n * sizeof *r->base);
-	}
-	if (s->profile && r->i == 0)
-		s->profile(s->profile_user, r->call, now() - start);
-	return !joined && s->stop;
-}
-
-int weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value, void **b, int64_t *p)
-{
-	int stop = 0;
-	for (const int64_t *w = l->word, *end = w + l->nword; w < end && !stop;)
-		w = weft_launch(r, l, w, buf, value, b, p, &stop);
-	return stop;
-}
-
-void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
-{
-	enum { LINE = 4096 };
-	if (to != from && bytes > 0) {
-		int64_t share = (bytes / r->n + LINE - 1) / LINE * LINE;
-		int64_t a = share * r->i, b = r->i == r->n - 1 || a + share > bytes ? bytes : a + share;
-		if (a < b)
-			memcpy((char *)to + a, (const char *)from + a, (size_t)(b - a));
-	}
-	weft_barrier(r);
-}
-
-void weft_save(WeftRegion *r, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes)
-{
-	WeftSaved *s = record;
-	if (r->i)
-		return;
-	*s = (WeftSaved){state, values, at, n, bytes, r->shared->saved};
-	r->shared->saved = s;
-}
-
-static void put_back(const WeftSaved *s)
-{
-	for (; s; s = s->before)
-		for (int64_t k = 0; k < s->n; k++)
-			memcpy(s->state + (s->at ? s->at[k] : k) * s->bytes, s->values + k * s->bytes, (size_t)s->bytes);
+	const int64_t failure[WEFT_FAILURE] = {0, told->code};
+	record(r, 0, WEFT_TOLD, failure, told);
+	return 1;
 }
 
 int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
@@ -148,42 +54,247 @@ int weft_fail(WeftStatus *status, int code, const char *fmt, ...)
 	return code;
 }
 
-/* All threads come here with the same numbers: the first one's stay. */
 int weft_region_fail(WeftRegion *r, const char *fmt, ...)
 {
+	WeftStatus told = {.code = WEFT_ERR_CHECK};
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(r->told.message, sizeof r->told.message, fmt, ap);
+	vsnprintf(told.message, sizeof told.message, fmt, ap);
 	va_end(ap);
-	r->failure[1] = r->told.code = WEFT_ERR_CHECK;
-	record(r, WEFT_TOLD);
-	return 1;
+	return region_told(r, &told);
 }
 
-static void body(void *arg, int32_t i, int32_t n)
+/* ---- tasks ---- */
+
+static void execute(WeftRegion *r, const Launch *l, int64_t begin, int64_t end)
 {
-	RegionShared *s = arg;
-	WeftRegion r = {.shared = s, .i = i, .n = n};
-	s->entry->run_fn(&r, s->buf, s->slot);
+	int64_t failure[WEFT_FAILURE] = {0};
+	WeftStatus told;
+	const WeftFrame f = {l->buf, l->p, failure, &told, r};
+	int id = begin < end ? l->kernel(&f, begin, end) : 0;
+	if (id)
+		record(r, l->call, id, failure, &told);
 }
 
-int region_run(RegionShared *s, const WeftThreads *t, int32_t n)
+/* Tasks of the phase: those of one launch after the other. */
+static void execute_some(WeftRegion *r, int64_t begin, int64_t end)
 {
-	n = n < 1 ? 1 : n > WEFT_MAX_THREADS ? WEFT_MAX_THREADS : n;
-	s->arrived = s->generation = s->sleepers = 0;
-	s->recording = s->failed = s->stop = 0;
-	s->saved = NULL;
-	for (int32_t i = 0; i < n; i++)
-		s->lane[i].next = 0;
-	if (n == 1)
-		body(s, 0, 1);
+	int64_t first = 0;
+	for (const Launch *l = r->launch; begin < end; first = (l++)->end)
+		if (begin < l->end) {
+			const int64_t last = end < l->end ? end : l->end;
+			execute(r, l, begin - first, last - first);
+			begin = last;
+		}
+}
+
+/* An eighth of what is left, which was *left; 0: nothing is. */
+static int64_t take(Lane *lane, int64_t *left)
+{
+	int64_t n = 0;
+	*left = atomic_load_explicit(&lane->left, memory_order_relaxed);
+	do
+		n = (*left + 7) / 8;
+	while (n && !atomic_compare_exchange_weak_explicit(&lane->left, left, *left - n, memory_order_acquire, memory_order_relaxed));
+	return n;
+}
+
+int64_t region_drain(Job *job, int32_t from)
+{
+	const int32_t nlane = atomic_load_explicit(&job->nlane, memory_order_relaxed);
+	int64_t all = 0, left, n;
+	for (int32_t k = 0; k < nlane; k++)
+		for (Lane *lane = &job->lane[(from + k) % nlane]; (n = take(lane, &left)) > 0; all += n) {
+			const int64_t begin = lane->end - left;
+			if (lane->only.kernel)
+				execute(lane->region, &lane->only, begin, begin + n);
+			else
+				execute_some(lane->region, begin, begin + n);
+		}
+	return all;
+}
+
+/* ---- phases ---- */
+
+/* How many threads are worth it. */
+static int32_t sharers(const WeftRegion *r)
+{
+	double n = r->ns / SHARE < (double)r->n && !r->share_all ? r->ns / SHARE : (double)r->n;
+	return (int32_t)((double)r->ntasks < n ? (double)r->ntasks : n);
+}
+
+static void post(WeftRegion *r, int32_t n, int32_t helpers)
+{
+	Job *job = r->job;
+	n = n < LANES ? n : LANES;
+	/* others look at what is beside it, too */
+	if (atomic_load_explicit(&job->nlane, memory_order_relaxed) != n)
+		atomic_store_explicit(&job->nlane, n, memory_order_relaxed);
+	for (int64_t k = 0, before = 0; k < n; k++) {
+		Lane *lane = &job->lane[k];
+		lane->end = r->ntasks / n * (k + 1) + r->ntasks % n * (k + 1) / n;
+		lane->region = r;
+		lane->only = r->launch[0];
+		if (r->nlaunch > 1)
+			lane->only.kernel = NULL;
+		atomic_store_explicit(&lane->left, lane->end - before, memory_order_release);
+		before = lane->end;
+	}
+	team_post(r, helpers);
+}
+
+/* Execute the launches of the phase, or of a part of it. */
+static void flush(WeftRegion *r)
+{
+	int32_t n = r->nlaunch ? sharers(r) : 0;
+	if (n > 1 && !r->job && (r->job = team_open(r->team, r)))
+		n = sharers(r); /* there may be fewer threads than asked for */
+	if (n > 1 && r->job && !team_rests(r)) {
+		post(r, n, n - 1);
+		team_wait(r, r->ntasks - region_drain(r->job, 0));
+	} else if (r->ntasks)
+		execute_some(r, 0, r->ntasks);
+	r->nlaunch = r->nkept = r->nparam = 0;
+	r->ntasks = 0;
+	r->ns = 0;
+}
+
+/* A copy of its frame that lasts until the phase ends; false: there is no room. */
+static bool keep(WeftRegion *r, Launch *l, const WeftLaunch *about)
+{
+	if (!about || r->nkept + about->nbuf > MAX_KEPT || r->nparam + about->nparam > MAX_KEPT)
+		return false;
+	if (about->nbuf)
+		l->buf = memcpy(r->kept + r->nkept, l->buf, about->nbuf * sizeof *l->buf);
+	if (about->nparam)
+		l->p = memcpy(r->param + r->nparam, l->p, about->nparam * sizeof *l->p);
+	r->nkept += about->nbuf;
+	r->nparam += about->nparam;
+	return true;
+}
+
+void region_launch(WeftRegion *r, Launch l, int64_t ntasks, double ns, bool last)
+{
+	l.end = r->ntasks += ntasks > 0 ? ntasks : 0;
+	r->ns += ns;
+	r->launch[r->nlaunch++] = l;
+	if (last || r->nlaunch == MAX_LAUNCHES)
+		flush(r);
+}
+
+int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
+{
+	const bool joined = call & WEFT_JOINED;
+	const uint32_t k = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
+	const WeftLaunch *about = r->entry->launch ? &r->entry->launch[k] : NULL;
+	Launch l = {.kernel = kernel, .buf = buf, .p = p, .call = k};
+	if (r->n == 1 || call & WEFT_ALONE)
+		execute(r, &l, 0, ntasks);
 	else
-		t->parallel(t->user, n, body, s);
-	if (s->failed)
-		put_back(s->saved);
-	const int64_t *x = s->failure + 1;
-	if (!s->failed || s->failed == WEFT_TOLD)
-		return s->failed ? (int)x[0] : WEFT_OK;
-	return weft_fail(s->status, WEFT_ERR_CHECK, s->entry->message[s->failed], x[0], x[1], x[2], x[3], x[4], x[5], x[6],
+		region_launch(r, l, ntasks, about && about->ns > 0 ? (double)ntasks * about->ns : WORTH_IT, !joined || r->profile || !keep(r, &l, about));
+	if (r->profile)
+		r->profile(r->profile_user, k, lap(&r->before));
+	return !joined && r->failed;
+}
+
+/* ---- threads ---- */
+
+/* A call by a provider that is not ours. */
+typedef struct {
+	WeftRegion *r;
+	void (*run)(WeftRegion *, void *);
+	void *arg;
+	Team team;
+} Own;
+
+static void own_body(void *arg, int32_t i, int32_t n)
+{
+	Own *own = arg;
+	if (i) {
+		team_help(&own->team, i);
+		return;
+	}
+	own->r->n = n;
+	own->team.nworker = n - 1;
+	own->run(own->r, own->arg);
+	team_stop(&own->team);
+}
+
+void region_with_threads(WeftRegion *r, const WeftThreads *t, int32_t n, void (*run)(WeftRegion *, void *), void *arg)
+{
+	Job job;
+	Own own;
+	r->n = n = n < 1 ? 1 : n > WEFT_MAX_THREADS ? WEFT_MAX_THREADS : n;
+	r->team = n > 1 ? team_of(t) : NULL;
+	r->job = NULL;
+	r->nlaunch = r->nkept = r->nparam = 0;
+	r->ntasks = 0;
+	r->ns = r->idle = 0;
+	if (n > 1 && !r->team) {
+		memset(&job, 0, sizeof job);
+		own = (Own){r, run, arg, {.njob = 1, .job = &job, .spin = n <= threads_ncpu() ? TEAM_SPIN : 0}};
+		r->team = &own.team;
+		t->parallel(t->user, n, own_body, &own);
+	} else
+		run(r, arg);
+	if (r->job)
+		atomic_store_explicit(&r->job->n, 0, memory_order_release);
+}
+
+static void run_entry(WeftRegion *r, void *arg)
+{
+	(void)arg;
+	r->threads = r->n;
+	if (r->profile)
+		lap(&r->before);
+	r->entry->run_fn(r, r->buf, r->slot);
+}
+
+int region_run(WeftRegion *r, const WeftThreads *t, int32_t n)
+{
+	r->recording = r->failed = 0;
+	r->saved = NULL;
+	region_with_threads(r, t, n, run_entry, NULL);
+	if (r->failed && r->saved)
+		r->put_back(r->saved);
+	const int64_t *x = r->failure + 1;
+	if (!r->failed || r->failed == WEFT_TOLD)
+		return r->failed ? (int)x[0] : WEFT_OK;
+	return weft_fail(r->status, WEFT_ERR_CHECK, r->entry->message[r->failed], x[0], x[1], x[2], x[3], x[4], x[5], x[6],
 			 x[7], x[8], x[9], x[10], x[11], x[12]);
+}
+
+typedef struct {
+	void (*body)(void *, int32_t, int32_t);
+	void *arg;
+	int32_t n;
+} Gang;
+
+static int run_bodies(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	const Gang *g = f->buf[0];
+	for (int64_t i = begin; i < end; i++)
+		g->body(g->arg, (int32_t)i + 1, g->n);
+	return 0;
+}
+
+/* The callers of a gang take no part: each of the others has a body. At most eight are in a lane,
+ * of which one is taken at a time. */
+void region_gang(Team *t, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
+{
+	WeftRegion r = {.n = n, .team = t, .share_all = true};
+	Gang gang = {body, arg, n};
+	void *const buf[] = {&gang};
+	if (!(r.job = team_open(t, &r)) || r.n < 2) {
+		body(arg, 0, 1);
+	} else {
+		gang.n = r.n;
+		r.launch[r.nlaunch++] = (Launch){.kernel = run_bodies, .buf = buf, .end = r.ntasks = r.n - 1};
+		r.ns = WORTH_IT;
+		post(&r, r.n - 1, r.n - 1);
+		body(arg, 0, r.n);
+		team_wait(&r, r.n - 1);
+	}
+	if (r.job)
+		atomic_store_explicit(&r.job->n, 0, memory_order_release);
 }

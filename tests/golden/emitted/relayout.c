@@ -1,9 +1,21 @@
-/* Rearranging a row-major tensor into a stored layout: the physical dimensions are walked from slowest to fastest, so that the
- * result is written once, in order, in parts where several threads write. For replaceable weights, and the compiler. */
+/* Rearranging a row-major tensor into a stored layout, in parts where several threads write: the
+ * physical dimensions are walked from slowest to fastest, or, where all their coordinates lie
+ * inside the tensor, in the tensor's order. For replaceable weights, and the compiler. */
 #include "relayout.h"
 
 #include <stdbool.h>
 #include <string.h>
+
+/* Whether all coordinates of physical dimension d lie inside the tensor, whatever the others
+ * are. */
+static bool is_whole(const WeftPacking *p, uint32_t d)
+{
+	int64_t last = 0;
+	for (uint32_t k = 0; k < p->n; k++)
+		if (p->layout[k].axis == p->layout[d].axis)
+			last += (p->layout[k].extent - 1) * p->layout[k].divisor;
+	return last < p->dim[p->layout[d].axis] && p->layout[d].padded == p->layout[d].extent;
+}
 
 WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int64_t *dim, uint32_t nlayout, const WeftLayoutDim *layout)
 {
@@ -19,20 +31,56 @@ WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int
 		p.block[d] = block;
 	}
 	p.count = (uint64_t)(nlayout ? block : numel);
+	for (p.box = nlayout ? nlayout - 1 : 0; p.box && is_whole(&p, p.box - 1);)
+		p.box--;
 	return p;
+}
+
+/* Where the last dimension's elements lie together, as many as a wider element has (pairs of
+ * halves, fours of bytes), they are one: elements first to first + *n are then those of the result,
+ * counted anew. */
+static void widen(WeftPacking *p, uint64_t *first, uint64_t *n)
+{
+	const uint32_t last = p->n - 1;
+	const int64_t m = p->layout[last].extent;
+	const size_t wide = p->elem * (size_t)m;
+	if (last == 0 || p->stride[last] != 1 || (wide != 2 && wide != 4 && wide != 8) || (uintptr_t)p->from % wide || !is_whole(p, last) ||
+	    (*first | *n) % (uint64_t)m)
+		return;
+	for (uint32_t d = 0; d < last; d++)
+		if (p->stride[d] % m)
+			return;
+	for (uint32_t d = 0; d < last; d++) {
+		p->stride[d] /= m;
+		p->block[d] /= m;
+	}
+	p->elem = wide;
+	p->n = last;
+	p->box = p->box < last ? p->box : last - 1;
+	while (p->box && is_whole(p, p->box - 1))
+		p->box--;
+	*first /= (uint64_t)m;
+	*n /= (uint64_t)m;
 }
 
 /* ---- copying ---- */
 
-/* to[i] = from[i * stride]; a row of few elements is not worth a call of memcpy. */
+static void copy(char *to, const char *from, size_t bytes)
+{
+	for (; bytes >= 16 && bytes <= 64; bytes -= 16, to += 16, from += 16)
+		memcpy(to, from, 16); /* a short row is not worth a call */
+	memcpy(to, from, bytes);
+}
+
+/* to[i] = from[i * stride] */
 #define GATHER(T)                                                                                                      \
 	for (int64_t i = 0; i < n; i++)                                                                                \
 	((T *)to)[i] = ((const T *)from)[i * stride]
 
 static void gather(char *to, const char *from, size_t elem, int64_t n, int64_t stride)
 {
-	if (stride == 1 && n > 16)
-		memcpy(to, from, (size_t)n * elem);
+	if (stride == 1)
+		copy(to, from, (size_t)n * elem);
 	else if (elem == 4)
 		GATHER(uint32_t);
 	else if (elem == 2)
@@ -46,36 +94,115 @@ static void gather(char *to, const char *from, size_t elem, int64_t n, int64_t s
 			memcpy(to + (size_t)i * elem, from + (size_t)(i * stride) * elem, elem);
 }
 
-/* to[c * pitch + i] = from[c * near + i * far], i < n: what lies near is read together, else each element of a column costs a
- * cache line, and columns that are a power of two apart share a few. */
-#define TRANSPOSE(T)                                                                                                   \
-	for (int64_t i = 0; i < n; i++)                                                                                \
-		for (int64_t c = 0; c < rows; c++)                                                                     \
-	((T *)to)[c * pitch + i] = ((const T *)from)[c * near + i * far]
+/* ---- lines: rows of the last dimension ---- */
 
+enum { LINES = 16 };
+
+/* to[j][i] = from[j][i * far]; behind each padding elements that are zero. */
 typedef struct {
-	int64_t rows, n, pitch, near, far;
-} Tile;
+	size_t elem;
+	int64_t n, far, padding;
+	uint32_t count;
+	const char *from[LINES];
+	char *to[LINES];
+} Lines;
 
-static void transpose_tile(char *to, const char *from, size_t elem, Tile t)
+#if defined __GNUC__ && !defined __clang__ && __GNUC__ < 12
+#define PICK(a, b, ...) __builtin_shuffle(a, b, (Four){__VA_ARGS__})
+#else
+#define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#endif
+
+/* How many bytes before they are read the tensor's are asked for: there are more streams of them
+ * than hardware follows. */
+enum { AHEAD = 128 };
+
+/* Neighbours in the tensor are elements of different lines: four of each of four lines are
+ * exchanged in registers. Lines that are no neighbours, and what is left of n, element by element.
+ * A line of a cache is used up before the next is read. */
+#define WRITE_LINES(T)                                                                                                 \
+	static void write_##T(const Lines *l)                                                                          \
+	{                                                                                                              \
+		typedef T Four __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));             \
+		const int64_t far = l->far;                                                                            \
+		for (int64_t i = 0; i < l->n; i += 4) {                                                                \
+			for (int64_t k = i; k < i + 4 && k < l->n; k++)                                                \
+				__builtin_prefetch(l->from[0] + k * far * (int64_t)sizeof(T) + AHEAD);                 \
+			for (uint32_t j = 0; j < l->count; j += 4) {                                                   \
+				const char *const *const from = l->from + j;                                           \
+				char *const *const to = l->to + j;                                                     \
+				if (i + 4 <= l->n && are_neighbours(from, l->count - j, sizeof(T))) {                  \
+					const T *f = (const T *)(const void *)from[0] + i * far;                       \
+					const Four a = *(const Four *)f, b = *(const Four *)(f + far);                 \
+					const Four c = *(const Four *)(f + 2 * far), d = *(const Four *)(f + 3 * far); \
+					const Four p = PICK(a, b, 0, 4, 1, 5), q = PICK(c, d, 0, 4, 1, 5);             \
+					const Four r = PICK(a, b, 2, 6, 3, 7), s = PICK(c, d, 2, 6, 3, 7);             \
+					*(Four *)((T *)(void *)to[0] + i) = PICK(p, q, 0, 1, 4, 5);                    \
+					*(Four *)((T *)(void *)to[1] + i) = PICK(p, q, 2, 3, 6, 7);                    \
+					*(Four *)((T *)(void *)to[2] + i) = PICK(r, s, 0, 1, 4, 5);                    \
+					*(Four *)((T *)(void *)to[3] + i) = PICK(r, s, 2, 3, 6, 7);                    \
+					continue;                                                                      \
+				}                                                                                      \
+				for (uint32_t c = 0; c < 4 && j + c < l->count; c++)                                   \
+					for (int64_t k = i; k < i + 4 && k < l->n; k++)                                \
+						((T *)(void *)to[c])[k] = ((const T *)(const void *)from[c])[k * far]; \
+			}                                                                                              \
+		}                                                                                                      \
+	}
+
+static inline bool are_neighbours(const char *const *from, uint32_t count, size_t elem)
 {
-	const int64_t rows = t.rows, n = t.n, pitch = t.pitch, near = t.near, far = t.far;
-	if (elem == 4)
-		TRANSPOSE(uint32_t);
-	else if (elem == 2)
-		TRANSPOSE(uint16_t);
-	else if (elem == 1)
-		TRANSPOSE(uint8_t);
-	else if (elem == 8)
-		TRANSPOSE(uint64_t);
+	return count >= 4 && from[1] == from[0] + elem && from[2] == from[0] + 2 * elem && from[3] == from[0] + 3 * elem;
+}
+
+WRITE_LINES(uint8_t)
+WRITE_LINES(uint16_t)
+WRITE_LINES(uint32_t)
+WRITE_LINES(uint64_t)
+#undef WRITE_LINES
+
+static void write_lines(Lines *l)
+{
+	if (l->far != 1 && l->elem == 4)
+		write_uint32_t(l);
+	else if (l->far != 1 && l->elem == 2)
+		write_uint16_t(l);
+	else if (l->far != 1 && l->elem == 1)
+		write_uint8_t(l);
+	else if (l->far != 1 && l->elem == 8)
+		write_uint64_t(l);
 	else
-		for (int64_t c = 0; c < rows; c++)
-			gather(to + (size_t)(c * pitch) * elem, from + (size_t)(c * near) * elem, elem, n, far);
+		for (uint32_t j = 0; j < l->count; j++)
+			gather(l->to[j], l->from[j], l->elem, l->n, l->far);
+	for (uint32_t j = 0; l->padding && j < l->count; j++)
+		memset(l->to[j] + (size_t)l->n * l->elem, 0, (size_t)l->padding * l->elem);
+	l->count = 0;
+}
+
+/* A dimension of a box: bytes from one coordinate to the next in the tensor and in the result. */
+typedef struct {
+	int64_t extent, from, to;
+} Side;
+
+/* All lines of a box of n > 0 sides, the last one slowest; some are left in l. */
+static void write_box(Lines *l, const Side *side, uint32_t n, const char *from, char *to)
+{
+	const Side s = side[n - 1];
+	for (int64_t c = 0; c < s.extent; c++, from += s.from, to += s.to)
+		if (n > 1) {
+			write_box(l, side, n - 1, from, to);
+		} else {
+			l->from[l->count] = from;
+			l->to[l->count++] = to;
+			if (l->count == LINES)
+				write_lines(l);
+		}
 }
 
 /* ---- walking ---- */
 
-/* Where the walk is: from points at the element at the coordinates so far, index[axis] is the logical index of it. */
+/* Where the walk is: from points at the element at the coordinates so far, index[axis] is the
+ * logical index of it. */
 typedef struct {
 	const WeftPacking *p;
 	int64_t index[WEFT_MAX_RANK];
@@ -109,33 +236,35 @@ static void place(Walk *w, uint32_t d, char *to, const char *from)
 	clear(p, to + (size_t)(n * p->block[d]) * p->elem, (p->layout[d].padded - n) * p->block[d]);
 }
 
-/* The last but one dimension is near in memory, the last one far, and neither decides how much there is of the other. */
-static bool is_transposed(const WeftPacking *p, uint32_t d)
+/* n coordinates of dimension d, which is one of the box. In the tensor's order: what lies together
+ * is read together, else a line of a cache is fetched for each of its elements, and lines that are
+ * a power of two apart share few places there. */
+static void box(Walk *w, uint32_t d, char *to, const char *from, int64_t n)
 {
-	return d + 2 == p->n && p->stride[d] < p->stride[d + 1] && p->layout[d].axis != p->layout[d + 1].axis;
-}
-
-static void transpose(Walk *w, uint32_t d, char *to, const char *from, int64_t n)
-{
-	enum { ROWS = 32 };
 	const WeftPacking *p = w->p;
-	Tile t = {.n = valid(w, d + 1), .pitch = p->block[d], .near = p->stride[d], .far = p->stride[d + 1]};
-	for (int64_t c = 0; c < n; c += ROWS) {
-		char *row = to + (size_t)(c * t.pitch) * p->elem;
-		t.rows = n - c < ROWS ? n - c : ROWS;
-		transpose_tile(row, from + (size_t)(c * t.near) * p->elem, p->elem, t);
-		for (int64_t k = 0; t.n < t.pitch && k < t.rows; k++)
-			clear(p, row + (size_t)(k * t.pitch + t.n) * p->elem, t.pitch - t.n);
+	Side side[WEFT_MAX_LAYOUT];
+	Lines l = {.elem = p->elem, .n = valid(w, p->n - 1), .far = p->stride[p->n - 1]};
+	uint32_t sides = 0;
+	for (uint32_t e = d; e + 1 < p->n; e++) {
+		const Side s = {e == d ? n : p->layout[e].extent, p->stride[e] * (int64_t)p->elem, p->block[e] * (int64_t)p->elem};
+		uint32_t k = sides++;
+		for (; k && side[k - 1].from > s.from; k--)
+			side[k] = side[k - 1];
+		side[k] = s;
 	}
+	l.padding = p->layout[p->n - 1].padded - l.n;
+	write_box(&l, side, sides, from, to);
+	write_lines(&l);
 }
 
-/* Coordinates begin to end of dimension d, all of them valid; from and to are those of coordinate begin. */
+/* Coordinates begin to end of dimension d, all of them valid; from and to are those of coordinate
+ * begin. */
 static void rows(Walk *w, uint32_t d, char *to, const char *from, int64_t begin, int64_t end)
 {
 	const WeftPacking *p = w->p;
 	const WeftLayoutDim *l = &p->layout[d];
-	if (is_transposed(p, d)) {
-		transpose(w, d, to, from, end - begin);
+	if (d >= p->box) {
+		box(w, d, to, from, end - begin);
 		return;
 	}
 	w->index[l->axis] += begin * l->divisor;
@@ -163,7 +292,8 @@ static void within_row(Walk *w, uint32_t d, char *to, const char *from, int64_t 
 	w->index[l->axis] -= c * l->divisor;
 }
 
-/* Elements first to first + n, n > 0, of what place writes: the end of a row, whole rows, the beginning of one. */
+/* Elements first to first + n, n > 0, of what place writes: the end of a row, whole rows, the
+ * beginning of one. */
 static void place_part(Walk *w, uint32_t d, char *to, const char *from, int64_t first, int64_t n)
 {
 	const WeftPacking *p = w->p;
@@ -188,13 +318,15 @@ static void place_part(Walk *w, uint32_t d, char *to, const char *from, int64_t 
 		within_row(w, d, to, from, c + whole, 0, n % block);
 }
 
-void weft_pack_part(const WeftPacking *p, uint64_t first, uint64_t n, void *to)
+void weft_pack_part(const WeftPacking *packing, uint64_t first, uint64_t n, void *to)
 {
-	Walk w = {.p = p};
+	WeftPacking p = *packing;
 	if (!n)
 		return;
-	if (p->n)
-		place_part(&w, 0, to, p->from, (int64_t)first, (int64_t)n);
-	else
-		memcpy(to, p->from + first * p->elem, n * p->elem);
+	if (!p.n) {
+		memcpy(to, p.from + first * p.elem, n * p.elem);
+		return;
+	}
+	widen(&p, &first, &n);
+	place_part(&(Walk){.p = &p}, 0, to, p.from, (int64_t)first, (int64_t)n);
 }

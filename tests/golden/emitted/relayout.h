@@ -12,9 +12,11 @@ typedef struct {
 	const char *from;
 	size_t elem;
 	uint32_t rank, n; /* n: physical dimensions, slowest first; 0: the tensor's own order */
+	uint32_t box;     /* of dimensions box to n - 2 all coordinates lie inside the tensor */
 	int64_t dim[WEFT_MAX_RANK];
 	WeftLayoutDim layout[WEFT_MAX_LAYOUT];
-	int64_t stride[WEFT_MAX_LAYOUT]; /* source elements per coordinate of physical dimension d */
+	int64_t stride[WEFT_MAX_LAYOUT]; /* source elements per coordinate of physical dimension
+	                                    d */
 	int64_t block[WEFT_MAX_LAYOUT];  /* elements of the result, for the same */
 	uint64_t count;                  /* elements of the result */
 } WeftPacking;

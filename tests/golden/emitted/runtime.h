@@ -1,11 +1,11 @@
-/* What emitted code calls. The runtime is compiled into every artifact: standalone C11, POSIX
- * threads, OpenMP where the compiler has it.
+/* What emitted code calls. The runtime is compiled into every artifact: standalone C11 and POSIX
+ * threads.
  *
- * A call of `run` is one region: every thread executes the entry's run_fn from beginning to end
- * (same control flow, same arguments) and meets the others in weft_phase, weft_read, weft_copy and
- * weft_barrier. Code between them computes from its arguments and from what weft_read gave, and reads no memory that
- * phases write: the last thread to arrive at a barrier reads for all, so that all take the same way. A check that
- * fails ends the call after its phase: weft_phase and weft_launches return 1 to all threads, and run_fn returns. */
+ * A call of `run` is one region: the calling thread alone executes the entry's run_fn; others help
+ * with the tasks of its phases (weft_phase, weft_copy), which are complete when their tasks are
+ * done, whoever did them. Code between them computes from its arguments and from what weft_read
+ * gave. A check that fails ends the call after its phase: weft_phase and weft_launches return 1,
+ * and run_fn returns. */
 #ifndef WEFT_RUNTIME_H
 #define WEFT_RUNTIME_H
 
@@ -26,47 +26,79 @@
 
 enum { WEFT_JOINED = 1 << 30, WEFT_ALONE = 1 << 29 };
 enum { WEFT_TOLD = -1 }; /* id of a failure whose message stands in the frame's status */
-enum { WEFT_FAILURE = 14 }; /* numbers that a failed check leaves: its task, what the %lld of its message stand for */
+enum { WEFT_FAILURE = 14 }; /* numbers that a failed check leaves: its task, what the %lld of its
+                               message stand for */
 
 typedef struct {
 	void *const *buf;
 	const int64_t *p;
 	int64_t *failure;
 	WeftStatus *status; /* of operators of the user that fail */
+	WeftRegion *region; /* whose task it is */
 } WeftFrame;
 
-/* Tasks begin .. end-1. Returns 0 or the id of the first check that failed (WeftEntry.message), which has filled in the
- * frame's failure; of an operator of the user WEFT_TOLD. */
+/* Tasks begin .. end-1. Returns 0 or the id of the first check that failed (WeftEntry.message),
+ * which has filled in the frame's failure; of an operator of the user WEFT_TOLD. */
 typedef int (*WeftKernel)(const WeftFrame *, int64_t begin, int64_t end);
 
-/* An operator of the user (weft_op.h) and its tensors: arguments, then results. buf: of the frame; -1: among the values. */
+/* An operator of the user (weft_op.h) and its tensors: arguments, then results. buf: of the frame;
+ * -1: among the values. */
 typedef struct {
 	WeftDType dtype;
 	int32_t rank, buf;
 } WeftOpTensor;
 typedef struct {
 	const char *name;
-	int (*fn)(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *);
+	int (*fn)(const WeftOpContext *, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *);
+	void *user; /* WeftOpContext.op_user */
 	const WeftOpTensor *tensor;
 	uint32_t nin, nout;
 	int32_t work; /* buffer */
 } WeftOpCall;
-/* value: of each tensor its extents, and what it holds if it lies in no buffer; then the bytes of work. Within a kernel; the
- * result is 0 or the id of its failure. */
+/* value: of each tensor its extents, and what it holds if it lies in no buffer; then the bytes of
+ * work. Within a kernel; the result is 0 or the id of its failure. */
 int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value);
+/* The context of a call by the thread that executes this; op_user is NULL. The number of the thread
+ * is its own until weft_op_leave, which every call needs. */
+WeftOpContext weft_op_enter(WeftRegion *);
+void weft_op_leave(WeftRegion *, const WeftOpContext *);
+/* What the caller of `run` says in its context, without threads. */
+static inline WeftOpContext weft_op_context(const WeftContext *c)
+{
+	WeftOpContext o;
+	memset(&o, 0, sizeof o);
+	o.size = sizeof o;
+	o.threads = 1;
+	o.user = c->user;
+	o.device = c->device;
+	if (!o.device.type)
+		o.device.type = WEFT_CPU;
+	o.stream = c->stream;
+	o.comm = c->comm;
+	return o;
+}
 
-/* Distribute the tasks over the region's threads and wait for all. call: index into WeftEntry.call; with WEFT_JOINED the
- * phase goes on with the next launch: nobody waits, and the result is 0; with WEFT_ALONE the thread that called `run` executes
- * all tasks.
- * buf and p are read by the calling thread only; each thread passes its own, equal ones. Not 0: a check failed, the
- * message is that of the first task, and the caller returns at once. */
+/* What the runtime has to know of a call of `run`, by its number (WeftEntry.launch): how many
+ * buffers and parameters its kernel has, and the ns that one task takes by prediction for the
+ * target's machine, at the sizes `seen`; 0: unknown. */
+typedef struct WeftLaunch {
+	uint32_t nbuf, nparam;
+	double ns;
+} WeftLaunch;
+/* Execute the tasks, by as many threads as they are worth, and wait for all. call: index into
+ * WeftEntry.call; with WEFT_JOINED the phase goes on with the next launch: nothing is waited for,
+ * and the result is 0; with WEFT_ALONE the calling thread executes all tasks. buf and p need not
+ * last. Not 0: a check failed, the message is that of the first task, and the caller returns at
+ * once. */
 int weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
-/* Phases from a table. Of each launch: the number of its kernel, of its call (with WEFT_JOINED or not), how many buffers and parameters it has, the
- * number of tasks; an argument of `run` and an offset for each buffer; the parameters. Number of tasks, offsets and
- * parameters: twice a constant, or 2 k + 1 for value[k]. b and p: room for the buffers and parameters of any of them. */
+/* Phases from a table. A launch: where its shape begins, the number of its call (with WEFT_JOINED
+ * or not), an offset for each buffer. A shape: the number of a kernel, how many buffers and
+ * parameters, the number of tasks; an argument of `run` for each buffer; the parameters. Number of
+ * tasks, offsets and parameters: twice a constant, or 2 k + 1 for value[k]. b and p: room for the
+ * buffers and parameters of any of them. */
 typedef struct {
 	const WeftKernel *kernel;
-	const int64_t *word;
+	const int64_t *shape, *word;
 	int64_t nword;
 } WeftLaunches;
 int weft_launches(WeftRegion *, const WeftLaunches *, void *const *buf, const int64_t *value, void **b, int64_t *p);
@@ -75,24 +107,21 @@ static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, c
 					 const int64_t *value, void **b, int64_t *p, int *stop)
 {
 #define WEFT_WORD(w) ((w) & 1 ? value[(w) >> 1] : (w) / 2)
-	WeftKernel kernel = l->kernel[w[0]];
-	uint32_t call = (uint32_t)w[1];
-	int64_t nbuf = w[2], nparam = w[3], ntasks = WEFT_WORD(w[4]);
-	w += 5;
-	for (int64_t k = 0; k < nbuf; k++, w += 2)
-		b[k] = (char *)buf[w[0]] + WEFT_WORD(w[1]);
-	for (int64_t k = 0; k < nparam; k++, w++)
-		p[k] = WEFT_WORD(*w);
-	*stop = weft_phase(r, kernel, b, p, call, ntasks);
-	return w;
+	const int64_t *shape = l->shape + w[0], nbuf = shape[1], nparam = shape[2];
+	const int64_t *space = shape + 4, *param = space + nbuf, *offset = w + 2;
+	for (int64_t k = 0; k < nbuf; k++)
+		b[k] = (char *)buf[space[k]] + WEFT_WORD(offset[k]);
+	for (int64_t k = 0; k < nparam; k++)
+		p[k] = WEFT_WORD(param[k]);
+	*stop = weft_phase(r, l->kernel[shape[0]], b, p, (uint32_t)w[1], WEFT_WORD(shape[3]));
+	return offset + nbuf;
 #undef WEFT_WORD
 }
-/* memcpy by all threads together; ranges do not overlap (equal pointers are fine). */
+/* memcpy, a phase of its own; ranges do not overlap (equal pointers are fine). */
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
-void weft_barrier(WeftRegion *);
-/* State that a later phase overwrites, and that a call which fails gets back: n items of so many bytes lie at `values`, as far
- * behind `state` as at[] says, in items (NULL: one after the other). They and the record stay as they are until the call
- * ends. Last saved, first put back. */
+/* State that a later phase overwrites, and that a call which fails gets back: n items of so many
+ * bytes lie at `values`, as far behind `state` as at[] says, in items (NULL: one after the other).
+ * They and the record stay as they are until the call ends. Last saved, first put back. */
 typedef struct WeftSaved {
 	char *state;
 	const char *values;
@@ -101,8 +130,8 @@ typedef struct WeftSaved {
 	const struct WeftSaved *before;
 } WeftSaved;
 void weft_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
-/* A barrier, and the integer that lies there when the last thread arrives: the only way from memory to control. code and
- * bits are WeftDType's; a bool is 0 or 1. */
+/* The integer that lies there: the only way from memory to control. code and bits are WeftDType's;
+ * a bool is 0 or 1. */
 int64_t weft_read(WeftRegion *, const void *from, int code, int bits);
 static inline int64_t weft_value(const void *from, int code, int bits)
 {
@@ -118,14 +147,39 @@ static inline int64_t weft_value(const void *from, int code, int bits)
 	default: return *(const int64_t *)from;
 	}
 }
-/* A violated assertion of `run`, which all threads see: the call's status. Returns 1, as the caller does at once. */
+/* Buffer k of `run` gets memory for as many bytes as p[0] says, or if it is an output, for an
+ * output of extents p[]; NULL: it is given back. Not 0: there is none, and the caller returns at
+ * once. */
+int weft_room(WeftRegion *, uint32_t k, const int64_t *p);
+/* A violated assertion of `run`: the call's status. Returns 1, as the caller does at once. */
 int weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
 /* Set the status; returns code. Used by sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...",
  * ...). */
 int weft_fail(WeftStatus *, int code, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
-/* Functions of WeftModel: emitted tables end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS or
- * WEFT_NO_STATE_FUNCTIONS. */
+/* How weights that set_weights is given become those stored: a parameter of the section is one of
+ * WeftModel.source, rearranged, or an output of a group, rearranged, or neither: then it stays as
+ * it is. */
+typedef struct {
+	int32_t source, group, output; /* -1: none */
+} WeftFrom;
+/* Computes: an entry of WeftPrepare's model. Each of its inputs is a source or -1, and where it has
+ * no value the parameter in which the same is stored, row-major, or -1. */
+typedef struct {
+	uint32_t entry, ninput;
+	const int32_t *source, *stored;
+} WeftGroup;
+typedef struct WeftPrepare {
+	const WeftModel *model; /* whose entries compute; NULL: `get` returns it, and where that is
+	                           NULL, too, there are no groups */
+	const WeftModel *(*get)(void);
+	uint32_t ngroup, reserved;
+	const WeftFrom *from; /* by parameter */
+	const WeftGroup *group;
+} WeftPrepare;
+
+/* Functions of WeftModel: emitted tables end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS
+ * or WEFT_NO_STATE_FUNCTIONS. */
 int weft_rt_open(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
 void weft_rt_close(WeftInstance *);
 int weft_rt_sizes(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
@@ -138,6 +192,8 @@ int weft_rt_clone(WeftInstance *, WeftInstance **, WeftStatus *);
 /* Of models that have state or replaceable weights (state.c). */
 int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
 			const WeftTensor *values, const WeftContext *, WeftStatus *);
+int weft_rt_get_weights(WeftInstance *, uint32_t n, const char *const *names,
+			const WeftTensor *values, const WeftContext *, WeftStatus *);
 int weft_rt_state_get(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
 int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
 int weft_rt_state_reset(WeftInstance *, WeftStatus *);
@@ -148,9 +204,15 @@ int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus 
 int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 
 #ifdef WEFT_SERIAL
-/* Without instances (serial.c): the caller has the memory. buf: inputs, outputs, weights, workspace, state. slot: from
- * sizes_fn. Returns the status code. */
+/* Without instances (serial.c): the caller has the memory. buf: inputs, outputs, weights,
+ * workspace, state. slot: from sizes_fn. Returns the status code. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
+/* The same where sizes of outputs depend on data: the shape of each of `outputs` says how much room
+ * there is in buf, and then what it is. */
+int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *);
+/* The same; user operators find `user`, `device`, `stream` and `comm` of the context in theirs. NULL:
+ * no outputs whose sizes depend on data, no context. */
+int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, const WeftContext *, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
 #define WEFT_STATE_FUNCTIONS    .set_weights = NULL
 #define WEFT_NO_STATE_FUNCTIONS .set_weights = NULL
@@ -160,17 +222,18 @@ int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, We
 	.threads_new = weft_rt_threads_new, .threads_free = weft_rt_threads_free,                  \
 	.clone = weft_rt_clone
 #define WEFT_STATE_FUNCTIONS                                                                       \
-	.set_weights = weft_rt_set_weights, .state_get = weft_rt_state_get,                        \
+	.set_weights = weft_rt_set_weights, .get_weights = weft_rt_get_weights, .state_get = weft_rt_state_get,                        \
 	.state_set = weft_rt_state_set, .state_reset = weft_rt_state_reset
 #define WEFT_NO_STATE_FUNCTIONS                                                                    \
-	.set_weights = weft_rt_no_weights, .state_get = weft_rt_no_state,                          \
+	.set_weights = weft_rt_no_weights, .get_weights = weft_rt_no_weights, .state_get = weft_rt_no_state,                          \
 	.state_set = weft_rt_no_state, .state_reset = weft_rt_no_reset
 #endif
 
-/* Of the n tables of one file, best first: the first whose instructions this processor has, else the last (its open
- * says what is missing). Safe to call at any time, from any thread. */
+/* Of the n tables of one file, best first: the first whose instructions this processor has, else
+ * the last (its open says what is missing). Safe to call at any time, from any thread. */
 const WeftModel *weft_rt_select(const WeftModel *(*const *level)(void), uint32_t n);
-/* 0: this processor has all features, named as in WeftManifest.features; else 1, and the first missing one's name. */
+/* 0: this processor has all features, named as in WeftManifest.features; else 1, and the first
+ * missing one's name. */
 int weft_cpu_lacks(const char *features, char missing[32]);
 
 /* For WeftEntry.sizes_bytes; nextent: the sum of the inputs' ranks. */
@@ -191,7 +254,8 @@ uint64_t weft_checksum(const void *, uint64_t bytes);
 /* The same in parts; all but the last one of a multiple of 32 bytes. */
 static inline void weft_checksum_begin(uint64_t h[4], uint64_t bytes)
 {
-	h[0] = bytes, h[1] = 1, h[2] = 2, h[3] = 3; /* four chains: a multiplication takes some time */
+	h[0] = bytes, h[1] = 1, h[2] = 2, h[3] = 3; /* four chains: a multiplication takes some
+	                                               time */
 }
 
 #define WEFT_CHECKSUM_FACTOR 0x9e3779b97f4a7c15u

@@ -1,6 +1,6 @@
-/* The whole runtime of a model without threads, memory allocation or operating system: compile the emitted folder
- * with -DWEFT_SERIAL, leave out the other files of the runtime, and call the entry's sizes_fn and run_fn with memory
- * of your own (docs/targets.md). Empty otherwise. */
+/* The whole runtime of a model without threads, memory allocation or operating system: compile the
+ * emitted folder with -DWEFT_SERIAL, leave out the other files of the runtime, and call the entry's
+ * sizes_fn and run_fn with memory of your own (docs/targets.md). Empty otherwise. */
 #include "runtime.h"
 
 #ifdef WEFT_SERIAL
@@ -12,11 +12,28 @@ struct WeftRegion {
 	const WeftEntry *entry;
 	WeftStatus *status;
 	const WeftSaved *saved;
+	WeftTensor *output; /* where sizes that depend on data are told; or NULL */
+	const WeftContext *context;
 };
 
 int weft_serial_run(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftStatus *status)
 {
-	WeftRegion r = {e, status, NULL};
+	return weft_serial_run_with(e, buf, slot, NULL, NULL, status);
+}
+
+int weft_serial_run_sized(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *status)
+{
+	return weft_serial_run_with(e, buf, slot, outputs, NULL, status);
+}
+
+int weft_serial_run_with(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftTensor *outputs, const WeftContext *given,
+			 WeftStatus *status)
+{
+	WeftContext context;
+	memset(&context, 0, sizeof context);
+	if (given)
+		memcpy(&context, given, given->size < sizeof context ? given->size : sizeof context);
+	WeftRegion r = {e, status, NULL, outputs, &context};
 	status->code = WEFT_OK;
 	e->run_fn(&r, buf, slot);
 	for (const WeftSaved *s = status->code != WEFT_OK ? r.saved : NULL; s; s = s->before)
@@ -29,7 +46,7 @@ int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t
 {
 	int64_t failure[WEFT_FAILURE] = {0}, *x = failure + 1;
 	WeftStatus told;
-	const WeftFrame f = {buf, p, failure, &told};
+	const WeftFrame f = {buf, p, failure, &told, r};
 	int id = ntasks > 0 ? kernel(&f, 0, ntasks) : 0;
 	if (id == WEFT_TOLD && r->status->code == WEFT_OK)
 		*r->status = told;
@@ -61,9 +78,44 @@ void weft_save(WeftRegion *r, void *record, void *state, const void *values, con
 	r->saved = s;
 }
 
-void weft_barrier(WeftRegion *r)
+static int64_t elements(uint32_t rank, const int64_t *dim)
 {
-	(void)r;
+	int64_t n = 1;
+	for (uint32_t d = 0; d < rank; d++)
+		n *= dim[d];
+	return n;
+}
+
+/* Output k has these extents, as data decides. */
+static int found(WeftRegion *r, uint32_t k, const int64_t *extent)
+{
+	const WeftTensorInfo *info = &r->entry->output[k];
+	if (!r->output)
+		return weft_region_fail(r, "the size of output %s depends on data: call weft_serial_run_sized", info->name);
+	const int64_t need = elements(info->rank, extent), have = elements(info->rank, r->output[k].shape);
+	if (need > have)
+		return weft_region_fail(r, "output %s has %lld elements, and there is room for %lld", info->name, (long long)need, (long long)have);
+	memcpy(r->output[k].shape, extent, info->rank * sizeof *extent);
+	return 0;
+}
+
+int weft_room(WeftRegion *r, uint32_t k, const int64_t *p)
+{
+	const uint32_t ninput = r->entry->ninput;
+	if (!p)
+		return 0;
+	return k < ninput + r->entry->noutput ? found(r, k - ninput, p)
+					      : weft_region_fail(r, "sizes without a bound need an allocator, which this runtime has not");
+}
+
+WeftOpContext weft_op_enter(WeftRegion *r)
+{
+	return weft_op_context(r->context);
+}
+
+void weft_op_leave(WeftRegion *r, const WeftOpContext *o)
+{
+	(void)r, (void)o;
 }
 
 int64_t weft_read(WeftRegion *r, const void *from, int code, int bits)

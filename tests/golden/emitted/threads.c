@@ -1,49 +1,89 @@
-/* Thread providers: serial, a pool of POSIX threads, OpenMP. */
+/* Threads that help calls, and the provider: a pool of POSIX threads, which may be none.
+ *
+ * Workers look for work for a while and then sleep; a post wakes them when phases that they had no
+ * part in add up to what that costs. Where a thread that holds tasks does not come back for longer
+ * than its tasks take, it has no processor: other processes want them. Then nothing is shared for a
+ * while, longer each time. */
 #include "region_priv.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #endif
-#ifdef _OPENMP
-#include <dlfcn.h>
-#include <omp.h>
-#endif
 
+enum {
+	JOBS = 8,         /* calls that a pool helps at the same time */
+	WAKE = 10000,     /* ns that waking costs, all in all */
+	LATE = 200000,    /* ns that tasks may be late, all in all */
+	REST = 5000000,   /* ns, at first */
+	MOST_REST = 320000000
+};
+
+/* ---- waiting ---- */
+
+#ifdef __linux__
 static void wait_sleep(_Atomic uint32_t *p, uint32_t old)
 {
-#ifdef __linux__
 	syscall(SYS_futex, p, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
-#else
-	(void)p, (void)old, sched_yield();
-#endif
 }
 
-void wait_wake(_Atomic uint32_t *p)
+static void wait_wake(_Atomic uint32_t *p, int32_t n)
 {
-#ifdef __linux__
-	syscall(SYS_futex, p, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-#else
-	(void)p;
-#endif
+	syscall(SYS_futex, p, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+#else /* looks now and then */
+static void wait_sleep(_Atomic uint32_t *p, uint32_t old)
+{
+	if (atomic_load(p) == old)
+		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
-void wait_change(_Atomic uint32_t *p, uint32_t old, int spin, _Atomic uint32_t *sleepers)
+static void wait_wake(_Atomic uint32_t *p, int32_t n)
 {
-	for (int k = 0; k < spin; k++) {
-		if (atomic_load_explicit(p, memory_order_acquire) != old)
+	(void)p, (void)n;
+}
+#endif
+
+static int64_t now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Between two looks, of which this is the k-th: the other thread of this core goes on. False: that
+ * was so many ns. */
+static bool look_again(uint32_t k, int64_t *end, int64_t spin)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb");
+#endif
+	if (k % 32)
+		return true;
+	const int64_t time = now();
+	*end = *end ? *end : time + spin;
+	return time < *end;
+}
+
+/* Until it has been rung, or perhaps until there is something in a lane. */
+static void gate_wait(Gate *g, uint32_t seen, int64_t spin, const Lane *lane)
+{
+	int64_t end = 0;
+	for (uint32_t k = 1; spin && look_again(k, &end, spin); k++)
+		if (atomic_load_explicit(&g->rings, memory_order_acquire) != seen || atomic_load_explicit(&lane->left, memory_order_relaxed))
 			return;
-		wait_pause();
-	}
-	atomic_fetch_add(sleepers, 1);
-	while (atomic_load(p) == old)
-		wait_sleep(p, old);
-	atomic_fetch_sub(sleepers, 1);
+	atomic_fetch_add(&g->sleepers, 1);
+	while (atomic_load(&g->rings) == seen)
+		wait_sleep(&g->rings, seen);
+	atomic_fetch_sub(&g->sleepers, 1);
 }
 
 int32_t threads_ncpu(void)
@@ -57,162 +97,264 @@ int32_t threads_ncpu(void)
 	return n < 1 ? 1 : (int32_t)n;
 }
 
-/* ---- serial ---- */
+/* ---- teams ---- */
 
-static void serial_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t),
-			    void *arg)
+static bool pool_here(struct Pool *);
+static void start(struct Pool *, int32_t n);
+
+Job *team_open(Team *t, WeftRegion *r)
 {
-	(void)user, (void)n;
-	body(arg, 0, 1);
+	if (t->pool && !pool_here(t->pool))
+		return NULL;
+	if (t->pool)
+		start(t->pool, r->n - 1);
+	const int32_t most = atomic_load_explicit(&t->nworker, memory_order_relaxed) + 1;
+	r->n = r->n < most ? r->n : most;
+	for (int32_t k = 0; k < t->njob; k++) {
+		Job *job = &t->job[k];
+		int32_t nobody = 0;
+		if (atomic_load_explicit(&job->n, memory_order_relaxed) ||
+		    !atomic_compare_exchange_strong_explicit(&job->n, &nobody, r->n, memory_order_acquire, memory_order_relaxed))
+			continue;
+		r->done = atomic_load_explicit(&job->done, memory_order_relaxed);
+		return job;
+	}
+	return NULL;
 }
 
-/* ---- pool ---- */
+bool team_rests(const WeftRegion *r)
+{
+	Team *t = r->team;
+	const int64_t rest = atomic_load_explicit(&t->rest, memory_order_relaxed);
+	if (!rest || now() < rest)
+		return rest && !r->share_all;
+	atomic_store_explicit(&t->rest, 0, memory_order_relaxed);
+	return false;
+}
 
-typedef struct {
+/* What has taken so long since then should have taken so many ns. Where that adds up, threads have
+ * no processors. */
+static void late(Team *t, int64_t since, double ns)
+{
+	const int64_t time = now(), before = atomic_load(&t->rest_ns);
+	const double sum = (double)atomic_load(&t->late) + (double)(time - since) - ns;
+	atomic_store(&t->late, sum > 0 && sum < LATE ? (int64_t)sum : 0);
+	if (sum < LATE)
+		return;
+	const int64_t longer = time - atomic_load(&t->rested) < 4 * before ? 2 * before : REST, rest = longer < MOST_REST ? longer : MOST_REST;
+	atomic_store(&t->rest_ns, rest);
+	atomic_store(&t->rested, time + rest);
+	atomic_store(&t->rest, time + rest);
+}
+
+void team_post(WeftRegion *r, int32_t helpers)
+{
+	Team *t = r->team;
+	atomic_fetch_add(&t->posted.rings, 1);
+	const int32_t asleep = (int32_t)atomic_load(&t->posted.sleepers);
+	const int32_t wanted = helpers - (atomic_load_explicit(&t->nworker, memory_order_relaxed) - asleep);
+	if (asleep <= 0 || wanted <= 0)
+		return;
+	r->idle += r->ns * wanted / (helpers + 1);
+	if (r->idle < WAKE && !r->share_all)
+		return;
+	const int64_t begin = now();
+	wait_wake(&t->posted.rings, wanted);
+	late(t, begin, WAKE);
+	r->idle = 0;
+}
+
+void team_wait(WeftRegion *r, int64_t tasks)
+{
+	Job *job = r->job;
+	const int64_t left = (r->done += tasks) - atomic_load_explicit(&job->done, memory_order_acquire);
+	const int64_t spin = atomic_load_explicit(&r->team->spin, memory_order_relaxed);
+	int64_t end = 0;
+	if (!left)
+		return;
+	for (uint32_t k = 1; spin && look_again(k, &end, spin); k++)
+		if (atomic_load_explicit(&job->done, memory_order_acquire) == r->done)
+			goto done;
+	end = end ? end : now();
+	atomic_fetch_add(&job->ended.sleepers, 1);
+	for (uint32_t seen; seen = atomic_load(&job->ended.rings), atomic_load(&job->done) != r->done;)
+		wait_sleep(&job->ended.rings, seen);
+	atomic_fetch_sub(&job->ended.sleepers, 1);
+done:
+	if (end)
+		late(r->team, end - spin, r->ns * (1. / 8 + 4 * (double)left / (double)r->ntasks));
+}
+
+/* Where the call admits so many. Returns whether there was anything to do. */
+static bool help(Team *t, Job *job, int32_t i)
+{
+	const int32_t n = atomic_load_explicit(&job->n, memory_order_relaxed);
+	const bool limited = n <= atomic_load_explicit(&t->nworker, memory_order_relaxed);
+	if (n < 2)
+		return false;
+	int64_t done = 0;
+	if (!limited || atomic_fetch_add(&job->helpers, 1) < n - 1)
+		done = region_drain(job, i);
+	if (limited)
+		atomic_fetch_sub(&job->helpers, 1);
+	if (!done)
+		return false;
+	atomic_fetch_add(&job->done, done);
+	if (atomic_load(&job->ended.sleepers)) {
+		atomic_fetch_add(&job->ended.rings, 1);
+		wait_wake(&job->ended.rings, 1);
+	}
+	return true;
+}
+
+void team_help(Team *t, int32_t i)
+{
+	for (const Lane *last = &t->job[0].lane[i % LANES];;) {
+		const uint32_t seen = atomic_load_explicit(&t->posted.rings, memory_order_acquire);
+		bool any = false;
+		if (atomic_load(&t->stop))
+			return;
+		for (int32_t k = 0; k < t->njob; k++)
+			if (help(t, &t->job[(i - 1 + k) % t->njob], i)) {
+				last = &t->job[(i - 1 + k) % t->njob].lane[i % LANES];
+				any = true;
+			}
+		if (!any)
+			gate_wait(&t->posted, seen, atomic_load_explicit(&t->spin, memory_order_relaxed), last);
+	}
+}
+
+void team_stop(Team *t)
+{
+	atomic_store(&t->stop, 1);
+	atomic_fetch_add(&t->posted.rings, 1);
+	wait_wake(&t->posted.rings, WEFT_MAX_THREADS);
+}
+
+/* ---- providers ---- */
+
+typedef struct Pool {
 	WeftThreads api;
-	int32_t nworker, nstarted; /* the caller is the other thread */
-	pid_t process;             /* that has the workers: a fork leaves them behind */
-	int spin;
-	void (*body)(void *, int32_t, int32_t);
-	void *arg;
-	int32_t n;
-	_Atomic int busy, stop;
-	_Alignas(64) _Atomic uint32_t job;     /* counts jobs; workers wait for a change */
-	_Alignas(64) _Atomic uint32_t pending; /* workers that have not finished the job */
-	_Atomic uint32_t sleepers;
+	Team team;
+	Job job[JOBS];
+	int32_t most;         /* workers that it may have */
+	_Atomic pid_t process; /* that has the workers: a fork leaves them behind; -1: somebody
+	                          begins anew */
+	_Atomic int changing; /* somebody starts workers, or has ended them */
+	_Atomic int gang;     /* workers execute bodies that may wait for each other */
 	struct Worker {
 		pthread_t thread;
-		void *pool;
+		Team *team;
 		int32_t i;
-	} worker[];
+	} *worker;
 } Pool;
 
 static void *worker_main(void *arg)
 {
 	struct Worker *w = arg;
-	Pool *p = w->pool;
-	for (uint32_t seen = 0;; seen++) {
-		wait_change(&p->job, seen, p->spin, &p->sleepers);
-		if (atomic_load(&p->stop))
-			return NULL;
-		if (w->i < p->n)
-			p->body(p->arg, w->i, p->n);
-		if (atomic_fetch_sub(&p->pending, 1) == 1)
-			wait_wake(&p->pending);
-	}
+	team_help(w->team, w->i);
+	return NULL;
 }
 
+/* Until there are n workers or no more can be had, unless somebody else does it. */
+static void start(Pool *p, int32_t n)
+{
+	int32_t i = atomic_load(&p->team.nworker);
+	if (i >= n || i >= p->most || atomic_exchange(&p->changing, 1))
+		return;
+	atomic_store(&p->team.spin, n < threads_ncpu() ? TEAM_SPIN : 0);
+	while ((i = atomic_load(&p->team.nworker)) < n && i < p->most) {
+		p->worker[i] = (struct Worker){.team = &p->team, .i = i + 1};
+		if (pthread_create(&p->worker[i].thread, NULL, worker_main, &p->worker[i]))
+			break;
+		atomic_fetch_add(&p->team.nworker, 1);
+	}
+	atomic_store(&p->changing, 0);
+}
+
+/* Two callers at once: the second does without help rather than wait. */
 static void pool_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
 {
 	Pool *p = user;
-	/* Two callers at once: the second does without help rather than wait. */
-	if (n == 1 || getpid() != p->process || atomic_exchange(&p->busy, 1)) {
+	if (n < 2 || !pool_here(p) || atomic_exchange(&p->gang, 1)) {
 		body(arg, 0, 1);
 		return;
 	}
-	p->body = body;
-	p->arg = arg;
-	p->n = n > p->nworker + 1 ? p->nworker + 1 : n;
-	atomic_store(&p->pending, (uint32_t)p->nworker);
-	atomic_fetch_add(&p->job, 1);
-	wait_wake(&p->job);
-	body(arg, 0, p->n);
-	for (uint32_t left; (left = atomic_load(&p->pending)) != 0;)
-		wait_change(&p->pending, left, p->spin, &p->sleepers);
-	atomic_store(&p->busy, 0);
+	region_gang(&p->team, n, body, arg);
+	atomic_store(&p->gang, 0);
 }
 
-static void pool_free(Pool *p)
+static struct Worker shared_worker[WEFT_MAX_THREADS];
+static Pool shared = {.api = {pool_parallel, &shared, 0}, .team.pool = &shared};
+
+static void pool_init(Pool *p, int32_t most, struct Worker *worker)
 {
-	atomic_store(&p->stop, 1);
-	atomic_fetch_add(&p->job, 1);
-	wait_wake(&p->job);
-	for (int32_t i = 0; i < p->nstarted && getpid() == p->process; i++)
+	memset(&p->team, 0, sizeof p->team);
+	memset(p->job, 0, sizeof p->job);
+	p->worker = worker;
+	p->most = most;
+	p->team.pool = p;
+	p->team.job = p->job;
+	p->team.njob = JOBS;
+	atomic_store(&p->changing, 0);
+	atomic_store(&p->gang, 0);
+	atomic_store(&p->process, getpid());
+}
+
+/* The pool has this process's threads. The shared one begins anew in each. */
+static bool pool_here(Pool *p)
+{
+	pid_t process = atomic_load(&p->process);
+	if (process == getpid())
+		return true;
+	if (p != &shared || process < 0 || !atomic_compare_exchange_strong(&p->process, &process, -1))
+		return false;
+	pool_init(p, WEFT_MAX_THREADS - 1, shared_worker);
+	return true;
+}
+
+static void pool_end(Pool *p)
+{
+	team_stop(&p->team);
+	for (int32_t i = 0; i < atomic_load(&p->team.nworker); i++)
 		pthread_join(p->worker[i].thread, NULL);
-	free(p);
+}
+
+/* When the model is unloaded, or the process ends, perhaps while calls are under way: they do
+ * without. */
+__attribute__((destructor)) static void shared_end(void)
+{
+	bool used = atomic_load(&shared.process) != getpid() || atomic_exchange(&shared.changing, 1);
+	for (int32_t k = 0; k < JOBS; k++)
+		used |= atomic_load(&shared.job[k].n) != 0;
+	if (!used)
+		pool_end(&shared);
 }
 
 static WeftThreads *pool_new(int32_t n, WeftStatus *status)
 {
-	size_t bytes = sizeof(Pool) + (size_t)n * sizeof(struct Worker);
-	Pool *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+	const size_t bytes = (sizeof(Pool) + (size_t)n * sizeof(struct Worker) + 63) / 64 * 64;
+	Pool *p = aligned_alloc(64, bytes);
 	if (!p)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a pool"), NULL;
-	*p = (Pool){.api = {pool_parallel, p, n}, .nworker = n - 1, .process = getpid()};
-	p->spin = n <= threads_ncpu() ? 2000 : 0;
-	for (int32_t i = 0; i < n - 1; i++, p->nstarted++) {
-		p->worker[i] = (struct Worker){.pool = p, .i = i + 1};
-		if (pthread_create(&p->worker[i].thread, NULL, worker_main, &p->worker[i])) {
-			pool_free(p);
-			return weft_fail(status, WEFT_ERR_MEMORY, "cannot start a thread"), NULL;
-		}
-	}
-	return &p->api;
+	p->api = (WeftThreads){pool_parallel, p, n};
+	pool_init(p, n - 1, (struct Worker *)(p + 1));
+	start(p, n - 1);
+	if (atomic_load(&p->team.nworker) == n - 1)
+		return &p->api;
+	weft_rt_threads_free(&p->api);
+	return weft_fail(status, WEFT_ERR_MEMORY, "cannot start a thread"), NULL;
 }
 
-/* ---- OpenMP ---- */
-
-static const WeftThreads serial_threads = {serial_parallel, NULL, 1};
-
-#ifdef _OPENMP
-typedef struct {
-	int32_t n;
-	void (*body)(void *, int32_t, int32_t);
-	void *arg;
-} Team;
-
-static void *team_run(void *team)
+Team *team_of(const WeftThreads *t)
 {
-	Team *t = team;
-#pragma omp parallel num_threads(t->n)
-	t->body(t->arg, omp_get_thread_num(), omp_get_num_threads());
-	return NULL;
+	return t->parallel == pool_parallel ? &((Pool *)t->user)->team : NULL;
 }
-
-static _Atomic pid_t first_process; /* that opened a model */
-
-/* OpenMP keeps a team for every thread that asked for one. In the child of a fork the team has no threads any more,
- * and who asks again waits for ever; a new thread has no team yet. */
-static void omp_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
-{
-	Team team = {n, body, arg};
-	pthread_t fresh;
-	(void)user;
-	if (getpid() == atomic_load(&first_process))
-		team_run(&team);
-	else if (pthread_create(&fresh, NULL, team_run, &team))
-		body(arg, 0, 1);
-	else
-		pthread_join(fresh, NULL);
-}
-
-static const WeftThreads shared_threads = {omp_parallel, NULL, 0};
-
-void threads_opened(void)
-{
-	Dl_info info;
-	void *f, *h;
-	pid_t none = 0;
-	atomic_compare_exchange_strong(&first_process, &none, getpid());
-	*(int (**)(void)) & f = omp_get_max_threads;
-	if (dladdr(f, &info) && info.dli_fname &&
-	    (h = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)))
-		dlclose(h);
-}
-#else
-#define shared_threads serial_threads
-
-#define omp_get_max_threads() 0
-
-void threads_opened(void) {}
-#endif
 
 const WeftThreads *threads_default(void)
 {
-	return &shared_threads;
+	return &shared.api;
 }
-
-/* ---- all of them ---- */
 
 WeftThreads *weft_rt_threads_new(WeftThreadsKind kind, int32_t n, WeftStatus *status)
 {
@@ -221,24 +363,13 @@ WeftThreads *weft_rt_threads_new(WeftThreadsKind kind, int32_t n, WeftStatus *st
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "no kind %d of threads", (int)kind), NULL;
 	if (n < 0 || n > WEFT_MAX_THREADS)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "0 to 256 threads, not %d", (int)n), NULL;
-	if (n == 0 && kind == WEFT_THREADS_OPENMP)
-		n = omp_get_max_threads();
-	n = n ? n : threads_ncpu();
-	const bool none = shared_threads.parallel == serial_parallel;
-	if (kind == WEFT_THREADS_POOL || (kind == WEFT_THREADS_OPENMP && none))
-		return pool_new(n, status);
-	WeftThreads *p = malloc(sizeof *p);
-	if (!p)
-		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a provider"), NULL;
-	*p = kind == WEFT_THREADS_OPENMP ? shared_threads : serial_threads;
-	p->nthreads = kind == WEFT_THREADS_OPENMP ? n : 1;
-	return p;
+	return pool_new(kind == WEFT_THREADS_SERIAL ? 1 : n ? n : threads_ncpu(), status);
 }
 
 void weft_rt_threads_free(WeftThreads *t)
 {
-	if (t && t->parallel == pool_parallel)
-		pool_free(t->user);
-	else
-		free(t);
+	Pool *p = t ? t->user : NULL;
+	if (p && atomic_load(&p->process) == getpid())
+		pool_end(p);
+	free(p);
 }

@@ -16,19 +16,25 @@
  *     m->run(in, sizes, x, y, work, NULL, &status);          -- any number of threads at once
  *     m->close(in);
  *
- * What `run` needs is in its arguments; an entry without state (WeftEntry.flags) changes nothing of the instance, takes no
- * lock and allocates nothing. All functions return WEFT_OK or an error code; status, if not NULL, gets the same code, and
- * with an error a sentence in its message.
+ * All functions return WEFT_OK or an error code. A WeftStatus that is not NULL receives the same
+ * code and, with an error, a sentence in `message`. `run` reads its arguments only: for an entry
+ * without state (WeftEntry.flags) `run` changes nothing in the instance, takes no lock and
+ * allocates nothing.
  *
- * How it grows. A program may be older or newer than the model. Versions of the ABI are told apart by weft_model_check;
- * within a version structures get fields at their end, and nothing else changes. WeftModel, WeftEntry, and what the caller
- * passes (WeftOpen, WeftContext) begin with their size; the model says how long the others are (WeftModel.stride), so that
- * elements are reached by weft_input, weft_dim, weft_param and their like, not by an index of C. A field that came with a
- * later weft is there when WEFT_HAS says so; of what the caller passes a model ignores those it does not know, and takes
- * those as 0 that the caller does not. WeftTensor, WeftStatus, WeftSizes and WeftThreads stay as they are.
+ * Versions. A program may be older or newer than the model. weft_model_check compares the versions
+ * of the ABI. Within one version, structures only gain fields at their end:
  *
- * After fork() the child may use what was opened before: a pool runs on the calling thread alone, OpenMP on threads
- * started for the call. */
+ *   - WeftModel, WeftEntry, WeftOpen, WeftContext, WeftOpContext and WeftComm begin with their
+ *     size in bytes.
+ *   - WeftModel.stride has the sizes of the other structures. Reach elements of arrays by
+ *     weft_input, weft_dim, weft_param and the like, never by an index of C.
+ *   - WEFT_HAS says whether a structure of the model has a field.
+ *   - A model ignores fields of WeftOpen and WeftContext that it does not know, and takes fields
+ *     that the caller does not have as 0.
+ *   - WeftTensor, WeftStatus, WeftSizes and WeftThreads never change.
+ *
+ * fork(). The child may use instances that were opened before. The default pool starts new threads;
+ * a pool of threads_new that was made before runs on the calling thread alone. */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H
 
@@ -39,7 +45,7 @@
 extern "C" {
 #endif
 
-#define WEFT_ABI_VERSION 2
+#define WEFT_ABI_VERSION 3
 
 /* ---- tensors: binary compatible with DLPack 1.x's DLTensor ---- */
 
@@ -85,7 +91,7 @@ enum {
 	WEFT_ERR_FILE, /* weights missing, truncated, or of another model */
 	WEFT_ERR_CPU,  /* the processor lacks instructions the model was compiled for */
 	WEFT_ERR_ABI,
-	WEFT_ERR_BUSY  /* another call uses the instance's state or weights: nothing was done */
+	WEFT_ERR_BUSY  /* another call writes the same state or weights; this call did nothing */
 };
 
 typedef struct {
@@ -97,7 +103,7 @@ typedef struct {
 
 typedef struct {
 	int64_t value;    /* >= 0: constant; -1: see text */
-	int32_t symbol;   /* index into WeftEntry.symbol when it is just that, else -1 */
+	int32_t symbol;   /* the index in WeftEntry.symbol if the extent is one symbol, else -1 */
 	const char *text; /* "3", "s0", "2*s0 + 1" */
 } WeftDim;
 
@@ -106,11 +112,29 @@ typedef struct {
 	WeftDType dtype;
 	uint32_t rank;
 	const WeftDim *dim;   /* weft_dim */
-	int32_t donates;      /* of an output: the input whose memory may be passed for it, too, and is then updated in
-				 place; else -1 */
-	uint32_t reserved;
-	/* Of state: where it lies in the instance's state, and its first contents in the weight section, or WEFT_ZEROS. */
+	int32_t donates; /* of an output: the number of the input whose memory the caller may pass
+	                    for this output too. The call then updates that memory in place; a call
+	                    that fails may leave it half updated. -1: no input */
+	/* Of state: 1: a parameter that requires gradients in the model's file; else 0. */
+	uint32_t requires_grad;
+	/* Of state: offset and size in the instance's state; the offset of the initial contents in
+	 * the weight section, or WEFT_ZEROS. */
 	uint64_t offset, bytes, init;
+	const char *aliases; /* of state: see WeftParamInfo.aliases */
+	/* What the tensor is for. Of an input: "input", "label", or "scalar:NAME" for a number such
+	 * as "scalar:lr". Of an output: "output", "loss" or "metric". Of state: "param", "buffer",
+	 * "optimizer", "rng" (seed and count of random numbers) or "counter". What is not known to
+	 * be anything else is "input", "output" or "buffer". Treat texts that you do not know as
+	 * these. */
+	const char *role;
+	/* Of state: the name of the state or parameter in whose memory the model's file has this
+	 * tensor; NULL: memory of its own. */
+	const char *holder;
+	/* Of state: how it lies in the instance, as in WeftParamInfo. state_get and state_set take
+	 * row-major tensors all the same. */
+	uint32_t nlayout; /* 0: row-major */
+	uint32_t reserved;
+	const struct WeftLayoutDim *layout; /* weft_state_layout */
 } WeftTensorInfo;
 #define WEFT_ZEROS UINT64_MAX
 
@@ -119,29 +143,36 @@ typedef struct {
 	int64_t lo, hi; /* hi == INT64_MAX: unbounded */
 } WeftSymbolInfo;
 
-/* One kernel call of `run`, for profiles: all launches of one run, at the sizes of WeftEntry.seen. weft_report_at in
- * weft.h counts at others. */
+/* One kernel call of `run`, for profiles. The counts are those of all launches of one run at the
+ * sizes WeftEntry.seen; weft_report_at (weft.h) counts at other sizes. */
 typedef struct {
 	const char *name, *algorithm;
 	double flops, bytes;
+	/* The line of the model's source, and its module: "model.py:31 in encoder.0". Of several
+	 * operators in the kernel: that of the slowest (docs/c-api.md, Lines). NULL: unknown. */
+	const char *line;
+	uint32_t nline; /* the number of source lines in this kernel */
+	uint32_t reserved;
 } WeftCallInfo;
 
-/* One physical dimension of a stored weight: (index[axis] / divisor) % extent, slowest first;
- * `padded` is the allocated extent and the padding is zero. */
-typedef struct {
+/* One dimension of a stored weight in memory, slowest first. The position along the dimension is
+ * (index[axis] / divisor) % extent. `padded` is the allocated extent; the padding is zero. */
+typedef struct WeftLayoutDim {
 	uint32_t axis;
 	int64_t divisor, extent, padded;
 } WeftLayoutDim;
 
 /* A parameter or folded constant in the weight section. */
 typedef struct {
-	const char *name; /* of the parameter; "" for a folded value */
+	const char *name; /* of the parameter; "" for a folded constant */
 	WeftDType dtype;
 	uint32_t rank;
 	const int64_t *dim;
 	uint32_t nlayout; /* 0: row-major */
 	const WeftLayoutDim *layout; /* weft_layout_dim */
 	uint64_t offset, bytes;
+	const char *aliases; /* the parameter's other names in the model's file, each followed by a
+	                        newline; NULL: no other names */
 } WeftParamInfo;
 
 typedef struct WeftInstance WeftInstance;
@@ -149,40 +180,50 @@ typedef struct WeftRegion WeftRegion; /* one call in progress, see runtime.h */
 
 enum {
 	WEFT_ENTRY_READS_STATE = 1,
-	WEFT_ENTRY_WRITES_STATE = 2, /* one call at a time on an instance, another one is WEFT_ERR_BUSY */
-	WEFT_ENTRY_DATA_SIZES = 4    /* dimensions of outputs depend on what tensors hold: `sizes` gives -1 there */
-}; /* WeftEntry.flags, and of each state in state_use the first two */
+	WEFT_ENTRY_WRITES_STATE = 2, /* an instance runs one such call at a time; a second call
+	                                returns WEFT_ERR_BUSY */
+	WEFT_ENTRY_DATA_SIZES = 4    /* some extents of outputs depend on the data of tensors;
+	                                `sizes` gives -1 for these extents */
+}; /* WeftEntry.flags; WeftEntry.state_use has the first two */
 
 typedef struct {
 	uint32_t size; /* of this structure */
 	uint32_t flags;
 	const char *name;
 	uint32_t ninput, noutput, nsymbol, ncall;
-	const WeftTensorInfo *input, *output; /* what the caller passes: without state. weft_input, weft_output */
+	const WeftTensorInfo *input, *output; /* without state; weft_input, weft_output */
 	const WeftSymbolInfo *symbol;         /* weft_symbol */
 	const WeftCallInfo *call;             /* weft_call */
-	/* By symbol: its value while exporting (the least it may have where that is not known), at which numbers hold. */
+	/* By symbol: its value while exporting, or its least value if that is unknown. The counts
+	 * of `flops` and `call` hold at these values. */
 	const int64_t *seen;
-	const uint8_t *state_use; /* by state of the model: WEFT_ENTRY_READS_STATE, _WRITES_STATE or 0; NULL: none is used */
+	const uint8_t *state_use; /* by state of the model: WEFT_ENTRY_READS_STATE |
+	                             WEFT_ENTRY_WRITES_STATE or 0; NULL: the entry uses no state */
 	double flops;             /* of one run, at the sizes `seen` */
-	uint64_t sizes_bytes;     /* what to allocate for a WeftSizes */
-	/* Emitted code; call it through WeftModel.sizes and run. */
-	/* extent: all dims of input 0, of input 1, ... Returns WEFT_OK or has called weft_fail. */
+	uint64_t sizes_bytes;     /* the bytes of a WeftSizes of this entry */
+	/* Emitted code. Call it through WeftModel.sizes and WeftModel.run. */
+	/* extent: all extents of input 0, then of input 1, ... Fills in slot[nslot]. Returns
+	 * WEFT_OK, or an error code after weft_fail. */
 	int (*sizes_fn)(const int64_t *extent, int64_t *slot, WeftStatus *);
-	/* Executed by every thread of the region. buf: inputs, outputs, weights, workspace, state. Not 0: a check
-	 * failed, and what comes after it was not executed. */
+	/* Executed by the calling thread. buf: inputs, outputs, weights, workspace, state. Returns
+	 * a value other than 0 if a check failed; later phases are then not executed. */
 	int (*run_fn)(WeftRegion *, void *const *buf, const int64_t *slot);
-	uint32_t nslot; /* result slots of sizes_fn: symbols, output extents, workspace bytes */
+	uint32_t nslot; /* slots of sizes_fn: symbols, output extents, workspace bytes */
 	uint32_t nmessage;
-	const char *const *message; /* of the checks in kernels, by id, as formats of printf; [0] unused */
+	const char *const *message; /* by number of a check in kernels: a format of printf; [0] is
+	                               unused */
+	uint32_t nroom;             /* buffers of run_fn after the state: memory that run_fn
+	                               allocates when the size is known */
+	uint32_t reserved;
+	const struct WeftLaunch *launch; /* for the runtime, by call; NULL: nothing is known */
 } WeftEntry;
 
-/* What `sizes` found out; plain data that may be kept and shared by threads. */
+/* The result of `sizes`: plain data that the caller may keep, copy and use from several threads. */
 typedef struct {
-	uint64_t workspace_bytes; /* what run needs; any alignment */
+	uint64_t workspace_bytes; /* the bytes that `run` needs, at any alignment */
 	uint32_t entry, nslot;
-	/* Symbols, then all output extents in order, then the program's own workspace; after these
-	 * nslot values the extents of the inputs. */
+	/* nslot values: symbols, then all output extents in order, then the workspace of the
+	 * emitted code. Behind them: the extents of the inputs. */
 #ifdef __cplusplus
 	__extension__ /* flexible arrays are C's */
 #endif
@@ -191,64 +232,131 @@ typedef struct {
 
 /* ---- threads ---- */
 
-/* Runs body(arg, 0, n'), ..., body(arg, n' - 1, n') at the same time, n' <= n, and returns when all
- * have: bodies wait for each other, so running them one after the other would never end. Results do
- * not depend on n'. */
+/* A provider of threads. */
 typedef struct WeftThreads {
+	/* Chooses m <= n, runs body(arg, 0, m) on the calling thread and body(arg, 1, m), ...,
+	 * body(arg, m - 1, m) at the same time on others, and returns when all have returned.
+	 * Bodies wait for each other: an implementation that runs them one after the other never
+	 * ends. Results do not depend on m. */
 	void (*parallel)(void *user, int32_t n, void (*body)(void *arg, int32_t i, int32_t n),
 			 void *arg);
 	void *user;
-	int32_t nthreads; /* used when the context names no number */
+	int32_t nthreads; /* n, if WeftContext.nthreads is 0 */
 } WeftThreads;
 
 typedef enum {
 	WEFT_THREADS_SERIAL,
 	WEFT_THREADS_POOL,  /* POSIX threads that belong to this object and end with it */
-	WEFT_THREADS_OPENMP /* the process's OpenMP threads; the pool where built without */
+	WEFT_THREADS_OPENMP /* the same as WEFT_THREADS_POOL; kept for old programs */
 } WeftThreadsKind;
 
-/* Called by one thread after each kernel call, in order. */
+/* ---- several processes ---- */
+
+enum { WEFT_COMM_DEVICE = 1 /* to[] and from[] may be addresses of a device */ }; /* WeftComm.flags */
+
+/* A provider of communication between the processes (ranks) that work on one computation. All ranks
+ * make the same calls in the same order. It moves bytes: arithmetic is the model's. Only the thread
+ * that called `run` calls these functions. No model of this version calls them by itself: they are
+ * handed to user operators (WeftOpContext.comm). */
+typedef struct WeftComm {
+	uint32_t size;       /* of this structure */
+	uint32_t flags;
+	int32_t rank, ranks; /* 0 <= rank < ranks */
+	/* to[r] with to_bytes[r] bytes goes to rank r, from_bytes[r] bytes of rank r come to
+	 * from[r]; both sides give equal numbers of bytes, 0 for none. Returns at once: a handle
+	 * above 0, or 0 after an error, which the status tells. The memory stays as it is until
+	 * `wait` has returned. */
+	int64_t (*exchange)(void *user, const void *const *to, const uint64_t *to_bytes, void *const *from,
+			    const uint64_t *from_bytes, WeftStatus *);
+	/* Returns WEFT_OK when the exchange is complete, or an error code. The handle is no longer
+	 * valid then. */
+	int (*wait)(void *user, int64_t handle, WeftStatus *);
+	/* Lets exchanges in progress go on, without waiting; may be NULL. Returns an error code. */
+	int (*poll)(void *user);
+	/* Ends the computation on all ranks, which report this sentence. May be NULL. */
+	void (*abort)(void *user, const char *why);
+	void *user;
+} WeftComm;
+
+/* Called after each kernel call, in order, by one thread at a time. call: index in
+ * WeftEntry.call. */
 typedef void (*WeftProfile)(void *user, uint32_t call, double seconds);
 
-enum { WEFT_STRICT = 1 }; /* refuse tensors that are not row-major instead of copying them */
+enum {
+	WEFT_STRICT = 1,         /* refuse tensors that are not row-major instead of copying them */
+	WEFT_IGNORE_UNKNOWN = 2, /* set_weights ignores names of weights that the model does not
+	                            have, such as unused names of a state dictionary; without the
+	                            flag they are errors */
+	WEFT_SHARE_ALL = 4       /* for tests: threads share the tasks of every phase, even if
+	                            sharing costs more than it saves */
+}; /* WeftContext.flags */
 
 typedef struct {
 	uint32_t size; /* of this structure */
 	uint32_t flags;
-	const WeftThreads *threads; /* NULL: the model's default provider */
+	const WeftThreads *threads; /* NULL: the model's pool, which all calls share */
 	WeftProfile profile;        /* may be NULL */
 	void *profile_user;
-	int32_t nthreads; /* 0: as the provider says */
+	int32_t nthreads; /* the most threads; 0: WeftThreads.nthreads, for the model's pool the
+	                     number of processors */
 	uint32_t reserved;
-	/* Where the memory of outputs comes from that the caller leaves to `run` (WEFT_ENTRY_DATA_SIZES): bytes > 0; NULL: no
-	 * memory. Called by one thread at a time. NULL: malloc and free. */
+	/* If sizes depend on data: allocates outputs whose `data` is NULL (WEFT_ENTRY_DATA_SIZES),
+	 * and memory that `run` needs besides the workspace. bytes > 0; align is a power of two.
+	 * Returns NULL if there is no memory. Called by one thread at a time. NULL: aligned_alloc
+	 * and free, so the caller frees outputs by free. */
 	void *(*alloc)(void *user, uint64_t bytes, uint64_t align);
 	void (*free)(void *user, void *p, uint64_t bytes);
 	void *alloc_user;
+	/* For user operators, which find them in their WeftOpContext. The model itself does not use
+	 * them. */
+	void *user;
+	WeftDevice device;    /* where the model runs; {0, 0}: the processor. `run` returns
+	                         WEFT_ERR_ARGUMENT if the model was not compiled for the device */
+	void *stream;         /* of the device */
+	const WeftComm *comm; /* NULL: this process is alone */
 } WeftContext;
+
+/* What the function of a user operator is told of its call (weft_op.h). */
+typedef struct WeftOpContext {
+	uint32_t size;   /* of this structure */
+	/* The number of the executing thread, 0 <= thread < threads. Calls that one `run` executes
+	 * at the same time have different numbers, so scratch memory may be chosen by the number.
+	 * `threads` is the same for all calls of one `run`. */
+	int32_t thread, threads;
+	uint32_t reserved;
+	void *op_user;   /* WeftOpDef.user; in a compiled model: WeftOpDef.user_symbol */
+	void *user;      /* WeftContext.user of the call of `run` */
+	WeftDevice device; /* never {0, 0} */
+	void *stream;
+	const WeftComm *comm;
+} WeftOpContext;
 
 /* ---- the table ---- */
 
-enum { WEFT_OPEN_VERIFY = 1 }; /* WeftOpen.flags: read all of a weight file and compare its checksum */
+/* WeftOpen.flags: read the whole weight file and compare its checksum. */
+enum { WEFT_OPEN_VERIFY = 1 };
 
 typedef struct {
 	uint32_t size; /* of this structure */
 	uint32_t flags;
-	const char *weights_path; /* for a model whose weights are a file; NULL: beside the shared
-				     object */
-	const void *weights; /* or the section in memory, 64-byte aligned, outliving the instance and its clones */
+	/* For a model whose weights are a file: the path; NULL: the file beside the shared
+	 * object. */
+	const char *weights_path;
+	/* Or the weights in memory, 64-byte aligned, valid until the instance and its clones are
+	 * closed. */
+	const void *weights;
 	uint64_t weights_bytes;
 } WeftOpen;
 
 typedef struct {
 	const char *name;
 	const char *weft_version, *target; /* "0.1.0", "x86-64-v3" */
-	const char *features;    /* instructions needed, separated by spaces: "avx2 fma" */
+	const char *features;    /* the required instructions, separated by spaces: "avx2 fma" */
 	const char *source_hash; /* of the model file's graph and weights */
 	const char *compiler;
 } WeftManifest;
 
-/* Structures that WeftModel.stride gives the size of. */
+/* Structures whose size WeftModel.stride has. */
 typedef enum {
 	WEFT_DIM,
 	WEFT_TENSOR_INFO,
@@ -262,59 +370,108 @@ typedef enum {
 typedef struct WeftModel {
 	uint32_t size; /* of this structure */
 	uint32_t abi;  /* WEFT_ABI_VERSION */
-	uint32_t stride[16]; /* by WeftStruct: bytes from one to the next; 0: the model has none of that kind */
+	uint32_t stride[16]; /* by WeftStruct: the size of one element; 0: the model has no such
+	                        elements */
 	const WeftManifest *manifest;
 	uint32_t nentry, nparam;
 	const WeftEntry *const *entry; /* weft_entry */
 	const WeftParamInfo *param;    /* weft_param */
-	uint32_t replaceable; /* weights may be replaced by set_weights */
-	uint32_t nstate; /* parameters and buffers that entries replace, owned by the instance */
-	const WeftTensorInfo *state;   /* weft_state_info; dimensions are constants */
+	uint32_t replaceable; /* 1: set_weights may replace weights */
+	uint32_t nstate; /* parameters and buffers that entries write; each instance has its own */
+	const WeftTensorInfo *state;   /* weft_state_info; extents are constants */
 	uint64_t state_bytes;
-	const void *weights;  /* NULL: in a file of the name below */
+	const void *weights;  /* the weight section; NULL: in the file weights_file */
 	const char *weights_file;
-	const char *weights_hash; /* of what stands where in the weight section; NULL where no file holds it */
+	const char *weights_hash; /* of the layout of the weight section; NULL: no weight file */
 	uint64_t weights_bytes;
-	/* Operators of the user (weft_op.h) that it calls and their functions: "mylib::decay mylib_decay, ...". NULL: none. */
+	/* The user operators (weft_op.h) that the model calls, with their functions: "mylib::decay
+	 * mylib_decay, ...". NULL: none. */
 	const char *user_ops;
 
-	int (*open)(const struct WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
-	void (*close)(WeftInstance *); /* NULL is allowed; no call is under way */
-	/* Checks the inputs (data is not looked at), solves the symbols, gives output shapes and
-	 * workspace. Input tensors with strides other than row-major make the workspace larger. */
+	/* Makes an instance: reads or maps the weights, initialises state. options may be NULL.
+	 * Fails if the processor lacks `features` or the weight file does not fit the model. */
+	int (*open)(const struct WeftModel *, const WeftOpen *options, WeftInstance **, WeftStatus *);
+	/* NULL is allowed. No call on the instance may be in progress. */
+	void (*close)(WeftInstance *);
+	/* Checks rank, dtype and extents of the inputs (not the data), solves the symbols, and
+	 * fills in WeftSizes: output shapes and the workspace. The caller allocates
+	 * WeftEntry.sizes_bytes for it. Inputs that are not row-major enlarge the workspace. */
 	int (*sizes)(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
 		     WeftStatus *);
-	/* Inputs must have the shapes `sizes` saw. Outputs are the caller's memory, row-major, of the shapes found by
-	 * `sizes`, and overlap nothing, except that one with WeftTensorInfo.donates may be that input; inputs do not
-	 * overlap the workspace. An entry that uses state changes it as WeftEntry.state_use says, if the call succeeds. */
+	/* Runs the entry of `sizes`.
+	 *
+	 * Inputs: of the shapes that `sizes` saw; they do not overlap the workspace.
+	 * Outputs: row-major memory of the caller, of the shapes that `sizes` found; they overlap
+	 * nothing. Exception: an output with WeftTensorInfo.donates may be the memory of that
+	 * input. Outputs whose extent `sizes` gave as -1: `run` writes the extents to the tensor's
+	 * `shape`. If `data` is NULL, the context's allocator makes the memory (none for 0
+	 * elements), which the caller owns; else `shape` says on entry how large the memory is.
+	 *
+	 * If the call succeeds, state changes as WeftEntry.state_use says. If the call fails, state
+	 * is unchanged, outputs are unspecified, and a donated input may be half updated. */
 	int (*run)(WeftInstance *, const WeftSizes *, const WeftTensor *inputs, WeftTensor *outputs,
 		   void *workspace, const WeftContext *, WeftStatus *);
-	/* n == 0: as many as there are processors, or as OpenMP says. NULL: see status. */
+	/* A provider of n threads, freed by threads_free; n 0: as many as there are processors.
+	 * Returns NULL after an error. */
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
 	void (*threads_free)(WeftThreads *);
-	/* The functions below, and runs of entries that use state, and in a model with replaceable weights all runs, share the
-	 * instance as readers or use it alone. One that would have to wait does nothing and returns WEFT_ERR_BUSY.
+	/* State and threads: runs that read state, and the functions of state below, may run at the
+	 * same time. A run that writes state runs alone. A call that would have to wait does
+	 * nothing and returns WEFT_ERR_BUSY.
 	 *
-	 * New values for the named parameters, row-major; others keep theirs. Builds the new section aside, by the context's
-	 * threads (NULL: as `run`); afterwards it is in use, of this instance, not of its clones. Alone. */
+	 * Replaces the values of the named parameters (`source`) by row-major tensors; all other
+	 * parameters keep their values. Builds a new weight section with the context's threads,
+	 * then puts it into use for this instance, not for its clones. The section has the bits of
+	 * a fresh compilation with these values. After an error the old section stays in use.
+	 *
+	 * A name may occur once. A parameter with aliases may occur under several names with equal
+	 * values. An unknown name is an error, or ignored (WEFT_IGNORE_UNKNOWN). Parameters from
+	 * which one stored constant is computed (a convolution's weight and the batch norm behind
+	 * the convolution) are set together; only small ones may be left out.
+	 *
+	 * Runs in progress go on with the old section, which is freed when the last of them ends.
+	 * WEFT_ERR_BUSY: another call sets weights, or runs that began three calls ago have not
+	 * ended. */
 	int (*set_weights)(WeftInstance *, uint32_t n, const char *const *names,
 			   const WeftTensor *values, const WeftContext *, WeftStatus *);
-	/* Copy state k out of the instance, and into it (alone): row-major tensors of its dtype and shape. */
+	/* Copies state k out of the instance, or into it: row-major tensors of its dtype and shape.
+	 * While runs read state, state_set changes a copy of all state, which later runs use.
+	 * WEFT_ERR_BUSY: a run that writes state is in progress, another call changes state, or
+	 * runs that began three changes ago have not ended. */
 	int (*state_get)(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
 	int (*state_set)(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
-	/* All state as it was when opened. Alone. */
+	/* Sets all state to its initial contents, by the rules of state_set. */
 	int (*state_reset)(WeftInstance *, WeftStatus *);
-	/* Another instance with the same weights, which both share, and a copy of the state; closed like any other. */
+	/* Makes another instance, with the same weights (one copy for both) and a copy of the
+	 * state. The caller closes it like any other. */
 	int (*clone)(WeftInstance *, WeftInstance **, WeftStatus *);
+	/* The parameters that set_weights takes, row-major, as in the model's file; `offset` and
+	 * `layout` are unused. */
+	uint32_t nsource, reserved;
+	const WeftParamInfo *source; /* weft_source */
+	const struct WeftPrepare *prepare; /* for the runtime: how stored constants are computed */
+	/* Copies values of the named parameters and state out of the instance's weight section into
+	 * row-major tensors of the caller: what set_weights takes, and of state the initial
+	 * contents (state_get gives the current ones). A parameter has the value that set_weights
+	 * gave last, else the one of the artifact.
+	 *
+	 * Only models with state or replaceable weights can do this; without replaceable weights
+	 * they know the names of WeftModel.param. A parameter of which the artifact stores only
+	 * something computed is an error, as is an unknown name. WEFT_IGNORE_UNKNOWN passes over
+	 * unknown names and leaves their tensors as they are. After an error the tensors are
+	 * unspecified. */
+	int (*get_weights)(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values,
+			   const WeftContext *, WeftStatus *);
 } WeftModel;
 
 /* ---- using the table ---- */
 
-/* Whether a structure of that size has the field: WEFT_HAS(e->size, WeftEntry, seen),
+/* Whether a structure of `bytes` bytes has the field: WEFT_HAS(e->size, WeftEntry, seen),
  * WEFT_HAS(m->stride[WEFT_DIM], WeftDim, text). */
 #define WEFT_HAS(bytes, type, field) ((bytes) >= offsetof(type, field) + sizeof(((type *)0)->field))
 
-/* Before anything else. NULL, or why this program cannot use the model. */
+/* Call this before anything else. Returns NULL if this program can use the model, else a sentence
+ * that says why not. */
 static inline const char *weft_model_check(const WeftModel *m)
 {
 	if (!m)
@@ -323,62 +480,76 @@ static inline const char *weft_model_check(const WeftModel *m)
 		return "the model was compiled by a weft that is too old for this program: compile it again";
 	if (m->abi > WEFT_ABI_VERSION)
 		return "the model was compiled by a weft that is too new for this program";
-	return WEFT_HAS(m->size, WeftModel, clone) ? NULL : "the table of the model is incomplete";
+	return WEFT_HAS(m->size, WeftModel, get_weights) ? NULL : "the table of the model is incomplete";
 }
 
+/* Element k of an array of structures of this kind. k must be in range. */
 static inline const void *weft_element(const WeftModel *m, WeftStruct kind, const void *first, uint32_t k)
 {
 	return (const char *)first + (size_t)k * m->stride[kind];
 }
 
+/* The functions below return NULL if the model or entry is NULL or k is out of range. */
 static inline const WeftEntry *weft_entry(const WeftModel *m, uint32_t k)
 {
-	return m->entry[k];
+	return m && k < m->nentry ? m->entry[k] : NULL;
 }
 
 static inline const WeftTensorInfo *weft_input(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->input, k);
+	return m && e && k < e->ninput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->input, k) : NULL;
 }
 
 static inline const WeftTensorInfo *weft_output(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->output, k);
+	return m && e && k < e->noutput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->output, k) : NULL;
 }
 
 static inline const WeftTensorInfo *weft_state_info(const WeftModel *m, uint32_t k)
 {
-	return (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, m->state, k);
+	return m && k < m->nstate ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, m->state, k) : NULL;
 }
 
 static inline const WeftDim *weft_dim(const WeftModel *m, const WeftTensorInfo *t, uint32_t d)
 {
-	return (const WeftDim *)weft_element(m, WEFT_DIM, t->dim, d);
+	return m && t && d < t->rank ? (const WeftDim *)weft_element(m, WEFT_DIM, t->dim, d) : NULL;
 }
 
 static inline const WeftSymbolInfo *weft_symbol(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return (const WeftSymbolInfo *)weft_element(m, WEFT_SYMBOL_INFO, e->symbol, k);
+	return m && e && k < e->nsymbol ? (const WeftSymbolInfo *)weft_element(m, WEFT_SYMBOL_INFO, e->symbol, k) : NULL;
 }
 
 static inline const WeftCallInfo *weft_call(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return (const WeftCallInfo *)weft_element(m, WEFT_CALL_INFO, e->call, k);
+	return m && e && k < e->ncall ? (const WeftCallInfo *)weft_element(m, WEFT_CALL_INFO, e->call, k) : NULL;
 }
 
 static inline const WeftParamInfo *weft_param(const WeftModel *m, uint32_t k)
 {
-	return (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->param, k);
+	return m && k < m->nparam ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->param, k) : NULL;
+}
+
+static inline const WeftParamInfo *weft_source(const WeftModel *m, uint32_t k)
+{
+	return m && k < m->nsource ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k) : NULL;
 }
 
 static inline const WeftLayoutDim *weft_layout_dim(const WeftModel *m, const WeftParamInfo *p, uint32_t d)
 {
-	return (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, p->layout, d);
+	return m && p && d < p->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, p->layout, d) : NULL;
 }
 
-/* The extents of output k in sizes; the entry is the one sizes was called with. */
+static inline const WeftLayoutDim *weft_state_layout(const WeftModel *m, const WeftTensorInfo *t, uint32_t d)
+{
+	return m && t && d < t->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, t->layout, d) : NULL;
+}
+
+/* The extents of output k, as `sizes` found them. e: the entry with which `sizes` was called. */
 static inline const int64_t *weft_output_shape(const WeftModel *m, const WeftEntry *e, const WeftSizes *s, uint32_t k)
 {
+	if (!m || !e || !s || k >= e->noutput)
+		return NULL;
 	const int64_t *p = s->slot + e->nsymbol;
 	for (uint32_t i = 0; i < k; i++)
 		p += weft_output(m, e, i)->rank;

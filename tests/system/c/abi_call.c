@@ -48,7 +48,7 @@ static void print_tensor(const char *what, const WeftTensorInfo *t)
 	printf("%s %s %u %u [", what, t->name, t->dtype.code, t->dtype.bits);
 	for (uint32_t d = 0; d < t->rank; d++)
 		printf(" %s %lld %d", weft_dim(m, t, d)->text, (long long)weft_dim(m, t, d)->value, weft_dim(m, t, d)->symbol);
-	printf(" ] %d\n", t->donates);
+	printf(" ] %d %s %u %s %u\n", t->donates, t->role, t->requires_grad, t->holder ? t->holder : "-", t->nlayout);
 }
 
 static void print_entry(const WeftEntry *e)
@@ -183,6 +183,19 @@ static void print_state(WeftInstance *in, const char *when)
 	}
 }
 
+static void print_first(WeftInstance *in)
+{
+	for (uint32_t k = 0; k < m->nstate; k++) {
+		const WeftTensorInfo *info = weft_state_info(m, k);
+		WeftTensor t = constant_shape(info);
+		must(m->get_weights(in, 1, &info->name, &t, NULL, &status), "get_weights");
+		printf("first ");
+		print_values(info->name, &t);
+		free(t.data);
+		free(t.shape);
+	}
+}
+
 static void set_state(WeftInstance *in)
 {
 	for (uint32_t k = 0; k < m->nstate; k++) {
@@ -233,7 +246,8 @@ static void use(void)
 	print_state(in, "reset");
 	set_state(in);
 	print_state(in, "set");
-	if (m->replaceable && WEFT_HAS(m->size, WeftModel, prepare)) {
+	print_first(in);
+	if (m->replaceable) {
 		set_weights(in);
 		for (uint32_t k = 0; k < m->nentry; k++)
 			call(in, k, 0);

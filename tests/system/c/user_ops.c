@@ -24,25 +24,28 @@ static int64_t elements(const WeftTensor *t)
 
 /* ---- effects ---- */
 
-int test_begin(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+int test_begin(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+	       void *work, uint64_t work_bytes, WeftStatus *status)
 {
-	(void)in, (void)out, (void)work, (void)work_bytes, (void)status;
+	(void)context, (void)in, (void)out, (void)work, (void)work_bytes, (void)status;
 	seen = 0;
 	return 0;
 }
 
-int test_trace(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+int test_trace(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+	       void *work, uint64_t work_bytes, WeftStatus *status)
 {
-	(void)out, (void)work, (void)work_bytes;
+	(void)context, (void)out, (void)work, (void)work_bytes;
 	if (!pthread_equal(pthread_self(), main_thread) && !getenv("TEST_ANY_THREAD"))
 		return weft_op_fail(status, "not the thread that called run");
 	seen = seen * 10 + *(const int64_t *)in[1].data;
 	return 0;
 }
 
-int test_traced(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+int test_traced(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+		void *work, uint64_t work_bytes, WeftStatus *status)
 {
-	(void)in, (void)work, (void)work_bytes, (void)status;
+	(void)context, (void)in, (void)work, (void)work_bytes, (void)status;
 	*(int64_t *)out[0].data = seen;
 	return 0;
 }
@@ -50,12 +53,13 @@ int test_traced(const WeftTensor *in, const WeftTensor *out, void *work, uint64_
 /* ---- functions ---- */
 
 /* The first n columns and the others. */
-int test_split(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+int test_split(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+	       void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	size_t size = in[0].dtype.bits / 8, a = (size_t)in[0].shape[0], b = (size_t)in[0].shape[1], n = (size_t)out[0].shape[1];
 	const char *x = in[0].data;
 	char *left = out[0].data, *right = out[1].data;
-	(void)work, (void)work_bytes;
+	(void)context, (void)work, (void)work_bytes;
 	if (out[0].shape[0] != in[0].shape[0] || out[1].shape[1] != in[0].shape[1] - *(const int64_t *)in[1].data)
 		return weft_op_fail(status, "other extents");
 	for (size_t i = 0; i < a; i++) {
@@ -66,12 +70,14 @@ int test_split(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t
 }
 
 /* y = x + the sum of list where add, through a workspace. */
-int test_shift(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+int test_shift(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+	       void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	const float *x = in[0].data;
 	float *kept = work, sum = 0;
 	const int64_t *list = in[1].data;
 	int64_t n = elements(&in[0]);
+	(void)context;
 	if (work_bytes < (uint64_t)n * 4 || (uintptr_t)work % 64)
 		return weft_op_fail(status, "a workspace of %llu bytes", (unsigned long long)work_bytes);
 	for (int64_t k = 0; k < in[1].shape[0] && *(const uint8_t *)in[2].data; k++)
@@ -84,10 +90,11 @@ int test_shift(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t
 
 /* x, unless its first element is: below 0, a message; 100 and more, a code; 200 and more, nothing
  * but the result. */
-int test_check(const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *status)
+int test_check(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+	       void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	const float *x = in[0].data;
-	(void)work, (void)work_bytes;
+	(void)context, (void)work, (void)work_bytes;
 	if (x[0] >= 200)
 		return 7;
 	if (x[0] >= 100)

@@ -1,0 +1,98 @@
+/* Memory whose size `run` finds out: outputs that depend on data, and what has no bound in the
+ * workspace. Models without such sizes leave this file out. */
+#include "instance_priv.h"
+
+#include <stdlib.h>
+
+enum { ALIGN = 64 };
+
+static void *take(const WeftContext *c, uint64_t bytes)
+{
+	if (c->alloc)
+		return c->alloc(c->alloc_user, bytes, ALIGN);
+	return bytes > UINT64_MAX / 2 ? NULL : aligned_alloc(ALIGN, (size_t)((bytes + ALIGN - 1) / ALIGN * ALIGN));
+}
+
+static void give(const WeftContext *c, void *p, uint64_t bytes)
+{
+	if (!c->alloc)
+		free(p);
+	else if (c->free)
+		c->free(c->alloc_user, p, bytes);
+}
+
+/* Which of WeftRegion.held belongs to a buffer of `run`. */
+static uint64_t *held_of(const WeftRegion *s, uint32_t k)
+{
+	k -= s->entry->ninput;
+	return &s->held[k < s->entry->noutput ? k : k - 3];
+}
+
+static int room(WeftRegion *s, uint32_t k, uint64_t bytes, WeftStatus *told)
+{
+	s->room[k] = s->room[s->entry->ninput + s->entry->noutput + 1]; /* somewhere */
+	if (!bytes)
+		return WEFT_OK;
+	void *p = take(s->context, bytes);
+	if (!p)
+		return weft_fail(told, WEFT_ERR_MEMORY, "no memory for %llu bytes, as many as data asks for", (unsigned long long)bytes);
+	s->room[k] = p;
+	*held_of(s, k) = bytes;
+	return WEFT_OK;
+}
+
+/* Memory of the caller's has room for as many elements as its shape says. */
+static int output(WeftRegion *s, uint32_t k, const int64_t *extent, WeftStatus *told)
+{
+	const WeftTensorInfo *info = &s->entry->output[k - s->entry->ninput];
+	WeftTensor *t = &s->output[k - s->entry->ninput], found = *t;
+	uint64_t have = tensor_bytes(t), need;
+	for (uint32_t d = 0; t->data && d < info->rank; d++)
+		have = t->shape[d] < 0 ? 0 : have;
+	found.shape = (int64_t *)(uintptr_t)extent;
+	need = tensor_bytes(&found);
+	if (t->data && need > have)
+		return weft_fail(told, WEFT_ERR_INPUT, "output %s has %llu bytes, and memory for %llu is given", info->name,
+				 (unsigned long long)need, (unsigned long long)have);
+	memcpy(t->shape, extent, info->rank * sizeof *extent);
+	if (!t->data)
+		return room(s, k, need, told);
+	s->room[k] = (char *)t->data + t->byte_offset;
+	return WEFT_OK;
+}
+
+static void give_back(const WeftRegion *s, uint32_t k)
+{
+	uint64_t *held = held_of(s, k);
+	if (*held)
+		give(s->context, s->room[k], *held);
+	*held = 0;
+}
+
+/* The call has ended: outputs are the caller's, if it did not fail. */
+static void leave(const WeftRegion *s, int code)
+{
+	uint32_t first = s->entry->ninput, end = first + s->entry->noutput;
+	for (uint32_t k = end + 3; k < end + 3 + s->entry->nroom; k++)
+		give_back(s, k);
+	for (uint32_t k = first; k < end; k++) {
+		WeftTensor *t = &s->output[k - first];
+		if (code != WEFT_OK)
+			give_back(s, k);
+		else if (*held_of(s, k))
+			t->data = s->room[k], t->byte_offset = 0, t->strides = NULL;
+	}
+}
+
+int weft_room(WeftRegion *r, uint32_t k, const int64_t *p)
+{
+	const WeftEntry *e = r->entry;
+	WeftStatus told;
+	if (!p) {
+		give_back(r, k);
+		return 0;
+	}
+	r->leave = leave;
+	int code = k < e->ninput + e->noutput ? output(r, k, p, &told) : room(r, k, (uint64_t)p[0], &told);
+	return code == WEFT_OK ? 0 : region_told(r, &told);
+}

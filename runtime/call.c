@@ -282,8 +282,7 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 	if (!take_struct(&ctx, sizeof ctx, given, given ? given->size : 0))
 		return weft_fail(status, WEFT_ERR_ABI, "run: WeftContext.size is not set");
 	if (ctx.device.type && ctx.device.type != WEFT_CPU)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model was compiled for the processor, and the context's device has type %d",
-				 (int)ctx.device.type);
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for the processor, not for a device of type %d", (int)ctx.device.type);
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no inputs or no outputs given");
 	Call c = {.in = in, .e = e, .sizes = sizes, .strict = ctx.flags & WEFT_STRICT, .status = status};

@@ -159,7 +159,7 @@ static void check_table(const WeftModel *table)
 	c.device.type = 2; /* CUDA */
 	WeftStatus status;
 	assert_int_equal(m.m->run(m.in, m.sizes, &m.tx, &m.ty, m.work, &c, &status), WEFT_ERR_ARGUMENT);
-	assert_string_equal(status.message, "run: the model was compiled for the processor, and the context's device has type 2");
+	assert_string_equal(status.message, "run: the model is for the processor, not for a device of type 2");
 	close_model(&m);
 }
 

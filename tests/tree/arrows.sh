@@ -28,9 +28,10 @@ rule codegen/cpu 'codegen/print'
 rule codegen/print 'codegen/(eval|cpu)'
 rule driver 'tools'
 rule driver/targets 'driver/(api|artifact|jit|output)'
-rule driver/api 'driver/(artifact|jit|output)'
+rule driver/api 'driver/(artifact|jit|nodes|output)'
 rule driver/artifact 'driver/(jit|output)'
 rule driver/jit 'driver/output'
+rule driver/nodes 'driver/(artifact|jit|output|targets)'
 rule runtime "base|ir|$above_ir"
 rule tools 'base|ir|frontend|passes|lower|transform|codegen|runtime'
 for f in $(find base ir frontend passes lower transform codegen driver runtime tools -name '*.[ch]'); do

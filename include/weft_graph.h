@@ -183,8 +183,9 @@ WeftGraph *weft_node_body(Weft *, WeftNode, const char *name);
 
 /* Calls an operator before or behind a node. op and arguments are those of weft_trace_call: names
  * may be left out in order, absent arguments have their defaults, and a number in place of a tensor
- * is one of the .Scalar overload. The type is inferred. The new node has the line of `at` and no
- * name. Next to an input or a state it stands behind all inputs and state.
+ * is one of the .Scalar overload. The type is inferred. Where an operator needs equal extents that
+ * are not known to be equal, the graph requires it from then on (weft_guards). The new node has the
+ * line of `at` and no name. Next to an input or a state it stands behind all inputs and state.
  *
  * A size (WEFT_ATTR_SIZE) is a text of weft_symbols' names. A size that depends on data must be one
  * of an operand. Operators that write their arguments (aten.add_, out=), and those with bodies, are

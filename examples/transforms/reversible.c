@@ -98,7 +98,7 @@ static void compiled(Weft *w, WeftGraph *g, const WeftTensor *x, WeftTensor *y)
 {
 	WeftStatus status = {0};
 	WeftOptions o = {.size = sizeof o};
-	WeftInstance *instance;
+	WeftInstance *instance = NULL;
 	const WeftModel *m = strcmp(backend, "jit") ? weft_loops(w, g, &o) : weft_jit(w, g, &o);
 	if (!m)
 		give_up(w, "");

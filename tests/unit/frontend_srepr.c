@@ -422,7 +422,7 @@ static void test_arguments(void **state)
 				text_init(&t, ctx->arena);
 				text_printf(&t, "%.*s(", (int)length, p);
 				for (uint32_t i = 0; i < n; i++)
-					text_printf(&t, "%s%s", i ? ", " : "", functions[k].of_conditions ? "s0 > 3" : "s0 + 2" + (i ? 5 : 0));
+					text_printf(&t, "%s%s", i ? ", " : "", functions[k].of_conditions ? "s0 > 3" : &"s0 + 2"[i ? 5 : 0]);
 				text_add(&t, ")");
 				fresh();
 				bool wrong = !expr_cond(&env, t.data, &c, &ncond) &&

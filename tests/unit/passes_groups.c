@@ -305,7 +305,7 @@ static const char *random_graph(uint32_t nodes)
 	return t.data;
 }
 
-enum { OUTSIDE = UINT32_MAX };
+static const uint32_t OUTSIDE = UINT32_MAX;
 
 /* The kernel in which this use reads its value; OUTSIDE: it is in memory for it, or more than one
  * kernel reads it so. */

@@ -98,11 +98,15 @@ typedef struct {
 	Windows windows;
 } Contract;
 
+typedef struct {
+	Lx lo, hi; /* hi is the end */
+} Interval;
+
 /* The code of a task, as far as it is written. */
 typedef struct {
 	Cpu *s;
 	const Contract *p;
-	Lx row_lo, row_hi, col_lo, col_hi;
+	Interval rows, cols; /* the task's block */
 	/* with several row axes: their values and the offset in a, by row of the block */
 	LMem row_table[MAX_RANK], a_table;
 	LMem local_b; /* gathered: [k...][nv * lanes] */
@@ -110,7 +114,7 @@ typedef struct {
 	LMem sums;    /* with blocks of k: [vector of columns][row][lanes] */
 	Lx many;      /* sums are so long that chunks count; none: they always are */
 	uint32_t cut; /* chunks still to open */
-	Lx k_lo, k_hi; /* of blocks of k: steps of the cut axis */
+	Interval k;   /* of blocks of k: steps of the cut axis */
 	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
 

@@ -57,7 +57,7 @@ static Sym row_offset(const ContractCode *c)
 static void decode_row(ContractCode *c, Lv *at)
 {
 	Cpu *s = c->s;
-	Lx rest = eval_let(&s->e, "row", lx_min(s->e.f, c->row_lo, last_row(c)));
+	Lx rest = eval_let(&s->e, "row", lx_min(s->e.f, c->rows.lo, last_row(c)));
 	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
 		Lx v = rest;
 		if (i) {
@@ -101,7 +101,7 @@ static void fill_tables(ContractCode *c)
 		ls_store(s->e.f, c->row_table[i], r, lx_var(s->e.f, at[i]), (Lx){0});
 	}
 	ls_store(s->e.f, c->a_table, r, eval_index(&s->e, row_offset(c)), (Lx){0});
-	count_row(c, at, lx_cmp(s->e.f, SC_lt, lx_add(s->e.f, c->row_lo, r), last_row(c)));
+	count_row(c, at, lx_cmp(s->e.f, SC_lt, lx_add(s->e.f, c->rows.lo, r), last_row(c)));
 	ls_end(s->e.f);
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
@@ -123,7 +123,7 @@ static void go_to_row(ContractCode *c, Lx i)
 		eval_at(&s->e, c->p->axes.m[0], eval_let(&s->e, "m", clamp_row(c, lx_add(s->e.f, c->row, i))));
 		return;
 	}
-	Lx at = lx_add(s->e.f, lx_sub(s->e.f, c->row, c->row_lo), i);
+	Lx at = lx_add(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), i);
 	for (uint32_t k = 0; k < c->p->axes.nm; k++)
 		eval_at(&s->e, c->p->axes.m[k], table_at(c, c->row_table[k], at));
 }
@@ -143,7 +143,7 @@ static Lx a_row(ContractCode *c, uint32_t i)
 	Cpu *s = c->s;
 	if (c->p->axes.nm >= 2)
 		return table_at(c, c->a_table,
-		                lx_add(s->e.f, lx_sub(s->e.f, c->row, c->row_lo), int_of(s, i)));
+		                lx_add(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), int_of(s, i)));
 	go_to_row(c, int_of(s, i));
 	Lx offset = eval_index(&s->e, row_offset(c));
 	if (c->p->operand_a.copied) {
@@ -262,7 +262,7 @@ static bool fetches_ahead(const ContractCode *c)
 static Lx tile_of_rows(const ContractCode *c)
 {
 	Cpu *s = c->s;
-	return lx_div(s->e.f, lx_sub(s->e.f, c->row, c->row_lo), int_of(s, c->p->tile.mr));
+	return lx_div(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), int_of(s, c->p->tile.mr));
 }
 
 /* Where this tile's part of the next panels of a packed b begins, or of the same steps of them. */
@@ -286,7 +286,7 @@ static Lx step_number(ContractCode *c, bool of_block)
 	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
 		Lx at = s->e.axes.at[c->p->axes.k[i]];
 		if (of_block && i >= c->p->k_block.k)
-			at = i == c->p->k_block.k ? c->k_lo : int_of(s, 0);
+			at = i == c->p->k_block.k ? c->k.lo : int_of(s, 0);
 		k = lx_add(s->e.f, lx_mul(s->e.f, k, eval_size(&s->e, s->e.axes.extent[c->p->axes.k[i]])), at);
 	}
 	return k;
@@ -441,8 +441,8 @@ static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 	uint32_t axis = c->p->axes.k[next];
 	Lx start = int_of(s, 0), end = eval_size(&s->e, s->e.axes.extent[axis]);
 	if (c->p->k_block.used && next == c->p->k_block.k) {
-		start = c->k_lo;
-		end = c->k_hi;
+		start = c->k.lo;
+		end = c->k.hi;
 	}
 	contract_taps(c, axis, &start, &end);
 	k_chunks(c, t, next, start, end);
@@ -480,8 +480,8 @@ static void start_sums(ContractCode *c, Tile *t)
 static Lx tile_sums(ContractCode *c)
 {
 	Cpu *s = c->s;
-	Lx columns = lx_mul(s->e.f, lx_sub(s->e.f, c->col, c->col_lo), int_of(s, c->p->block.rows));
-	Lx rows = lx_mul(s->e.f, lx_sub(s->e.f, c->row, c->row_lo), int_of(s, s->e.lanes.n));
+	Lx columns = lx_mul(s->e.f, lx_sub(s->e.f, c->col, c->cols.lo), int_of(s, c->p->block.rows));
+	Lx rows = lx_mul(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), int_of(s, s->e.lanes.n));
 	return eval_let(&s->e, "sum_at", lx_add(s->e.f, columns, rows));
 }
 
@@ -707,7 +707,7 @@ static void row_loop(ContractCode *c, uint32_t nv, Lx mask, TilePart part)
 	Tile t = {.nv = nv, .mask = mask};
 	if (c->p->operand.access == B_GATHERED)
 		gather_panel(c, nv, mask);
-	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->row_lo, c->row_hi, c->p->tile.mr));
+	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->rows.lo, c->rows.hi, c->p->tile.mr));
 	run_tile(c, &t, part);
 	ls_end(s->e.f);
 }
@@ -718,7 +718,7 @@ static void whole_columns(ContractCode *c, Lx end, TilePart part)
 {
 	Cpu *s = c->s;
 	int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n;
-	c->col = lx_var(s->e.f, ls_for(s->e.f, "col", c->col_lo, end, width));
+	c->col = lx_var(s->e.f, ls_for(s->e.f, "col", c->cols.lo, end, width));
 	row_loop(c, c->p->tile.nv, (Lx){0}, part);
 	ls_end(s->e.f);
 }
@@ -731,7 +731,7 @@ static void rest_of_columns(ContractCode *c, Lx start, int64_t rest, TilePart pa
 		return;
 	uint32_t nv = (uint32_t)((rest + s->e.lanes.n - 1) / s->e.lanes.n);
 	int64_t edge = rest % s->e.lanes.n;
-	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, start, c->col_hi));
+	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, start, c->cols.hi));
 	c->col = start;
 	Lx mask = edge ? lx_mask(s->e.f, int_of(s, edge), s->e.lanes.n) : (Lx){0};
 	row_loop(c, nv, edge ? lx_var(s->e.f, ls_let(s->e.f, "edge", mask)) : mask, part);
@@ -741,8 +741,8 @@ static void rest_of_columns(ContractCode *c, Lx start, int64_t rest, TilePart pa
 static void symbolic_rest(ContractCode *c, Lx start, TilePart part)
 {
 	Cpu *s = c->s;
-	c->col = lx_var(s->e.f, ls_for(s->e.f, "col", start, c->col_hi, s->e.lanes.n));
-	Lx mask = lx_mask(s->e.f, lx_sub(s->e.f, c->col_hi, c->col), s->e.lanes.n);
+	c->col = lx_var(s->e.f, ls_for(s->e.f, "col", start, c->cols.hi, s->e.lanes.n));
+	Lx mask = lx_mask(s->e.f, lx_sub(s->e.f, c->cols.hi, c->col), s->e.lanes.n);
 	row_loop(c, 1, lx_var(s->e.f, ls_let(s->e.f, "edge", mask)), part);
 	ls_end(s->e.f);
 }
@@ -754,8 +754,8 @@ static void all_tiles(ContractCode *c, TilePart part)
 	if (width <= 0)
 		ctx_bug(s->e.f->ir->ctx, "a contraction whose tile has no columns");
 	bool fixed = sym_is_const(s->e.syms, s->e.axes.extent[c->p->axes.n], &cols);
-	Lx n = lx_sub(s->e.f, c->col_hi, c->col_lo);
-	Lx end = lx_add(s->e.f, c->col_lo, lx_sub(s->e.f, n, lx_mod(s->e.f, n, int_of(s, width))));
+	Lx n = lx_sub(s->e.f, c->cols.hi, c->cols.lo);
+	Lx end = lx_add(s->e.f, c->cols.lo, lx_sub(s->e.f, n, lx_mod(s->e.f, n, int_of(s, width))));
 	end = eval_let(&s->e, "whole", end);
 	if (!fixed || cols >= width)
 		whole_columns(c, end, part);
@@ -808,8 +808,8 @@ static void block_loop(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 	Cpu *s = c->s;
 	const KBlock *b = &c->p->k_block;
 	if (next == b->k) {
-		c->k_lo = lx_var(s->e.f, ls_for(s->e.f, "chunk", lo, hi, b->steps));
-		c->k_hi = eval_let(&s->e, "end", lx_min(s->e.f, lx_add(s->e.f, c->k_lo, int_of(s, b->steps)), hi));
+		c->k.lo = lx_var(s->e.f, ls_for(s->e.f, "chunk", lo, hi, b->steps));
+		c->k.hi = eval_let(&s->e, "end", lx_min(s->e.f, lx_add(s->e.f, c->k.lo, int_of(s, b->steps)), hi));
 		all_tiles(c, TILE_SUM);
 		ls_end(s->e.f);
 		return;

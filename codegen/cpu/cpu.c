@@ -145,13 +145,12 @@ void cpu_vector_loop(Cpu *s, uint32_t axis, Lx lo, Lx hi, bool divisible,
 	}
 	if (!divisible) {
 		ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, end, hi));
-		s->e.axes.at[axis] = end;
-		s->e.lanes.mask = lx_var(
-			s->e.f, ls_let(s->e.f, "tail",
-				       lx_mask(s->e.f, lx_sub(s->e.f, hi, end), s->e.lanes.n)));
+		eval_at(&s->e, axis, end);
+		Lx tail = lx_mask(s->e.f, lx_sub(s->e.f, hi, end), s->e.lanes.n);
+		eval_mask(&s->e, lx_var(s->e.f, ls_let(s->e.f, "tail", tail)));
 		body(s, data);
 		ls_end(s->e.f);
-		s->e.lanes.mask = outer_mask;
+		eval_mask(&s->e, outer_mask);
 	}
-	s->e.axes.at[axis] = (Lx){0};
+	eval_at(&s->e, axis, (Lx){0});
 }

@@ -30,26 +30,6 @@ typedef struct {
 
 /* ---- what stages read ---- */
 
-/* By Kx: stages that it reads. */
-static const uint64_t *find_reads(const Cpu *s)
-{
-	const Kernel *k = s->e.k;
-	uint64_t *reads = ARENA_ARRAY(s->e.arena, uint64_t, k->kx.n);
-	for (uint32_t i = 1; i < k->kx.n; i++) {
-		const KxData *x = &k->kx.data[i];
-		uint64_t m = x->kind == KX_STAGE ? UINT64_C(1) << x->stage : 0;
-		for (uint32_t j = 0; j < x->nin; j++)
-			m |= reads[x->in[j].i];
-		m |= reads[x->guard.i] | reads[x->other.i];
-		for (uint32_t j = 0; j < x->nidx; j++)
-			for (uint32_t v = 0; v < k->vvar.n; v++)
-				if (sym_uses(s->e.syms, x->idx[j], k->vvar.data[v].var))
-					m |= reads[k->vvar.data[v].value.i];
-		reads[i] = m;
-	}
-	return reads;
-}
-
 /* Stores at indices that depend on data read what the index is made of. */
 static uint64_t index_reads(const Cpu *s, const Stage *st, const uint64_t *reads)
 {
@@ -65,7 +45,7 @@ static uint64_t index_reads(const Cpu *s, const Stage *st, const uint64_t *reads
 static void find_phases(Plan *p)
 {
 	const Kernel *k = p->s->e.k;
-	const uint64_t *reads = find_reads(p->s);
+	const uint64_t *reads = p->s->e.reads; /* one word each, of so few stages */
 	uint32_t last = 0;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];

@@ -33,6 +33,8 @@ enum {
 	COUNT = 200
 };
 
+enum { X, TABLE, TURNED, WEIGHTS, WORK }; /* buffers of `run` */
+
 /* An evaluation in the text of the function. */
 typedef struct {
 	Kx x;
@@ -47,14 +49,14 @@ typedef struct {
 	Lowered *l;
 	Kernel *k;
 	Cpu s;
-	BufId x, table;
+	BufId x, table, turned; /* turned: x, transposed */
 	ARRAY(Kx) floats, bools, ints;
 	int64_t extent[NAXIS];
 	uint32_t head, result, value; /* temporaries */
 	Lv cursor;
 	Lx active; /* lanes, while there is a lane axis */
 	ARRAY(Seen) seen;
-	float xs[DIM * DIM];
+	float xs[DIM * DIM], turned_xs[DIM * DIM];
 	int64_t places[DIM];
 } Test;
 
@@ -170,6 +172,7 @@ static void random_kernel(Test *t)
 	t->l = lowered_new(t->ir, NULL);
 	t->x = lowered_buf(t->l, BUF_INPUT, 0, DT_f32, 2, dim, "x");
 	t->table = lowered_buf(t->l, BUF_INPUT, 1, DT_i64, 1, dim, "table");
+	t->turned = lowered_buf(t->l, BUF_INPUT, 2, DT_f32, 2, dim, "turned");
 	t->k = ARENA_NEW(t->a, Kernel);
 	t->k->name = "k";
 	t->k->nouter = NOUTER;
@@ -330,7 +333,8 @@ static void in_lanes(Cpu *s, void *data)
 	Test *t = data;
 	t->active = lit(t, LANES);
 	if (s->e.lanes.mask.i)
-		t->active = lx_sub(s->e.f, lit(t, t->extent[s->e.lanes.axis]), s->e.axes.at[s->e.lanes.axis]);
+		t->active = lx_sub(s->e.f, lit(t, t->extent[s->e.lanes.axis]),
+				   s->e.axes.at[s->e.lanes.axis]);
 	walk(t, DEPTH - 1);
 }
 
@@ -343,8 +347,8 @@ static void lanes(Test *t)
 	Lx before = s->e.axes.at[a];
 	s->e.lanes.axis = a;
 	s->e.lanes.n = LANES;
-	cpu_vector_loop(s, a, lit(t, 0), lit(t, t->extent[a]), t->extent[a] % LANES == 0,
-			  in_lanes, t);
+	cpu_vector_loop(s, a, lit(t, 0), lit(t, t->extent[a]), t->extent[a] % LANES == 0, in_lanes,
+			t);
 	s->e.lanes.axis = NO_AXIS;
 	s->e.lanes.n = 1;
 	s->e.axes.at[a] = before;
@@ -379,7 +383,8 @@ static void narrow(Test *t)
 	if (s->e.lanes.axis == NO_AXIS)
 		return;
 	Lx mask = s->e.lanes.mask, active = t->active, n = lit(t, 1 + below(t, LANES - 1));
-	s->e.lanes.mask = mask.i ? lx_and(s->e.f, mask, lx_mask(s->e.f, n, LANES)) : lx_mask(s->e.f, n, LANES);
+	s->e.lanes.mask = mask.i ? lx_and(s->e.f, mask, lx_mask(s->e.f, n, LANES))
+				 : lx_mask(s->e.f, n, LANES);
 	t->active = lx_min(s->e.f, active, n);
 	for (uint32_t i = 0; i < 2; i++)
 		evaluate(t);
@@ -393,7 +398,7 @@ static void hoist(Test *t)
 	for (uint32_t a = 0; a < NAXIS; a++)
 		known |= (uint64_t)(t->s.e.axes.at[a].i != 0) << a;
 	eval_hoist(&t->s.e, (Kx){1 + below(t, t->k->kx.n - 1)},
-		    known & ~(uint64_t)below(t, 1 << NAXIS));
+		   known & ~(uint64_t)below(t, 1 << NAXIS));
 }
 
 /* An axis whose value is a variable, which changes. */
@@ -417,15 +422,17 @@ static void stage(Test *t)
 {
 	Cpu *s = &t->s;
 	Kx reader = PICK(t, floats);
-	Lx v = lx_float(s->e.f, (LType){DT_f32, 1}, below(t, 50)), at = s->e.axes.at[below(t, NAXIS)];
+	Lx v = lx_float(s->e.f, (LType){DT_f32, 1}, below(t, 50)),
+	   at = s->e.axes.at[below(t, NAXIS)];
 	if (at.i && below(t, 2))
 		v = lx_sc(s->e.f, SC_convert, (LType){DT_f32, 1}, &at, 1);
 	for (uint32_t i = 0; i < 9 && eval_reads_below(&s->e, reader, 0); i++)
 		reader = PICK(t, floats);
 	if (knows(t, reader))
 		record(t, reader, eval_value(&s->e, reader));
-	eval_stage_value(&s->e, below(t, NSTAGE),
-			  lx_var(s->e.f, below(t, 2) ? ls_let(s->e.f, "r", v) : ls_var(s->e.f, "r", v)));
+	eval_stage_value(
+		&s->e, below(t, NSTAGE),
+		lx_var(s->e.f, below(t, 2) ? ls_let(s->e.f, "r", v) : ls_var(s->e.f, "r", v)));
 	if (knows(t, reader))
 		record(t, reader, eval_value(&s->e, reader));
 }
@@ -487,15 +494,29 @@ static void walk(Test *t, uint32_t depth)
 static uint32_t temp(Test *t, const char *name, DType d, int64_t n)
 {
 	return cpu_temp(&t->s, (SchedTemp){.name = name,
-					     .dtype = d,
-					     .numel = sym_int(t->ir->syms, n * RECORDS),
-					     .last = 0});
+					   .dtype = d,
+					   .numel = sym_int(t->ir->syms, n * RECORDS),
+					   .last = 0});
+}
+
+/* Some loads read x where it is transposed. */
+static void read_elsewhere(Test *t)
+{
+	SymTab *y = t->ir->syms;
+	for (uint32_t i = 1; i < t->k->kx.n; i++) {
+		const KxData *x = &t->k->kx.data[i];
+		if (x->kind != KX_LOAD || x->buf.i != t->x.i || below(t, 2))
+			continue;
+		Sym offset = sym_add(y, sym_muli(y, x->idx[1], DIM), x->idx[0]);
+		eval_read(&t->s.e, (Kx){i}, (SchedArg){ARG_BUF, t->turned.i, NULL}, offset);
+	}
 }
 
 static void random_function(Test *t)
 {
 	Cpu *s = &t->s;
 	cpu_init(s, t->l, kernel_copy(t->a, t->k), target_find("x86-64-v3"));
+	read_elsewhere(t);
 	t->head = temp(t, "head", DT_i64, HEAD);
 	t->result = temp(t, "result", DT_f32, NSTAGE);
 	t->value = temp(t, "value", DT_f32, LANES);
@@ -505,8 +526,8 @@ static void random_function(Test *t)
 	while (t->seen.n < BUDGET)
 		walk(t, 0);
 	Lx end = lx_min(s->e.f, lx_var(s->e.f, t->cursor), lit(t, RECORDS - 1));
-	ls_store(s->e.f, eval_temp_memory(&s->e, t->head), lx_mul(s->e.f, end, lit(t, HEAD)), lit(t, -1),
-		 (Lx){0});
+	ls_store(s->e.f, eval_temp_memory(&s->e, t->head), lx_mul(s->e.f, end, lit(t, HEAD)),
+		 lit(t, -1), (Lx){0});
 }
 
 /* ---- the same from a point alone ---- */
@@ -626,6 +647,8 @@ static void run(Test *t, void *work, uint64_t bytes)
 		   (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 2, .dim = dim});
 	array_push(t->a, &e->input,
 		   (ProgramTensor){.name = "table", .dtype = DT_i64, .rank = 1, .dim = dim});
+	array_push(t->a, &e->input,
+		   (ProgramTensor){.name = "turned", .dtype = DT_f32, .rank = 2, .dim = dim});
 	e->run = loop_new(t->ir, "run");
 	array_push(t->a, &p->fn, t->s.e.f);
 	for (uint32_t i = 0; i < t->l->check.n; i++)
@@ -637,8 +660,9 @@ static void run(Test *t, void *work, uint64_t bytes)
 	for (uint32_t i = 0; i < t->s.e.args.arg.n; i++) {
 		const SchedArg *a = &t->s.e.args.arg.data[i];
 		const bool temp = a->kind == ARG_TEMP, table = a->k == t->table.i;
+		const uint32_t region = temp ? WORK : table ? TABLE : a->k == t->x.i ? X : TURNED;
 		const int64_t bytes_of = temp ? size[a->k] : table ? 8 * DIM : 4 * DIM * DIM;
-		arg[i] = lx_addr(e->run, temp ? 3 : table, lx_int(e->run, temp ? offset[a->k] : 0));
+		arg[i] = lx_addr(e->run, region, lx_int(e->run, temp ? offset[a->k] : 0));
 		known[i] = (ProgramArg){t->s.e.f->buf.data[i].name, sym_int(t->ir->syms, bytes_of),
 					i + 1};
 	}
@@ -647,7 +671,7 @@ static void run(Test *t, void *work, uint64_t bytes)
 	assert_true(loop_verify(t->s.e.f, NULL));
 	LoopReport report = {0};
 	int64_t slot[] = {(int64_t)bytes};
-	void *buf[] = {t->xs, t->places, NULL, work, NULL};
+	void *buf[] = {t->xs, t->places, t->turned_xs, NULL, work, NULL};
 	if (loop_interp_run(e, t->a, buf, slot, &report) != LOOP_DONE)
 		fail_msg("seed %llu: %s", (unsigned long long)seed, report.message);
 }
@@ -677,7 +701,7 @@ static void one(uint64_t rng)
 	t->ir = ir_new(t->ctx);
 	t->rng = rng;
 	for (uint32_t i = 0; i < DIM * DIM; i++)
-		t->xs[i] = (float)(i * 37 % 101) - 50;
+		t->turned_xs[i % DIM * DIM + i / DIM] = t->xs[i] = (float)(i * 37 % 101) - 50;
 	for (uint32_t i = 0; i < DIM; i++)
 		t->places[i] = i * 7 % (DIM - 4);
 	random_kernel(t);

@@ -89,9 +89,12 @@ static void forward_gets(Graph *g, Node tuple)
 	for (Use u = node_data(g, tuple)->first_use; u.i; u = g->use.data[u.i].next)
 		if (node_op(g, g->use.data[u.i].user) == OP_get)
 			array_push(g->ir->ctx->scratch, &get, g->use.data[u.i].user);
-	while (node_op(g, tuple) == OP_tuple && get.n) {
+	while (get.n) {
 		Node n = get.data[--get.n];
-		pass_replace(g, n, node_in(g, tuple, (uint32_t)node_int(g, n, "index")));
+		Node x = node_element(g, tuple, (uint32_t)node_int(g, n, "index"));
+		if (!x.i)
+			return;
+		pass_replace(g, n, x);
 	}
 }
 

@@ -238,9 +238,7 @@ static Node select_constant(Build *b, Node n)
 
 static Node tuple_get(Build *b, Node n)
 {
-	Node t = in(b, n, 0);
-	return is_op(b->g, t, OP_tuple) ? in(b, t, (uint32_t)node_int(b->g, n, "index"))
-					: (Node){0};
+	return node_element(b->g, in(b, n, 0), (uint32_t)node_int(b->g, n, "index"));
 }
 
 const Rule scalar_rules[] = {

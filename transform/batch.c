@@ -123,8 +123,9 @@ static void get(Batch *v, Node n)
 		v->to[n.i] = v->element[tuple.i][k];
 	else if (v->to[tuple.i].i)
 		v->to[n.i] = b_get(&b, v->to[tuple.i], k);
-	if (v->element[tuple.i] && !v->to[n.i].i && node_op(g, tuple) == OP_tuple) {
-		graph_replace(g, n, node_in(g, tuple, k));
+	Node own = node_element(g, tuple, k);
+	if (v->element[tuple.i] && !v->to[n.i].i && own.i) {
+		graph_replace(g, n, own);
 		v->gone[n.i] = true;
 	}
 }

@@ -94,11 +94,17 @@ static bool known(const Graph *g, Node x, const While *w, Sym *v)
 	return known_here(&s, x, v);
 }
 
+/* None: x is no conversion. */
+static Node converted_from(const Graph *g, Node x)
+{
+	return node_op(g, x) == OP_convert ? node_in(g, x, 0) : (Node){0};
+}
+
 /* The carry that x is; UINT32_MAX: none. */
 static uint32_t carry_of(const Graph *g, uint32_t ninit, Node x)
 {
-	while (node_op(g, x) == OP_convert && dtype_is_int(node_dtype(g, node_in(g, x, 0))))
-		x = node_in(g, x, 0);
+	for (Node from; (from = converted_from(g, x)).i && dtype_is_int(node_dtype(g, from));)
+		x = from;
 	for (uint32_t k = 0; k < ninit; k++)
 		if (g->input.data[k].node.i == x.i)
 			return k;
@@ -109,7 +115,8 @@ static uint32_t carry_of(const Graph *g, uint32_t ninit, Node x)
 static bool holds(const Graph *g, Node x, Sym from, Sym to)
 {
 	TRY(fits(g, x, from) && fits(g, x, to));
-	return node_op(g, x) != OP_convert || holds(g, node_in(g, x, 0), from, to);
+	Node before = converted_from(g, x);
+	return !before.i || holds(g, before, from, to);
 }
 
 /* By how much carry k grows in each round; *x: what it is added to. */

@@ -36,14 +36,14 @@ static bool is_connected(const Graph *p)
 			for (uint32_t k = 0; k < node_nin(p, n); k++) {
 				Node in = node_in(p, n, k);
 				if (!in.i || seen[in.i] == seen[n.i] ||
-				    (node_op(p, in) == OP_constant && seen[in.i]))
+				    (node_const(p, in).i && seen[in.i]))
 					continue;
 				seen[in.i] = seen[n.i] = more = true;
 			}
 		}
 	}
 	for (Node n = p->first; n.i; n = node_next(p, n))
-		if (!seen[n.i] && (pattern_is_call(p, n) || node_op(p, n) == OP_input))
+		if (!seen[n.i] && !node_const(p, n).i)
 			return false;
 	return true;
 }
@@ -129,7 +129,7 @@ static Node put_node(const Patterns *x, Build *b, Sizes *sizes, Node n, const No
 	Graph *g = x->g, *r = x->replacement;
 	Attr attr[MAX_ARGS];
 	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, node_nin(r, n));
-	if (node_op(r, n) == OP_constant)
+	if (node_const(r, n).i)
 		return b_const(b, node_const(r, n));
 	for (uint32_t k = 0; k < node_nin(r, n); k++)
 		in[k] = map[node_in(r, n, k).i];
@@ -198,7 +198,7 @@ static bool put(const Patterns *x, Place *place)
 	for (Node n = r->first; n.i; n = node_next(r, n)) {
 		b.where = arena_printf(r->ir->ctx->scratch, "%s: replacement, node %s",
 				       node_near(x->g, place->before), graph_last_name(r, n));
-		if (node_op(r, n) != OP_input)
+		if (!map[n.i].i) /* no input */
 			map[n.i] = put_node(x, &b, &sizes, n, map);
 		TRY(map[n.i].i);
 	}

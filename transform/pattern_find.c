@@ -13,7 +13,7 @@ typedef struct {
 
 bool pattern_is_call(const Graph *g, Node n)
 {
-	return n.i && node_op(g, n) != OP_input && node_op(g, n) != OP_constant;
+	return n.i && node_op(g, n) != OP_input && !node_const(g, n).i;
 }
 
 /* ---- sizes ---- */
@@ -175,7 +175,7 @@ static bool may_be(const Search *s, Node q, Node n)
 		       node_rank(g, n) == node_rank(p, q);
 	if (node_op(g, n) != node_op(p, q))
 		return false;
-	if (node_op(p, q) == OP_constant)
+	if (node_const(p, q).i)
 		return is_equal_const(g->ir, node_const(p, q), node_const(g, n));
 	return node_nin(g, n) == node_nin(p, q) && !s->x->owner[n.i] && !s->x->call[n.i].i;
 }
@@ -323,7 +323,7 @@ static Node next_call(const Search *s, uint32_t *k)
 	for (Node q = p->first; q.i; q = node_next(p, q))
 		for (*k = 0; !s->node[q.i].i && *k < node_nin(p, q); ++*k) {
 			Node in = node_in(p, q, *k);
-			if (in.i && s->node[in.i].i && node_op(p, in) != OP_constant)
+			if (in.i && s->node[in.i].i && !node_const(p, in).i)
 				return q;
 		}
 	return (Node){0};

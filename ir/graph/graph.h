@@ -335,6 +335,9 @@ TypeId node_result_type(const Graph *, Node, uint32_t k);
 /* Whether its type has a size that depends on data; the node may be the one that computes the
  * size. */
 bool node_has_data_size(const Graph *, Node);
+/* Returns element k of a value that a `tuple` node makes of its operands. Returns none if the value
+ * has another operator. */
+Node node_element(const Graph *, Node, uint32_t k);
 /* Returns the next reader, from *u on, that is a `get` of result k of a tuple; *u becomes the use
  * behind it. Returns none at the end. */
 Node node_next_get(const Graph *, Use *u, uint32_t k);

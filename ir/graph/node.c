@@ -130,6 +130,11 @@ const char *node_size_message(const Graph *g, Node n)
 	return text.data;
 }
 
+Node node_element(const Graph *g, Node n, uint32_t k)
+{
+	return node_op(g, n) == OP_tuple ? node_in(g, n, k) : (Node){0};
+}
+
 Node node_next_get(const Graph *g, Use *u, uint32_t k)
 {
 	while (u->i) {

@@ -206,47 +206,51 @@ typedef struct OpInfo {
 	 * part, a bilinear one is four products; others stay complex, for the interpreter. */
 	bool (*parts)(Build *b, Node n, const struct Parts *in, struct Parts *out);
 
-	/* Facts that passes ask about. The first ones only make code better: an operator that does
-	 * not state them is compiled correctly. The others, from .apart on, must be stated where
-	 * they hold.
-	 *
-	 * .folds: .eval takes about as long as reading the operands and writing the result. A
-	 * scalar function always folds. Asked by passes/fold.c. .moves: the node has one tensor
-	 * operand and every element of the result is an element of it, unchanged. So a result of a
-	 * splat is a splat. Asked by passes/simplify_*.c. .rounded: the result's elements are
-	 * numbers of its dtype wherever they are read. (Arithmetic in a storage dtype gives such
-	 * numbers only when its result is stored, docs/numerics.md.) What moves is rounded if its
-	 * operand is. Asked by passes/simplify_scalar.c. .commutes: f(x, y) and f(y, x) have the
-	 * same bits, apart from the payload of a NaN. Asked by passes/simplify_scalar.c. .dims: see
-	 * Dims; of element-wise operators DIMS_SAME is known. Asked by transform/partition_order.c,
-	 * which follows images. .integer: the value of a 0-d integer as an expression of sizes,
-	 * from those of its operands. None: not known. The caller checks that it fits the node's
-	 * dtype. Asked by transform/derive_while.c, which counts the rounds of a loop. .along: of
-	 * an operator that sums products (LOWER_ANCHOR): from[d] is the dimension of operand 1
-	 * along which dimension d of the result runs, or -1; what is left of operand 1 is summed
-	 * over. Required of these. Asked by passes/fold_scale.c and transform/partition_cost.c.
-	 *
-	 * .apart: two equal nodes stay two nodes. Asked by passes/cse.c.
-	 * .checks: an assertion or a checked index. Asked by transform/batch*.c, which must not
-	 * check for members of a batch that do not execute the node, and by passes/fold.c.
-	 * .foreign: the node runs code of the user, so its author alone knows what it does with its
-	 * operands. Asked by ir/ops/linear.c and transform/batch_control.c. .endless: how often the
-	 * node executes its graphs has no limit. Where no member of a batch is active it must not
-	 * begin. Asked by transform/batch_control.c. .marks: the results are the first operands,
-	 * and its graphs are not executed: the node only says something about these values.
-	 * Composites of EXPANDS_IN_DECOMPOSE, which transform/partition*.c read and which mean
-	 * nothing once graphs are partitioned. */
+	/* ---- facts that passes and transforms ask about ----
+	 * The facts up to .along only make code better: an operator that does not state them is
+	 * compiled correctly. The facts from .along on must be stated if they hold. */
+
+	/* .eval takes about as long as reading the operands and writing the result. A scalar
+	 * function always folds. Asked by passes/fold.c. */
 	Folds folds;
+	/* The node has one operand, and every element of the result is an element of the operand,
+	 * unchanged. So the result of a splat is a splat. Asked by passes/simplify_*.c. */
 	bool moves;
+	/* The elements of the result are numbers of its dtype wherever they are read. (Arithmetic
+	 * in a storage dtype gives such numbers only when its result is stored, docs/numerics.md.)
+	 * The result of an operator that moves is rounded if the operand is. Asked by
+	 * passes/simplify_scalar.c. */
 	bool rounded;
+	/* f(x, y) and f(y, x) have the same bits, apart from the payload of a NaN. Asked by
+	 * passes/simplify_scalar.c. */
 	bool commutes;
+	/* What becomes of dimensions. Element-wise operators need not say DIMS_SAME. Asked by
+	 * transform/partition_order.c, which follows images. */
 	Dims dims;
+	/* The value of a 0-d integer as an expression of sizes, from the values of the operands.
+	 * Returns none if the value is not known. The caller checks that the value fits the node's
+	 * dtype. Asked by transform/derive_while.c, which counts the rounds of a loop. */
 	Sym (*integer)(const Graph *, Node, const Sym *in);
+	/* Of an operator that sums products (LOWER_ANCHOR), which must have it: from[d] is the
+	 * dimension of operand 1 along which dimension d of the result runs, or -1. The other
+	 * dimensions of operand 1 are summed over. Asked by passes/fold_scale.c and
+	 * transform/partition_cost.c. */
 	void (*along)(const Graph *, Node, int from[MAX_RANK]);
+	/* Two equal nodes stay two nodes. Asked by passes/cse.c. */
 	bool apart;
+	/* The call ends with an error unless an operand is as it must be. Asked by
+	 * transform/batch*.c, which must not check for members of a batch that do not execute the
+	 * node, and by passes/fold.c. */
 	Checks checks;
+	/* The node runs code of the user: only the author of that code knows what the node does
+	 * with its operands. Asked by ir/ops/linear.c and transform/batch_control.c. */
 	bool foreign;
+	/* The node may execute its graphs without end, so it must not begin if no member of a batch
+	 * wants its results. Asked by transform/batch_control.c. */
 	bool endless;
+	/* The results are the first operands, and the node does not execute its graphs: it only
+	 * says something about these values (Mark). Such an operator is a composite that expands in
+	 * decompose; transform/partition*.c read the marks before. */
 	Mark (*marks)(const Graph *, Node);
 
 	/* OP_SCALAR; .deriv also of composites that are element-wise up to broadcasting */

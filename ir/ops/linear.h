@@ -1,28 +1,28 @@
-/* Is a value of a graph linear in some of its inputs? The answer follows from what the op table
- * says of primitives and scalar functions (.linear); composites are what they expand into, and
- * regions are followed until their carried values settle. */
+/* Whether a value of a graph is linear in some of its inputs. The answer follows from .linear of
+ * primitives and scalar functions; composites are expanded; bodies are followed until their carried
+ * values settle. */
 #ifndef WEFT_IR_LINEAR_H
 #define WEFT_IR_LINEAR_H
 
 #include "ir/ops/op.h"
 
 typedef enum {
-	LIN_ZERO,   /* zero whatever the inputs are: linear, and free of them */
-	LIN_FREE,   /* does not depend on them */
-	LIN_LINEAR, /* linear in all of them together */
-	LIN_NOT     /* neither, or not known to be: of a sum of the two kinds above, too */
+	LIN_ZERO,   /* zero for all inputs: linear, and independent of them */
+	LIN_FREE,   /* independent of the inputs */
+	LIN_LINEAR, /* linear in all inputs together */
+	LIN_NOT     /* neither, or unknown: also the sum of an independent and a linear value */
 } Lin;
 
 typedef struct LinearTable LinearTable;
 
-/* Of a graph that exists for this question only: composites of it are expanded in place as they are
- * met. In the scratch arena. */
+/* Begins the analysis of a graph that serves no other purpose: composites are expanded in place. In
+ * the scratch arena. */
 LinearTable *linear_new(Graph *);
-/* What an input or a constant is; those that nobody tells of are free. Before linear_of. */
+/* Sets what an input or constant is; others are independent. Call it before linear_of. */
 void linear_set(LinearTable *, Node, Lin);
-/* Of result k of a node; 0: of a node that is no tuple. */
+/* The answer for result k of a node; k is 0 unless the node is a tuple. */
 Lin linear_of(LinearTable *, Node, uint32_t k);
-/* Of a sum of two. */
+/* The answer for the sum of two values. */
 Lin linear_sum(Lin, Lin);
 
 #endif

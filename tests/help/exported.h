@@ -17,8 +17,8 @@ typedef enum {
 	ARGS_NAMED   /* numbers and bools are names of symbolic ones */
 } ArgsForm;
 
-/* A model's JSON with one graph; the caller owns it. NULL where the notation has no word for
- * something (a symbol's square root). */
+/* A model's JSON with one graph, which the caller owns. Returns NULL if the notation has no word
+ * for something (a symbol's square root). */
 json_t *exported(Graph *, ArgsForm);
 
 /* Parts of it. */

@@ -25,7 +25,7 @@ typedef struct {
 /* The operator that OP in the environment names, NULL: all. A name that is nobody's, or of one
  * without samples, ends the process with status 1 after a line: it would pass otherwise. */
 const char *sample_only(void);
-/* Text k of an op's samples, in the arena; NULL where there are no more. */
+/* Text k of an operator's samples, in the arena; NULL if there are no more. */
 const char *sample_text(Arena *, Op, uint32_t k);
 uint32_t sample_count(Op);
 /* False after ctx_error: the text is bad, or the op does not accept its operands in this form. */

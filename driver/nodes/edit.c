@@ -93,6 +93,60 @@ WeftNode weft_node_result(Weft *w, WeftNode several, uint32_t k)
 	return step(&s, read_result) ? s.found : (WeftNode){NULL, 0};
 }
 
+/* ---- sizes that depend on data ---- */
+
+static bool graph_uses(const Graph *g, Node but, Sym var);
+
+static bool node_uses(const Graph *g, Node n, Sym var)
+{
+	const SymTab *t = g->ir->syms;
+	if (type_uses(g->ir, node_type_id(g, n), var))
+		return true;
+	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
+		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+		if ((a->kind == ATTR_int && sym_uses(t, a->s, var)) ||
+		    (a->kind == ATTR_graph && graph_uses(a->graph, (Node){0}, var)))
+			return true;
+		for (uint32_t i = 0; a->kind == ATTR_ints && i < a->n; i++)
+			if (sym_uses(t, a->ints[i], var))
+				return true;
+	}
+	return false;
+}
+
+static bool graph_uses(const Graph *g, Node but, Sym var)
+{
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (n.i != but.i && node_uses(g, n, var))
+			return true;
+	return false;
+}
+
+/* A size that depends on data has one node that makes it. */
+static bool makes_size(const NodeStep *s, Sym var)
+{
+	for (uint32_t k = 0; k < node_nin(s->g, s->n); k++) {
+		Node in = node_in(s->g, s->n, k);
+		if (in.i && type_uses(s->g->ir, node_type_id(s->g, in), var))
+			return false;
+	}
+	return node_op(s->g, s->n) == OP_to_size ||
+	       type_uses(s->g->ir, node_type_id(s->g, s->n), var);
+}
+
+static bool makes_a_size(const NodeStep *s)
+{
+	const SymTab *t = s->g->ir->syms;
+	bool found = false,
+	     may = node_has_data_size(s->g, s->n) || node_op(s->g, s->n) == OP_to_size;
+	for (uint32_t k = 0; may && k < sym_nvars(t) && !found; k++) {
+		Sym var = sym_var_at(t, k);
+		found = sym_var_kind(t, var) == SYMVAR_UNBACKED && node_uses(s->g, s->n, var) &&
+			makes_size(s, var);
+	}
+	return found;
+}
+
 /* ---- replace ---- */
 
 static bool is_same_type(const NodeStep *s, const char *what, Node by, Node old)
@@ -123,16 +177,41 @@ bool weft_node_replace(Weft *w, WeftNode old, WeftNode by)
 	return step(&s, replace);
 }
 
+/* A node that makes a size has a bound for it, which follows from the types of operands and from
+ * attributes. */
+static bool keeps_bound(const NodeStep *s, const Node *in, const Attr *attr)
+{
+	const Graph *g = s->g;
+	for (uint32_t k = 0; k < node_nin(g, s->n); k++) {
+		TypeId old =
+			node_in(g, s->n, k).i ? node_type_id(g, node_in(g, s->n, k)) : (TypeId){0};
+		TypeId by = in[k].i ? node_type_id(g, in[k]) : (TypeId){0};
+		if (!types_are_equal(g->ir, by, old, false))
+			return step_error(s,
+					  "node %s makes a size that depends on data: operand %u "
+					  "must keep its type",
+					  step_name(s, s->n), k);
+	}
+	for (uint32_t k = 0; k < op_schema(node_op(g, s->n))->narg; k++)
+		if (!attr_equal(&attr[k], ir_attr(g->ir, node_data(g, s->n)->attr, k)))
+			return step_error(
+				s, "node %s makes a size that depends on data: its attributes stay",
+				step_name(s, s->n));
+	return true;
+}
+
 /* Gives s->n other operands and attributes, if it keeps its type with them. */
 static bool become(const NodeStep *s, const Node *in, uint32_t nin, const Attr *attr)
 {
 	Graph *g = s->g;
 	Op op = node_op(g, s->n);
+	bool makes = makes_a_size(s);
+	TRY(!makes || keeps_bound(s, in, attr));
 	uint32_t guards = g->guard.n;
 	Build b = build_at(s, s->n, s->n);
 	Node made = b_call(&b, op, in, nin, attr, op_schema(op)->narg);
 	TRY(made.i);
-	bool same = types_are_equal(g->ir, node_type_id(g, made), node_type_id(g, s->n), true) &&
+	bool same = types_are_equal(g->ir, node_type_id(g, made), node_type_id(g, s->n), makes) &&
 		    node_nin(g, made) == node_nin(g, s->n);
 	if (!same)
 		step_error(s, "node %s would be %s, expected %s as before", step_name(s, s->n),
@@ -279,45 +358,6 @@ bool weft_node_set_attr(Weft *w, WeftNode n, const WeftAttr *a)
 }
 
 /* ---- erase ---- */
-
-static bool graph_uses(const Graph *g, Node but, Sym var);
-
-static bool node_uses(const Graph *g, Node n, Sym var)
-{
-	const SymTab *t = g->ir->syms;
-	if (type_uses(g->ir, node_type_id(g, n), var))
-		return true;
-	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if ((a->kind == ATTR_int && sym_uses(t, a->s, var)) ||
-		    (a->kind == ATTR_graph && graph_uses(a->graph, (Node){0}, var)))
-			return true;
-		for (uint32_t i = 0; a->kind == ATTR_ints && i < a->n; i++)
-			if (sym_uses(t, a->ints[i], var))
-				return true;
-	}
-	return false;
-}
-
-static bool graph_uses(const Graph *g, Node but, Sym var)
-{
-	for (Node n = g->first; n.i; n = node_next(g, n))
-		if (n.i != but.i && node_uses(g, n, var))
-			return true;
-	return false;
-}
-
-/* A size that depends on data has one node that makes it. */
-static bool makes_size(const NodeStep *s, Sym var)
-{
-	for (uint32_t k = 0; k < node_nin(s->g, s->n); k++) {
-		Node in = node_in(s->g, s->n, k);
-		if (in.i && type_uses(s->g->ir, node_type_id(s->g, in), var))
-			return false;
-	}
-	return node_op(s->g, s->n) == OP_to_size ||
-	       type_uses(s->g->ir, node_type_id(s->g, s->n), var);
-}
 
 static bool sizes_are_free(const NodeStep *s)
 {

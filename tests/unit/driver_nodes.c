@@ -196,12 +196,8 @@ static void test_insert(void **state)
 	assert_string_equal(weft_node_op(w, y), "aten.add.Scalar");
 	assert_true(weft_node_same(weft_node_next(w, x), y));
 	assert_true(weft_node_set_operand(w, r, 0, y));
-	const WeftAttr bias[] = {weft_attr_node(r), weft_attr_named("other", weft_attr_float(0.5))};
-	WeftNode z = weft_node_insert_after(w, r, "aten.mul.Tensor", bias, 2);
-	if (!z.index) { /* a number by name stands for a tensor only by position */
-		const WeftAttr half[] = {weft_attr_node(r), weft_attr_float(0.5)};
-		z = weft_node_insert_after(w, r, "aten.mul.Scalar", half, 2);
-	}
+	const WeftAttr half[] = {weft_attr_node(r), weft_attr_named("other", weft_attr_float(0.5))};
+	WeftNode z = weft_node_insert_after(w, r, "aten.mul.Scalar", half, 2);
 	assert_true(weft_node_replace(w, r, z));
 	assert_true(weft_node_same(weft_node_operand(w, z, 0), r));
 	assert_true(weft_graph_verify(w, g));
@@ -403,6 +399,7 @@ static void test_bodies(void **state)
 	float out[6];
 	run(w, g, (const float[]){4, 0, 0, 0, 0, 1}, out);
 	assert_memory_equal(out, ((float[]){0.0625f, 0, 0, 0, 0, 0.015625f}), sizeof out);
+	assert_true(weft_plan(w, g, NULL));
 	assert_null(weft_copy_graph(w, body)); /* no graph of its own */
 	assert_null(weft_vjp(w, body, NULL));
 	assert_false(weft_plan(w, body, NULL));
@@ -479,6 +476,31 @@ static void test_makes_size(void **state)
 	weft_free(w);
 }
 
+/* A node that makes a size keeps its bound; what has one size does not become what has another. */
+static void test_other_size(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "some");
+	WeftValue x = weft_trace_input(t, "x", "f32[N]"), y = weft_trace_input(t, "y", "f32[M]"),
+		  z = weft_trace_input(t, "z", "f32[N]");
+	WeftValue of_x = weft_unary(t, "aten.nonzero", x), of_y = weft_unary(t, "aten.nonzero", y);
+	weft_trace_output(t, "a", weft_neg(t, of_x));
+	weft_trace_output(t, "b", of_y);
+	weft_trace_output(t, "c", weft_add(t, x, z));
+	WeftGraph *g = weft_trace_end(t);
+	WeftNode a = weft_node_of_output(w, g, 0), make = weft_node_operand(w, a, 0);
+	assert_true(weft_node_set_operand(w, make, 0, weft_node_of_input(w, g, 2)));
+	assert_int_equal(weft_nmessages(w), 0);
+	assert_false(weft_node_set_operand(w, a, 0, weft_node_of_output(w, g, 1)));
+	assert_false(weft_node_set_operand(w, make, 0, weft_node_of_input(w, g, 1)));
+	assert_false(weft_node_replace(w, make, weft_node_of_output(w, g, 1)));
+	assert_int_equal(weft_nmessages(w), 3);
+	assert_non_null(strstr(weft_messages(w), "operand 0 must keep its type"));
+	assert_true(weft_graph_verify(w, g));
+	weft_free(w);
+}
+
 /* ---- many nodes ---- */
 
 /* Visits, replaces and erases n nodes; the seconds that it takes. */
@@ -532,7 +554,8 @@ int main(void)
 		cmocka_unit_test(test_order),      cmocka_unit_test(test_outputs),
 		cmocka_unit_test(test_state),      cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_bodies),     cmocka_unit_test(test_data_sizes),
-		cmocka_unit_test(test_makes_size), cmocka_unit_test(test_many)};
+		cmocka_unit_test(test_makes_size), cmocka_unit_test(test_other_size),
+		cmocka_unit_test(test_many)};
 	(void)none;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

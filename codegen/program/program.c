@@ -48,6 +48,35 @@ typedef struct {
 	Ended before;
 } Asked;
 
+/* Where everything lies. */
+typedef struct {
+	MemoryPlan plan;
+	CarryPlace *place; /* by buffer: byte offset in its region, when it differs from the plan's;
+	                      else even is none */
+	uint32_t *owner;   /* by buffer: itself, or the one that it swaps with in a loop; 0:
+	                      itself */
+	bool *has_room;    /* by output: its memory is there, or the caller's */
+} BuilderMemory;
+
+/* What is known of sizes. */
+typedef struct {
+	SymLower sizes;       /* in the function at hand */
+	ARRAY(BornSize) born; /* in the lists around */
+	uint32_t nsize;       /* STEP_SIZEs so far */
+	const Graph *guarded; /* whose guards are checked when their sizes are known */
+	SizeBounds *bounds;   /* of the same graph */
+} BuilderSizes;
+
+/* The loops and parts around what is emitted now. */
+typedef struct {
+	ARRAY(Around) around;
+	ARRAY(Ended) ended;
+	ARRAY(Asked) asked; /* by parts that are being emitted */
+	const Cost *times;  /* how often it runs: iterations of the loops around it; of a WHILE one
+	                       is counted */
+	bool tight;         /* lists are cut however short they are */
+} BuilderNest;
+
 typedef struct {
 	Lowered *l;
 	Program *p;
@@ -56,27 +85,13 @@ typedef struct {
 	SymTab *syms;
 	DistinctKernels kernels;
 	uint32_t next;    /* of kernels.kernel: the next to be launched */
-	MemoryPlan plan;
 	uint32_t ninput, noutput;
-	CarryPlace *place;     /* by buffer: byte offset in its region, when it differs from the
-	                          plan's; else even is none */
 	uint32_t *state; /* by state of the entry: which of the program */
 	Section section; /* of p */
-	uint32_t *owner;  /* by buffer: itself, or the one that it swaps with in a loop; 0:
-	                     itself */
 	LoopFn *f;        /* at hand: `run` or a part of it */
-	SymLower sizes;   /* in f */
-	ARRAY(Around) around;
-	ARRAY(Ended) ended;
-	ARRAY(Asked) asked; /* by parts that are being emitted */
-	ARRAY(BornSize) born; /* in the lists around */
-	uint32_t nsize;       /* STEP_SIZEs so far */
-	const Graph *guarded; /* whose guards are checked when their sizes are known */
-	SizeBounds *bounds;   /* of the same graph */
-	bool *has_room;       /* by output: its memory is there, or the caller's */
-	bool tight; /* lists are cut however short they are */
-	const Cost *times; /* that what is emitted now runs: iterations of the loops around it; of a
-	                      WHILE one is counted */
+	BuilderMemory memory;
+	BuilderSizes known;
+	BuilderNest nest;
 } Builder;
 
 /* Which state of the program the entry's are, and how it uses them. */
@@ -97,9 +112,9 @@ static void use_state(Builder *b)
 /* Of a while: a part gets it as a parameter, when it first needs it. */
 static Lx count_of(Builder *b, uint32_t ended)
 {
-	Ended *e = &b->ended.data[ended];
+	Ended *e = &b->nest.ended.data[ended];
 	if (e->f != b->f) {
-		array_push(b->arena, &b->asked, (Asked){ended, *e});
+		array_push(b->arena, &b->nest.asked, (Asked){ended, *e});
 		*e = (Ended){b->f, lx_param(b->f, loop_param(b->f, "n"))};
 	}
 	return e->count;
@@ -108,11 +123,11 @@ static Lx count_of(Builder *b, uint32_t ended)
 static Lx place_offset(Builder *b, const CarryPlace *p)
 {
 	LoopFn *f = b->f;
-	Lx n = p->loop    ? b->around.data[p->loop - 1].index
+	Lx n = p->loop    ? b->nest.around.data[p->loop - 1].index
 	       : p->ended ? count_of(b, p->ended - 1)
-			  : sym_lower(&b->sizes, p->count);
+			  : sym_lower(&b->known.sizes, p->count);
 	Lx odd = lx_cmp(f, SC_eq, lx_mod(f, n, lx_int(f, 2)), lx_int(f, 1));
-	return lx_select(f, odd, sym_lower(&b->sizes, p->odd), sym_lower(&b->sizes, p->even));
+	return lx_select(f, odd, sym_lower(&b->known.sizes, p->odd), sym_lower(&b->known.sizes, p->even));
 }
 
 /* Byte `at` of a room, or of the workspace. */
@@ -139,8 +154,8 @@ static Lx address(Builder *b, BufId id, const Layout *layout)
 	case BUF_STATE:
 		return lx_addr(f, b->ninput + b->noutput + 2, lx_int(f, (int64_t)b->p->state.data[b->state[buf->k]].offset));
 	default: {
-		Lx at = b->place[id.i].even.i ? place_offset(b, &b->place[id.i]) : sym_lower(&b->sizes, b->plan.offset[id.i]);
-		return room_address(b, b->plan.room[id.i], at);
+		Lx at = b->memory.place[id.i].even.i ? place_offset(b, &b->memory.place[id.i]) : sym_lower(&b->known.sizes, b->memory.plan.offset[id.i]);
+		return room_address(b, b->memory.plan.room[id.i], at);
 	}
 	}
 }
@@ -150,14 +165,14 @@ static Lx address(Builder *b, BufId id, const Layout *layout)
 /* Of a call with all its iterations. */
 static ProgramCost count(const Builder *b, KernelCost once)
 {
-	return (ProgramCost){.flops = cost_mul(b->arena, b->times, once.flops),
-	                     .bytes = cost_mul(b->arena, b->times, once.bytes), .launches = b->times};
+	return (ProgramCost){.flops = cost_mul(b->arena, b->nest.times, once.flops),
+	                     .bytes = cost_mul(b->arena, b->nest.times, once.bytes), .launches = b->nest.times};
 }
 
 static uint32_t owner_of(const Builder *b, uint32_t buf)
 {
-	while (b->owner[buf])
-		buf = b->owner[buf];
+	while (b->memory.owner[buf])
+		buf = b->memory.owner[buf];
 	return buf;
 }
 
@@ -169,7 +184,7 @@ static void join_donated(Builder *b)
 		for (uint32_t k = 1; l->buf.data[i].donated && l->buf.data[i].kind == BUF_OUTPUT && k < l->buf.n; k++) {
 			const Buffer *in = &l->buf.data[k];
 			if (in->donated && in->kind == BUF_INPUT && (int32_t)in->k == l->donates.data[l->buf.data[i].k])
-				b->owner[i] = k;
+				b->memory.owner[i] = k;
 		}
 }
 
@@ -181,7 +196,7 @@ static void join_carried(Builder *b, const StepList *list)
 		for (uint32_t c = 0; c < s->ncarry; c++) {
 			uint32_t from = owner_of(b, s->carry[c].from.i), to = owner_of(b, s->carry[c].to.i);
 			if (from != to)
-				b->owner[to] = from;
+				b->memory.owner[to] = from;
 		}
 		for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
 			join_carried(b, inner[k]);
@@ -211,7 +226,7 @@ static ProgramArg describe_arg(const Builder *b, const Scheduled *k, const Sched
 static Lx address_of(Builder *b, const Scheduled *k, const SchedArg *a)
 {
 	if (a->kind == ARG_TEMP)
-		return room_address(b, b->plan.room[b->l->buf.n + k->temp + a->k], sym_lower(&b->sizes, b->plan.temp[k->temp + a->k]));
+		return room_address(b, b->memory.plan.room[b->l->buf.n + k->temp + a->k], sym_lower(&b->known.sizes, b->memory.plan.temp[k->temp + a->k]));
 	return address(b, k->buf[a->k], layout_of(b, k, a));
 }
 
@@ -253,7 +268,7 @@ static Lx is_empty(Builder *b, const SchedPhase *p, const Sym *dim, uint32_t n)
 		sym_range(b->syms, dim[d], &lo, &hi);
 		if (lo > 0 || counts_tasks(b, p, dim[d]))
 			continue;
-		Lx x = sym_lower(&b->sizes, dim[d]);
+		Lx x = sym_lower(&b->known.sizes, dim[d]);
 		least = least.i ? lx_min(b->f, least, x) : x;
 	}
 	return least.i ? lx_cmp(b->f, SC_le, least, lx_int(b->f, 0)) : least;
@@ -264,7 +279,7 @@ static Lx is_empty(Builder *b, const SchedPhase *p, const Sym *dim, uint32_t n)
 static Lx task_count(Builder *b, const Scheduled *k, const SchedPhase *p)
 {
 	LoopFn *f = b->f;
-	Lx n = sym_lower(&b->sizes, p->ntasks), empty = {0};
+	Lx n = sym_lower(&b->known.sizes, p->ntasks), empty = {0};
 	bool written = !phase_fails(p);
 	for (uint32_t i = 0; i < p->narg && written; i++) {
 		uint32_t rank;
@@ -289,7 +304,7 @@ static void launch(Builder *b, const Scheduled *k)
 		for (uint32_t j = 0; j < p->narg; j++)
 			arg[narg++] = address_of(b, k, &p->arg[j]);
 		for (uint32_t j = 0; j < p->nparam; j++)
-			arg[narg++] = sym_lower(&b->sizes, p->param[j]);
+			arg[narg++] = sym_lower(&b->known.sizes, p->param[j]);
 		for (uint32_t j = 0; j < p->nliteral; j++)
 			arg[narg++] = lx_int(b->f, p->literal[j]);
 		uint32_t call = add_call(b, k, i);
@@ -309,14 +324,14 @@ static void check_input(Builder *b, uint32_t k, const Type *type, Sym var)
 	const ProgramTensor *t = &b->e->input.data[k];
 	for (uint32_t d = 0; d < t->rank; d++) {
 		Sym want = type->dim[d];
-		if (want.i == t->dim[d].i || !sym_uses(b->syms, want, var) || !sym_lower_can(&b->sizes, want))
+		if (want.i == t->dim[d].i || !sym_uses(b->syms, want, var) || !sym_lower_can(&b->known.sizes, want))
 			continue;
 		Text text;
 		text_init(&text, b->arena);
 		text_add(&text, "input \"");
 		text_format(&text, t->name);
 		text_printf(&text, "\" dimension %u: expected %s = %%lld, got %%lld", d, sym_str(b->syms, want));
-		Lx arg[2] = {sym_lower(&b->sizes, want), sym_lower(&b->sizes, t->dim[d])};
+		Lx arg[2] = {sym_lower(&b->known.sizes, want), sym_lower(&b->known.sizes, t->dim[d])};
 		ls_assert(b->f, lx_cmp(b->f, SC_eq, arg[0], arg[1]), program_message(b->p, text.data), arg, 2);
 	}
 }
@@ -328,34 +343,34 @@ static void after_size(Builder *b, Sym var)
 	for (uint32_t i = 0, k = 0; i < main->input.n; i++)
 		if (main->input.data[i].kind == INPUT_USER)
 			check_input(b, k++, node_type(main, main->input.data[i].node), var);
-	for (uint32_t k = 0; k < b->guarded->guard.n; k++) {
-		const GraphGuard *g = &b->guarded->guard.data[k];
+	for (uint32_t k = 0; k < b->known.guarded->guard.n; k++) {
+		const GraphGuard *g = &b->known.guarded->guard.data[k];
 		bool uses = sym_uses(b->syms, g->a, var) || sym_uses(b->syms, g->b, var);
-		if (uses && sym_lower_can(&b->sizes, g->a) && sym_lower_can(&b->sizes, g->b))
-			program_guard(b->p, &b->sizes, b->l->graph, g);
+		if (uses && sym_lower_can(&b->known.sizes, g->a) && sym_lower_can(&b->known.sizes, g->b))
+			program_guard(b->p, &b->known.sizes, b->l->graph, g);
 	}
-	while (size_bounds_assert(b->bounds, &b->sizes, b->p, main, var))
+	while (size_bounds_assert(b->known.bounds, &b->known.sizes, b->p, main, var))
 		;
 	for (uint32_t k = 0; k < b->noutput; k++) {
 		const ProgramTensor *t = &b->e->output.data[k];
 		bool known = true;
 		for (uint32_t d = 0; d < t->rank && known; d++)
-			known = sym_lower_can(&b->sizes, t->dim[d]);
-		if (!known || b->has_room[k])
+			known = sym_lower_can(&b->known.sizes, t->dim[d]);
+		if (!known || b->memory.has_room[k])
 			continue;
 		Lx dim[MAX_RANK];
 		for (uint32_t d = 0; d < t->rank; d++)
-			dim[d] = sym_lower(&b->sizes, t->dim[d]);
+			dim[d] = sym_lower(&b->known.sizes, t->dim[d]);
 		ls_room(b->f, b->ninput + k, dim, t->rank);
-		b->has_room[k] = true;
+		b->memory.has_room[k] = true;
 	}
 }
 
 /* Memory for what has no bound. */
 static uint32_t make_room(Builder *b)
 {
-	uint32_t room = b->plan.room_of[b->nsize++];
-	Lx bytes = room ? sym_lower(&b->sizes, b->plan.room_bytes[room]) : (Lx){0};
+	uint32_t room = b->memory.plan.room_of[b->known.nsize++];
+	Lx bytes = room ? sym_lower(&b->known.sizes, b->memory.plan.room_bytes[room]) : (Lx){0};
 	if (room)
 		ls_room(b->f, b->ninput + b->noutput + 2 + room, &bytes, 1);
 	return room;
@@ -367,10 +382,10 @@ static void give_size(Builder *b, const Step *s, Lx value, int64_t lo)
 	LoopFn *f = b->f;
 	/* so that all see that it is not negative */
 	value = lo >= 0 ? lx_max(f, value, lx_int(f, 0)) : value;
-	sym_lower_set(&b->sizes, s->size, lx_var(f, ls_let(f, sym_name(b->syms, s->size), value)));
-	array_push(b->arena, &b->born, (BornSize){.var = s->size});
-	uint32_t at = b->born.n - 1;
-	b->born.data[at].room = make_room(b);
+	sym_lower_set(&b->known.sizes, s->size, lx_var(f, ls_let(f, sym_name(b->syms, s->size), value)));
+	array_push(b->arena, &b->known.born, (BornSize){.var = s->size});
+	uint32_t at = b->known.born.n - 1;
+	b->known.born.data[at].room = make_room(b);
 	after_size(b, s->size);
 }
 
@@ -381,10 +396,10 @@ static void emit_size(Builder *b, const Step *s)
 	int64_t lo, hi;
 	Lx value = lx_var(f, ls_read(f, "size", DT_i64, address(b, s->pred, &buf->layout), owner_of(b, s->pred.i)));
 	sym_range(b->syms, s->size, &lo, &hi);
-	if (sym_lower_can(&b->sizes, s->size)) {
-		Lx known = sym_lower(&b->sizes, s->size);
+	if (sym_lower_can(&b->known.sizes, s->size)) {
+		Lx known = sym_lower(&b->known.sizes, s->size);
 		ls_assert(f, lx_cmp(f, SC_eq, value, known), program_message(b->p, s->differs), (Lx[]){value, known}, 2);
-		b->nsize++;
+		b->known.nsize++;
 		return;
 	}
 	if (sym_kind(b->syms, s->size) != SYM_VAR) {
@@ -406,86 +421,86 @@ static void emit_size(Builder *b, const Step *s)
 /* Those of a list that ends: their rooms are given back. */
 static void forget_sizes(Builder *b, uint32_t n)
 {
-	for (uint32_t k = b->born.n; k-- > n;)
-		if (b->born.data[k].room)
-			ls_room(b->f, b->ninput + b->noutput + 2 + b->born.data[k].room, NULL, 0);
-	b->born.n = n;
+	for (uint32_t k = b->known.born.n; k-- > n;)
+		if (b->known.born.data[k].room)
+			ls_room(b->f, b->ninput + b->noutput + 2 + b->known.born.data[k].room, NULL, 0);
+	b->known.born.n = n;
 }
 
 /* What its body demands of sizes that are known. */
 static void enter_graph(Builder *b, const Graph *g)
 {
-	b->guarded = g;
-	b->bounds = size_bounds_new(b->l->ir, b->bounds);
-	size_bounds_add_graph(b->bounds, g);
-	while (size_bounds_assert(b->bounds, &b->sizes, b->p, b->l->graph, (Sym){0}))
+	b->known.guarded = g;
+	b->known.bounds = size_bounds_new(b->l->ir, b->known.bounds);
+	size_bounds_add_graph(b->known.bounds, g);
+	while (size_bounds_assert(b->known.bounds, &b->known.sizes, b->p, b->l->graph, (Sym){0}))
 		;
 	for (uint32_t k = 0; k < g->guard.n; k++) {
 		const GraphGuard *w = &g->guard.data[k];
-		if (sym_lower_can(&b->sizes, w->a) && sym_lower_can(&b->sizes, w->b))
-			program_guard(b->p, &b->sizes, b->l->graph, w);
+		if (sym_lower_can(&b->known.sizes, w->a) && sym_lower_can(&b->known.sizes, w->b))
+			program_guard(b->p, &b->known.sizes, b->l->graph, w);
 	}
 }
 
 /* A list inside a step: what is found out in it is not known after it. */
 static void emit_list(Builder *b, const StepList *list)
 {
-	uint32_t scope = b->sizes.log.n, ended = b->ended.n, born = b->born.n;
-	const Graph *guarded = b->guarded;
-	SizeBounds *bounds = b->bounds;
+	uint32_t scope = b->known.sizes.log.n, ended = b->nest.ended.n, born = b->known.born.n;
+	const Graph *guarded = b->known.guarded;
+	SizeBounds *bounds = b->known.bounds;
 	if (list->graph)
 		enter_graph(b, list->graph);
 	emit_steps(b, list);
 	forget_sizes(b, born);
-	b->guarded = guarded;
-	b->bounds = bounds;
-	sym_lower_forget(&b->sizes, scope);
-	b->ended.n = ended;
+	b->known.guarded = guarded;
+	b->known.bounds = bounds;
+	sym_lower_forget(&b->known.sizes, scope);
+	b->nest.ended.n = ended;
 }
 
 static void enter(Builder *b, const Step *step, Lx index)
 {
 	LoopFn *f = b->f;
-	array_push(b->arena, &b->around, (Around){step, index});
+	array_push(b->arena, &b->nest.around, (Around){step, index});
 	if (step->kind == STEP_WHILE)
 		return;
 	if (step->reverse)
-		index = lx_sub(f, lx_sub(f, sym_lower(&b->sizes, step->extent), lx_int(f, 1)), index);
-	sym_lower_set(&b->sizes, step->var, index);
+		index = lx_sub(f, lx_sub(f, sym_lower(&b->known.sizes, step->extent), lx_int(f, 1)), index);
+	sym_lower_set(&b->known.sizes, step->var, index);
 }
 
 /* Even iterations read `from` and write `to`, odd ones the other way round. */
 static void swap_inside(Builder *b, const Step *step)
 {
 	for (uint32_t c = 0; c < step->ncarry; c++) {
-		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
-		b->place[step->carry[c].from.i] = (CarryPlace){.even = from, .odd = to, .loop = b->around.n};
-		b->place[step->carry[c].to.i] = (CarryPlace){.even = to, .odd = from, .loop = b->around.n};
+		Sym from = b->memory.plan.offset[step->carry[c].from.i], to = b->memory.plan.offset[step->carry[c].to.i];
+		b->memory.place[step->carry[c].from.i] = (CarryPlace){.even = from, .odd = to, .loop = b->nest.around.n};
+		b->memory.place[step->carry[c].to.i] = (CarryPlace){.even = to, .odd = from, .loop = b->nest.around.n};
 	}
 }
 
 static void swap_after(Builder *b, const Step *step, Sym count, uint32_t ended)
 {
 	for (uint32_t c = 0; c < step->ncarry; c++) {
-		Sym from = b->plan.offset[step->carry[c].from.i], to = b->plan.offset[step->carry[c].to.i];
-		b->place[step->carry[c].from.i] = (CarryPlace){0};
-		b->place[step->carry[c].to.i] = (CarryPlace){.even = from, .odd = to, .count = count, .ended = ended};
+		Sym from = b->memory.plan.offset[step->carry[c].from.i], to = b->memory.plan.offset[step->carry[c].to.i];
+		b->memory.place[step->carry[c].from.i] = (CarryPlace){0};
+		b->memory.place[step->carry[c].to.i] = (CarryPlace){.even = from, .odd = to, .count = count, .ended = ended};
 	}
 }
 
 static void emit_loop(Builder *b, const Step *step)
 {
 	LoopFn *f = b->f;
-	uint32_t scope = b->sizes.log.n;
-	Lx n = sym_lower(&b->sizes, step->extent);
+	uint32_t scope = b->known.sizes.log.n;
+	Lx n = sym_lower(&b->known.sizes, step->extent);
 	enter(b, step, lx_var(f, ls_for(f, "i", lx_int(f, 0), n, 1)));
 	swap_inside(b, step);
-	const Cost *times = b->times;
-	b->times = cost_mul(b->arena, times, cost_sym(b->arena, step->extent));
+	const Cost *times = b->nest.times;
+	b->nest.times = cost_mul(b->arena, times, cost_sym(b->arena, step->extent));
 	emit_list(b, step->body);
-	b->times = times;
-	sym_lower_forget(&b->sizes, scope);
-	b->around.n--;
+	b->nest.times = times;
+	sym_lower_forget(&b->known.sizes, scope);
+	b->nest.around.n--;
 	ls_end(f);
 	swap_after(b, step, step->extent, 0);
 }
@@ -510,7 +525,7 @@ static void emit_if(Builder *b, const Step *step)
 static void emit_while(Builder *b, const Step *step)
 {
 	LoopFn *f = b->f;
-	uint32_t scope = b->sizes.log.n;
+	uint32_t scope = b->known.sizes.log.n;
 	Lv n = ls_var(f, "n", lx_int(f, 0)), go = ls_var(f, "go", lx_int_of(f, (LType){DT_bool, 1}, 1));
 	ls_while(f, lx_var(f, go));
 	enter(b, step, lx_var(f, n));
@@ -521,11 +536,11 @@ static void emit_while(Builder *b, const Step *step)
 	emit_list(b, step->body);
 	ls_set(f, n, lx_add(f, lx_var(f, n), lx_int(f, 1)));
 	ls_end(f);
-	sym_lower_forget(&b->sizes, scope);
-	b->around.n--;
+	sym_lower_forget(&b->known.sizes, scope);
+	b->nest.around.n--;
 	ls_end(f);
-	array_push(b->arena, &b->ended, (Ended){f, lx_var(f, n)});
-	swap_after(b, step, (Sym){0}, b->ended.n);
+	array_push(b->arena, &b->nest.ended, (Ended){f, lx_var(f, n)});
+	swap_after(b, step, (Sym){0}, b->nest.ended.n);
 }
 
 /* In the order in which they are launched. */
@@ -548,7 +563,7 @@ static void schedule_steps(Builder *b, const StepList *list)
 static bool may_be_negative(const Builder *b, uint32_t born)
 {
 	int64_t lo, hi;
-	sym_range(b->syms, b->born.data[born].var, &lo, &hi);
+	sym_range(b->syms, b->known.born.data[born].var, &lo, &hi);
 	return lo < 0;
 }
 
@@ -556,21 +571,21 @@ static bool may_be_negative(const Builder *b, uint32_t born)
 static void start_function(Builder *b, LoopFn *f)
 {
 	b->f = f;
-	sym_lower_init(&b->sizes, b->l->ir->ctx, b->syms, f);
+	sym_lower_init(&b->known.sizes, b->l->ir->ctx, b->syms, f);
 	for (uint32_t i = 0; i < b->e->symbol.n; i++) {
 		uint32_t k = loop_param(f, sym_name(b->syms, b->e->symbol.data[i]));
-		sym_lower_set(&b->sizes, b->e->symbol.data[i], lx_param(f, k));
+		sym_lower_set(&b->known.sizes, b->e->symbol.data[i], lx_param(f, k));
 	}
-	uint32_t n = b->around.n;
-	b->around.n = 0;
+	uint32_t n = b->nest.around.n;
+	b->nest.around.n = 0;
 	for (uint32_t i = 0; i < n; i++)
-		enter(b, b->around.data[i].step, lx_param(f, loop_param(f, "i")));
-	for (uint32_t i = 0; i < b->born.n; i++) {
-		const char *name = sym_name(b->syms, b->born.data[i].var);
+		enter(b, b->nest.around.data[i].step, lx_param(f, loop_param(f, "i")));
+	for (uint32_t i = 0; i < b->known.born.n; i++) {
+		const char *name = sym_name(b->syms, b->known.born.data[i].var);
 		Lx value = lx_param(f, loop_param(f, name));
 		if (may_be_negative(b, i)) /* the difference of two that are not */
 			value = lx_sub(f, value, lx_param(f, loop_param(f, name)));
-		sym_lower_set(&b->sizes, b->born.data[i].var, value);
+		sym_lower_set(&b->known.sizes, b->known.born.data[i].var, value);
 	}
 }
 
@@ -579,7 +594,7 @@ static void emit_copy(Builder *b, const Step *s)
 	const Buffer *from = buf_of(b->l, s->from), *to = buf_of(b->l, s->to);
 	Sym bytes = sym_muli(b->syms, layout_numel(b->l->ir, &from->layout), dtype_size(from->dtype));
 	Lx source = address(b, s->from, &from->layout);
-	ls_copy(b->f, address(b, s->to, &to->layout), source, sym_lower(&b->sizes, bytes));
+	ls_copy(b->f, address(b, s->to, &to->layout), source, sym_lower(&b->known.sizes, bytes));
 }
 
 /* Values that a step before has read are noted; others are copied here. */
@@ -588,7 +603,7 @@ static void emit_save(Builder *b, const StepSave *s)
 	LoopFn *f = b->f;
 	const Buffer *state = buf_of(b->l, s->state), *at = buf_of(b->l, s->at);
 	uint32_t size = dtype_size(state->dtype), n = 0;
-	Lx items = sym_lower(&b->sizes, s->n), arg[6];
+	Lx items = sym_lower(&b->known.sizes, s->n), arg[6];
 	arg[n++] = address(b, s->record, &buf_of(b->l, s->record)->layout);
 	arg[n++] = address(b, s->state, &state->layout);
 	arg[n++] = address(b, s->values, &buf_of(b->l, s->values)->layout);
@@ -620,18 +635,18 @@ static void emit_step(Builder *b, const Step *s)
  * the counts it asked for. */
 static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
 {
-	uint32_t n = 0, nasked = b->asked.n - first_asked, nsymbol = b->e->symbol.n;
-	Asked *asked = nasked ? arena_dup(b->arena, b->asked.data + first_asked, nasked * sizeof *asked) : NULL;
-	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->around.n + 2 * b->born.n + nasked);
-	b->asked.n = first_asked;
+	uint32_t n = 0, nasked = b->nest.asked.n - first_asked, nsymbol = b->e->symbol.n;
+	Asked *asked = nasked ? arena_dup(b->arena, b->nest.asked.data + first_asked, nasked * sizeof *asked) : NULL;
+	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->nest.around.n + 2 * b->known.born.n + nasked);
+	b->nest.asked.n = first_asked;
 	for (uint32_t k = 0; k < nasked; k++)
-		b->ended.data[asked[k].ended] = asked[k].before;
-	for (uint32_t k = 0; (nasked || b->around.n || b->born.n) && k < nsymbol; k++)
+		b->nest.ended.data[asked[k].ended] = asked[k].before;
+	for (uint32_t k = 0; (nasked || b->nest.around.n || b->known.born.n) && k < nsymbol; k++)
 		arg[n++] = lx_param(b->f, k);
-	for (uint32_t k = 0; k < b->around.n; k++)
-		arg[n++] = b->around.data[k].index;
-	for (uint32_t k = 0; k < b->born.n; k++) {
-		Lx value = sym_lower(&b->sizes, b->born.data[k].var), zero = lx_int(b->f, 0);
+	for (uint32_t k = 0; k < b->nest.around.n; k++)
+		arg[n++] = b->nest.around.data[k].index;
+	for (uint32_t k = 0; k < b->known.born.n; k++) {
+		Lx value = sym_lower(&b->known.sizes, b->known.born.data[k].var), zero = lx_int(b->f, 0);
 		arg[n++] = may_be_negative(b, k) ? lx_max(b->f, value, zero) : value;
 		if (may_be_negative(b, k))
 			arg[n++] = lx_max(b->f, lx_sub(b->f, zero, value), zero);
@@ -645,22 +660,22 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 {
 	ProgramEntry *e = b->e;
 	LoopFn *outer = b->f, *f = loop_new(b->p->ir, "");
-	SymLower sizes = b->sizes;
-	uint32_t naround = b->around.n, nended = b->ended.n, first_asked = b->asked.n;
-	Around *around = arena_dup(b->arena, b->around.data, naround * sizeof *around);
-	bool tight = b->tight;
+	SymLower sizes = b->known.sizes;
+	uint32_t naround = b->nest.around.n, nended = b->nest.ended.n, first_asked = b->nest.asked.n;
+	Around *around = arena_dup(b->arena, b->nest.around.data, naround * sizeof *around);
+	bool tight = b->nest.tight;
 	f->buf.data = e->run->buf.data; /* of the same buffers, read only */
 	f->buf.n = f->buf.cap = e->run->buf.n;
 	start_function(b, f);
-	b->tight = false;
+	b->nest.tight = false;
 	for (uint32_t k = 0; k < n; k++)
 		emit_step(b, &step[k]);
-	b->tight = tight;
+	b->nest.tight = tight;
 	b->f = outer;
-	b->sizes = sizes;
-	b->ended.n = nended;
+	b->known.sizes = sizes;
+	b->nest.ended.n = nended;
 	for (uint32_t k = 0; k < naround; k++)
-		b->around.data[k] = around[k];
+		b->nest.around.data[k] = around[k];
 	array_push(b->arena, &e->run_part, f);
 	f->name = program_part_name(e, "run", e->run_part.n);
 	call_part(b, e->run_part.n - 1, first_asked);
@@ -696,10 +711,10 @@ static uint32_t find_sizes(const Builder *b, const StepList *list, uint32_t *siz
  * count. All that it holds is in parts. */
 static void emit_whole_while(Builder *b, const Step *s)
 {
-	bool tight = b->tight;
-	b->tight = true;
+	bool tight = b->nest.tight;
+	b->nest.tight = true;
 	emit_while(b, s);
-	b->tight = tight;
+	b->nest.tight = tight;
 }
 
 /* How many steps from the first on make a part. */
@@ -715,7 +730,7 @@ static void emit_steps(Builder *b, const StepList *list)
 {
 	const Step *step = list->step.data;
 	uint32_t *size = ARENA_ARRAY(b->arena, uint32_t, list->step.n);
-	bool cut = find_sizes(b, list, size) > (b->tight ? 0 : PART);
+	bool cut = find_sizes(b, list, size) > (b->nest.tight ? 0 : PART);
 	for (uint32_t i = 0, n; i < list->step.n; i += n) {
 		n = 1;
 		if (!cut) {
@@ -765,7 +780,7 @@ static void start_run(Builder *b)
 	loop_buf(e->run, (LArg){.name = "weights", .dtype = DT_u8, .read = true, .align = 64});
 	loop_buf(e->run, (LArg){.name = "workspace", .dtype = DT_u8, .read = true, .written = true, .align = 64});
 	loop_buf(e->run, (LArg){.name = "state", .dtype = DT_u8, .read = true, .written = true, .align = 64});
-	e->nroom = b->plan.nroom;
+	e->nroom = b->memory.plan.nroom;
 	for (uint32_t i = 0; i < e->nroom; i++)
 		loop_buf(e->run, (LArg){.name = "room", .dtype = DT_u8, .read = true, .written = true, .align = 64});
 	start_function(b, e->run);
@@ -776,7 +791,7 @@ static void start_run(Builder *b)
 static bool outputs_have_rooms(const Builder *b)
 {
 	for (uint32_t k = 0; k < b->noutput; k++)
-		if (!b->has_room[k])
+		if (!b->memory.has_room[k])
 			return ctx_error(b->l->ir->ctx, NULL, "the size of output \"%s\" is known within a branch or a loop only",
 			                 b->e->output.data[k].name);
 	return true;
@@ -808,24 +823,24 @@ static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *ta
 	use_state(b);
 	program_find_symbols(b->e, l);
 	schedule_steps(b, &l->steps);
-	b->owner = ARENA_ARRAY(b->arena, uint32_t, l->buf.n);
+	b->memory.owner = ARENA_ARRAY(b->arena, uint32_t, l->buf.n);
 	join_carried(b, &l->steps);
 	join_donated(b);
-	form_phases(&b->kernels, &l->steps, b->owner);
-	b->plan = plan_memory(&b->kernels, !opt->no_plan);
-	b->place = ARENA_ARRAY(b->arena, CarryPlace, l->buf.n);
-	b->nsize = 0;
-	b->guarded = l->graph;
-	b->bounds = size_bounds_new(l->ir, NULL);
-	size_bounds_add_graph(b->bounds, l->graph);
-	b->has_room = ARENA_ARRAY(b->arena, bool, b->noutput);
+	form_phases(&b->kernels, &l->steps, b->memory.owner);
+	b->memory.plan = plan_memory(&b->kernels, !opt->no_plan);
+	b->memory.place = ARENA_ARRAY(b->arena, CarryPlace, l->buf.n);
+	b->known.nsize = 0;
+	b->known.guarded = l->graph;
+	b->known.bounds = size_bounds_new(l->ir, NULL);
+	size_bounds_add_graph(b->known.bounds, l->graph);
+	b->memory.has_room = ARENA_ARRAY(b->arena, bool, b->noutput);
 	for (uint32_t k = 0; k < b->noutput; k++)
-		b->has_room[k] = !program_is_found(b->e, k);
+		b->memory.has_room[k] = !program_is_found(b->e, k);
 	start_run(b);
 	emit_steps(b, &l->steps);
 	TRY(outputs_have_rooms(b));
-	TRY(program_sizes(b->e, l->graph, b->bounds, b->plan.total));
-	b->e->workspace_hint = (uint64_t)sym_hint(b->syms, b->plan.total);
+	TRY(program_sizes(b->e, l->graph, b->known.bounds, b->memory.plan.total));
+	b->e->workspace_hint = (uint64_t)sym_hint(b->syms, b->memory.plan.total);
 	if (!opt->plain)
 		entry_legalise(b->e, &target->isa);
 	return true;
@@ -837,7 +852,7 @@ Program *schedule_program(const ScheduleEntry *entry, uint32_t n, const Target *
 	Ctx *ctx = first->ir->ctx;
 	uint32_t errors = ctx->nerror;
 	Program *p = program_new(first->ir, opt->name ? opt->name : first->graph->name);
-	Builder b = {.p = p, .arena = ctx->arena, .syms = p->ir->syms, .times = cost_number(ctx->arena, 1)};
+	Builder b = {.p = p, .arena = ctx->arena, .syms = p->ir->syms, .nest.times = cost_number(ctx->arena, 1)};
 	distinct_init(&b.kernels, first, p, target);
 	b.kernels.plain = opt->plain;
 	section_init(&b.section, p);

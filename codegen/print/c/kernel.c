@@ -5,6 +5,11 @@
 #include "codegen/program/launches.h"
 #include "ir/graph/dtype_api.h"
 
+/* What the text refers to. */
+typedef struct {
+	bool checks, fails, bufs, slots, extents;
+} Used;
+
 typedef struct {
 	CUnit *u;
 	const LoopFn *f;
@@ -18,7 +23,7 @@ typedef struct {
 	const char **var;   /* C name by variable */
 	const char **buf, **param;
 	bool *buf_used, *param_used;
-	bool checks, fails, bufs, slots, extents; /* used */
+	Used used;
 } Fn;
 
 static CExpr c_lx(Fn *f, Lx x);
@@ -56,7 +61,7 @@ static CExpr c_leaf(Fn *f, const LxData *d)
 static CExpr c_addr(Fn *f, const LxData *d, CExpr bytes)
 {
 	int64_t offset;
-	f->bufs = true;
+	f->used.bufs = true;
 	CExpr base = {arena_printf(f->u->arena, "(char *)buf[%u]", d->u.k), PREC_UNARY};
 	bool at_start = lx_is_int(f->f, d->in[0], &offset) && offset == 0;
 	return at_start ? base : c_infix(f->u, base, "+", bytes, PREC_ADD);
@@ -109,7 +114,7 @@ static const char *c_array(Fn *f, LMem m, bool write)
 		bool same = dtype_raw(declared) == dtype_raw(m.dtype);
 		return same ? name : arena_printf(arena, "((%s *)%s)", type, name);
 	}
-	f->bufs = true;
+	f->used.bufs = true;
 	if (f->role != FN_KERNEL)
 		return arena_printf(arena, "((%s%s *)buf[%u])", write ? "" : "const ", type, m.k);
 	f->buf_used[m.k] = true;
@@ -249,7 +254,7 @@ static void print_list(Fn *f, const char *decl, const Lx *arg, uint32_t n)
 
 static void print_fail(Fn *f, const LsData *s)
 {
-	f->checks = true;
+	f->used.checks = true;
 	line(f);
 	text_add(f->out, "if (!failed) {\n");
 	f->indent++;
@@ -269,7 +274,7 @@ static void print_fail(Fn *f, const LsData *s)
 /* The table of the call stands ahead of the function. */
 static void print_user_call(Fn *f, const LsData *s)
 {
-	f->checks = true;
+	f->used.checks = true;
 	line(f);
 	text_add(f->out, "{\n");
 	f->indent++;
@@ -389,7 +394,7 @@ static void print_table(Fn *f, const LsData *s)
 	line(f);
 	text_printf(f->out, "if (weft_launches(r, &launches, buf, %s, b, p))\n", t->value.n ? "value" : "NULL");
 	print_stop(f);
-	f->bufs = true;
+	f->used.bufs = true;
 	f->indent--;
 	line(f);
 	text_add(f->out, "}\n");
@@ -401,7 +406,7 @@ static void print_assert(Fn *f, const LsData *s)
 	CExpr ok = c_lx(f, s->x);
 	LType bool1 = {DT_bool, 1};
 	const char *message = c_string(f->u->arena, f->entry->program->message.data[s->k]);
-	f->fails = true;
+	f->used.fails = true;
 	line(f);
 	text_printf(f->out, "if (%s)\n", c_op(f->u, SC_not, bool1, bool1, &ok, 1, 0).s);
 	f->indent++;
@@ -422,7 +427,7 @@ static void print_part(Fn *f, const LsData *s)
 	const char *name = (sizes ? f->entry->sizes_part.data : f->entry->run_part.data)[s->k]->name;
 	line(f);
 	if (sizes) {
-		f->extents = f->fails = true;
+		f->used.extents = f->used.fails = true;
 		text_printf(f->out, "if (%s(extent + %llu, slot, status))\n", name, (unsigned long long)s->count);
 		f->indent++;
 		line(f);
@@ -442,8 +447,8 @@ static void print_part(Fn *f, const LsData *s)
 		text_printf(f->out, "if (%s(r, buf, slot))\n", name);
 		print_stop(f);
 	}
-	f->bufs = true;
-	f->slots = f->slots || !s->narg;
+	f->used.bufs = true;
+	f->used.slots = f->used.slots || !s->narg;
 }
 
 static void print_read(Fn *f, const LsData *s)
@@ -511,7 +516,7 @@ static void print_program(Fn *f, const LsData *s)
 		print_part(f, s);
 		break;
 	default:
-		f->slots = true;
+		f->used.slots = true;
 		line(f);
 		text_printf(f->out, "slot[%u] = %s;\n", s->k, text_of(f, s->x));
 		break;
@@ -582,7 +587,7 @@ static bool print_params(const Fn *f, Text *out, const char *from, uint32_t begi
 
 static void print_kernel(const Fn *f, const char *name, Text *out)
 {
-	bool frame = f->bufs || f->checks;
+	bool frame = f->used.bufs || f->used.checks;
 	for (uint32_t k = 0; k < f->f->param.n; k++)
 		frame = frame || f->param_used[k];
 	text_printf(out, "int %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n", name);
@@ -590,11 +595,11 @@ static void print_kernel(const Fn *f, const char *name, Text *out)
 		text_add(out, "\t(void)f;\n");
 	print_buffers(f, out);
 	print_params(f, out, "f->p", 0, f->f->param.n);
-	if (f->checks)
+	if (f->used.checks)
 		text_add(out, "\tint failed = 0;\n");
 	const char *task = f->var[f->f->task.i];
 	text_printf(out, "\tfor (int64_t %s = begin; %s < end; %s++) {\n%s\t}\n\treturn %s;\n}\n", task, task,
-	            task, f->out->data ? f->out->data : "", f->checks ? "failed" : "0");
+	            task, f->out->data ? f->out->data : "", f->used.checks ? "failed" : "0");
 }
 
 static void print_sizes(const Fn *f, const char *name, Text *out)
@@ -605,11 +610,11 @@ static void print_sizes(const Fn *f, const char *name, Text *out)
 	bool slots = print_params(f, &values, "slot", 0, nslot);
 	bool extents = print_params(f, &values, "extent", nslot, f->f->param.n);
 	text_printf(out, "static int %s(const int64_t *extent, int64_t *slot, WeftStatus *status)\n{\n", name);
-	if (!extents && !f->extents)
+	if (!extents && !f->used.extents)
 		text_add(out, "\t(void)extent;\n");
-	if (!slots && !f->slots)
+	if (!slots && !f->used.slots)
 		text_add(out, "\t(void)slot;\n");
-	if (!f->fails)
+	if (!f->used.fails)
 		text_add(out, "\t(void)status;\n");
 	text_printf(out, "%s%s\treturn WEFT_OK;\n}\n", values.data ? values.data : "", f->out->data ? f->out->data : "");
 }
@@ -620,9 +625,9 @@ static void print_run(const Fn *f, const char *name, Text *out)
 	text_init(&values, f->u->arena);
 	bool slots = print_params(f, &values, "slot", 0, f->f->param.n);
 	text_printf(out, "static int %s(WeftRegion *r, void *const *buf, const int64_t *slot)\n{\n", name);
-	if (!f->bufs)
+	if (!f->used.bufs)
 		text_add(out, "\t(void)buf;\n");
-	if (!slots && !f->slots)
+	if (!slots && !f->used.slots)
 		text_add(out, "\t(void)slot;\n");
 	text_printf(out, "%s%s\treturn 0;\n}\n", values.data ? values.data : "", f->out->data ? f->out->data : "");
 }

@@ -4,6 +4,33 @@
 
 #include "codegen/print/llvm/priv.h"
 
+/* Values that are known. */
+typedef struct {
+	LLVMValueRef *value; /* by expression: its value, if it was computed in this block or one
+	                        around it; else NULL */
+	ARRAY(Lx) known;     /* the expressions in `value`, innermost block last */
+	ARRAY(Lx) passing;   /* expressions that read mutable variables: in `value` for this
+	                        statement only */
+	const bool *is_mutable; /* by expression: whether it reads mutable variables */
+} FnValues;
+
+/* The arrays of buffers and parameters; the first nslot parameters are in slots. */
+typedef struct {
+	LLVMValueRef buffers, params, slots;
+	uint32_t nslot;
+} FnFrame;
+
+/* Arrays for arguments of launches; NULL: not made yet. */
+typedef struct {
+	LLVMValueRef buf, param;
+} FnLaunch;
+
+/* By buffer: its alias scope, NULL: none; and the scopes that do not overlap it. */
+typedef struct {
+	LLVMMetadataRef *scope;
+	LLVMValueRef *apart;
+} FnAliases;
+
 typedef struct {
 	LUnit *u;
 	const LoopFn *f;
@@ -15,24 +42,15 @@ typedef struct {
 	                         frame */
 	LLVMValueRef *var;    /* by variable: its value; for mutable variables and local arrays,
 	                         their memory */
-	LLVMValueRef *value;  /* by expression: its value, if it was computed in this block or one
-	                         around it; else NULL */
-	ARRAY(Lx) known;      /* the expressions in `value`, innermost block last */
-	ARRAY(Lx) passing;    /* expressions that read mutable variables: in `value` for this
-	                         statement only */
-	const bool *is_mutable; /* by expression: whether it reads mutable variables */
+	FnValues values;
 	LLVMValueRef *buf, *param;  /* NULL: not read yet */
-	LLVMValueRef buffers, params, slots; /* the arrays of buffers and parameters; the first
-	                                        nslot parameters are in slots */
-	uint32_t nslot;
+	FnFrame frame;
 	LLVMValueRef failed;  /* the memory of the first failure; NULL: the function has no
 	                         checks */
-	LLVMValueRef launch_buf, launch_param; /* arrays for arguments of launches; NULL: not made
-	                                          yet */
+	FnLaunch launch;
 	LLVMBasicBlockRef stop; /* of `run` and its parts: the block that returns 1; NULL: not made
 	                           yet */
-	LLVMMetadataRef *scope; /* by buffer: its alias scope, NULL: none */
-	LLVMValueRef *apart;    /* by buffer: the scopes that do not overlap it */
+	FnAliases aliases;
 } Fn;
 
 /* ---- fn_expr.c ---- */

@@ -33,7 +33,7 @@ static LLVMValueRef slot_of(Fn *f, LLVMTypeRef type, LLVMValueRef array, uint32_
 LLVMValueRef fn_buffer(Fn *f, uint32_t k)
 {
 	if (!f->buf[k] || !loads_at_entry(f)) {
-		f->buf[k] = slot_of(f, l_pointer(f->u), f->buffers, k, f->role == FN_KERNEL || !program_is_room(f->of, k));
+		f->buf[k] = slot_of(f, l_pointer(f->u), f->frame.buffers, k, f->role == FN_KERNEL || !program_is_room(f->of, k));
 		if (f->role == FN_KERNEL) {
 			LLVMMetadataRef align = LLVMValueAsMetadata(l_i64(f->u, f->f->buf.data[k].align));
 			set_metadata(f->u, f->buf[k], "align", &align, 1);
@@ -46,8 +46,8 @@ LLVMValueRef fn_buffer(Fn *f, uint32_t k)
 static LLVMValueRef parameter(Fn *f, uint32_t k)
 {
 	if (!f->param[k] || !loads_at_entry(f)) {
-		bool slot = k < f->nslot;
-		f->param[k] = slot_of(f, LLVMInt64TypeInContext(f->u->c), slot ? f->slots : f->params, slot ? k : k - f->nslot,
+		bool slot = k < f->frame.nslot;
+		f->param[k] = slot_of(f, LLVMInt64TypeInContext(f->u->c), slot ? f->frame.slots : f->frame.params, slot ? k : k - f->frame.nslot,
 		                     f->role != FN_SIZES || !slot); /* slots are results too */
 		LLVMMetadataRef range[2] = {LLVMValueAsMetadata(l_i64(f->u, 0)),
 		                            LLVMValueAsMetadata(l_i64(f->u, INT64_MAX))};
@@ -140,30 +140,30 @@ static LLVMValueRef fresh(Fn *f, Lx x)
 
 LLVMValueRef l_lx(Fn *f, Lx x)
 {
-	if (f->value[x.i])
-		return f->value[x.i];
+	if (f->values.value[x.i])
+		return f->values.value[x.i];
 	LLVMValueRef v = fresh(f, x);
-	f->value[x.i] = v;
-	if (f->is_mutable[x.i])
-		array_push(f->u->arena, &f->passing, x);
+	f->values.value[x.i] = v;
+	if (f->values.is_mutable[x.i])
+		array_push(f->u->arena, &f->values.passing, x);
 	else
-		array_push(f->u->arena, &f->known, x);
+		array_push(f->u->arena, &f->values.known, x);
 	return v;
 }
 
 uint32_t fn_push(Fn *f)
 {
-	return f->known.n;
+	return f->values.known.n;
 }
 
 void fn_pop(Fn *f, uint32_t mark)
 {
-	while (f->known.n > mark)
-		f->value[f->known.data[--f->known.n].i] = NULL;
+	while (f->values.known.n > mark)
+		f->values.value[f->values.known.data[--f->values.known.n].i] = NULL;
 }
 
 void fn_forget(Fn *f)
 {
-	while (f->passing.n)
-		f->value[f->passing.data[--f->passing.n].i] = NULL;
+	while (f->values.passing.n)
+		f->values.value[f->values.passing.data[--f->values.passing.n].i] = NULL;
 }

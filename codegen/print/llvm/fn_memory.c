@@ -16,8 +16,8 @@ void fn_aliases(Fn *f)
 {
 	LUnit *u = f->u;
 	uint32_t n = f->f->buf.n;
-	f->scope = ARENA_ARRAY(u->arena, LLVMMetadataRef, n);
-	f->apart = ARENA_ARRAY(u->arena, LLVMValueRef, n);
+	f->aliases.scope = ARENA_ARRAY(u->arena, LLVMMetadataRef, n);
+	f->aliases.apart = ARENA_ARRAY(u->arena, LLVMValueRef, n);
 	if (f->role != FN_KERNEL || n < 2)
 		return;
 	size_t length;
@@ -25,14 +25,14 @@ void fn_aliases(Fn *f)
 	LLVMMetadataRef domain = named_node(u, name, NULL), *others = ARENA_ARRAY(u->arena, LLVMMetadataRef, n);
 	for (uint32_t k = 0; k < n; k++)
 		if (f->f->buf.data[k].restrict_ok)
-			f->scope[k] = named_node(u, arena_printf(u->arena, "%s.%u", name, k), domain);
+			f->aliases.scope[k] = named_node(u, arena_printf(u->arena, "%s.%u", name, k), domain);
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t nother = 0;
 		for (uint32_t j = 0; j < n; j++)
-			if (j != k && f->scope[j])
-				others[nother++] = f->scope[j];
+			if (j != k && f->aliases.scope[j])
+				others[nother++] = f->aliases.scope[j];
 		if (nother)
-			f->apart[k] = LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, others, nother));
+			f->aliases.apart[k] = LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, others, nother));
 	}
 }
 
@@ -41,13 +41,13 @@ static void mark_access(Fn *f, LMem m, LLVMValueRef access)
 	LUnit *u = f->u;
 	if (m.local || f->role != FN_KERNEL)
 		return;
-	if (f->scope[m.k]) {
-		LLVMMetadataRef list = LLVMMDNodeInContext2(u->c, &f->scope[m.k], 1);
+	if (f->aliases.scope[m.k]) {
+		LLVMMetadataRef list = LLVMMDNodeInContext2(u->c, &f->aliases.scope[m.k], 1);
 		LLVMSetMetadata(access, LLVMGetMDKindIDInContext(u->c, "alias.scope", 11),
 		                LLVMMetadataAsValue(u->c, list));
 	}
-	if (f->apart[m.k])
-		LLVMSetMetadata(access, LLVMGetMDKindIDInContext(u->c, "noalias", 7), f->apart[m.k]);
+	if (f->aliases.apart[m.k])
+		LLVMSetMetadata(access, LLVMGetMDKindIDInContext(u->c, "noalias", 7), f->aliases.apart[m.k]);
 }
 
 /* ---- addresses ---- */

@@ -58,8 +58,8 @@ static void make_room(Fn *f)
 		nparam = s->narg - s->nbuf > nparam ? s->narg - s->nbuf : nparam;
 	}
 	LLVMTypeRef p = l_pointer(u);
-	f->launch_buf = fn_alloca(f, LLVMArrayType2(p, nbuf), 16);
-	f->launch_param = fn_alloca(f, LLVMArrayType2(LLVMInt64TypeInContext(u->c), nparam), 16);
+	f->launch.buf = fn_alloca(f, LLVMArrayType2(p, nbuf), 16);
+	f->launch.param = fn_alloca(f, LLVMArrayType2(LLVMInt64TypeInContext(u->c), nparam), 16);
 }
 
 static void fill(Fn *f, LLVMValueRef array, LLVMTypeRef type, const Lx *arg, uint32_t n)
@@ -74,14 +74,14 @@ static void launch(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
 	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = LLVMInt32TypeInContext(u->c);
-	if (!f->launch_buf)
+	if (!f->launch.buf)
 		make_room(f);
-	fill(f, f->launch_buf, p, s->arg, s->nbuf);
-	fill(f, f->launch_param, i64, s->arg + s->nbuf, s->narg - s->nbuf);
+	fill(f, f->launch.buf, p, s->arg, s->nbuf);
+	fill(f, f->launch.param, i64, s->arg + s->nbuf, s->narg - s->nbuf);
 	LLVMTypeRef kernel = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
 	LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){p, p, p, p, i32, i64}, 6, false);
 	LLVMValueRef fn = l_extern(u, f->kernel_name[program_call(f->of, s->k)->fn], kernel);
-	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch_buf, f->launch_param, LLVMConstInt(i32, launch_word(f->of, s), 0), l_lx(f, s->x)};
+	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch.buf, f->launch.param, LLVMConstInt(i32, launch_word(f->of, s), 0), l_lx(f, s->x)};
 	LLVMValueRef stop = call(f, "weft_phase", type, in, 6);
 	if (!s->same_phase)
 		stop_unless_0(f, stop);

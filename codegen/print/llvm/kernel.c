@@ -259,15 +259,15 @@ static void find_arrays(Fn *f)
 	LLVMTypeRef p = l_pointer(f->u);
 	LLVMValueRef frame = LLVMGetParam(f->fn, 0), one = l_i64(f->u, 1);
 	if (f->role == FN_KERNEL) {
-		f->buffers = LLVMBuildLoad2(f->entry, p, frame, "");
+		f->frame.buffers = LLVMBuildLoad2(f->entry, p, frame, "");
 		LLVMValueRef second = LLVMBuildInBoundsGEP2(f->entry, p, frame, &one, 1, "");
-		f->params = LLVMBuildLoad2(f->entry, p, second, "");
+		f->frame.params = LLVMBuildLoad2(f->entry, p, second, "");
 		return;
 	}
-	f->buffers = LLVMGetParam(f->fn, 1);
-	f->params = LLVMGetParam(f->fn, f->role == FN_SIZES ? 0 : 2);
-	f->slots = f->buffers;
-	f->nslot = f->role == FN_SIZES ? program_nslot_params(f->of, f->f) : 0;
+	f->frame.buffers = LLVMGetParam(f->fn, 1);
+	f->frame.params = LLVMGetParam(f->fn, f->role == FN_SIZES ? 0 : 2);
+	f->frame.slots = f->frame.buffers;
+	f->frame.nslot = f->role == FN_SIZES ? program_nslot_params(f->of, f->f) : 0;
 }
 
 static void fn_init(Fn *f)
@@ -275,8 +275,8 @@ static void fn_init(Fn *f)
 	Arena *a = f->u->arena;
 	const LoopFn *l = f->f;
 	f->var = ARENA_ARRAY(a, LLVMValueRef, l->lv.n);
-	f->value = ARENA_ARRAY(a, LLVMValueRef, l->lx.n);
-	f->is_mutable = loop_find_mutable(l, a);
+	f->values.value = ARENA_ARRAY(a, LLVMValueRef, l->lx.n);
+	f->values.is_mutable = loop_find_mutable(l, a);
 	uint32_t nbuf = l->buf.n;
 	for (uint32_t k = 1; k < l->lx.n; k++) /* of programs, buffers are not declared */
 		if (l->lx.data[k].kind == LX_ADDR && l->lx.data[k].u.k >= nbuf)

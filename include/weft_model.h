@@ -252,7 +252,8 @@ typedef enum {
 
 /* ---- several processes ---- */
 
-enum { WEFT_COMM_DEVICE = 1 /* to[] and from[] may be addresses of a device */ }; /* WeftComm.flags */
+/* WeftComm.flags */
+enum { WEFT_COMM_DEVICE = 1 /* to[] and from[] may be addresses of a device */ };
 
 /* A provider of communication between the processes (ranks) that work on one computation. All ranks
  * make the same calls in the same order. It moves bytes: arithmetic is the model's. Only the thread

@@ -210,8 +210,8 @@ int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, We
 /* The same if sizes of outputs depend on data: `shape` of each output says how large the memory in
  * buf is, and receives the extents. */
 int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *);
-/* The same; user operators find `user`, `device`, `stream` and `comm` of the context in theirs. NULL:
- * no outputs whose sizes depend on data, no context. */
+/* The same; user operators find `user`, `device`, `stream` and `comm` of the context in theirs.
+ * NULL: no outputs whose sizes depend on data, no context. */
 int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, const WeftContext *, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
 #define WEFT_STATE_FUNCTIONS    .set_weights = NULL

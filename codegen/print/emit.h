@@ -20,8 +20,8 @@ typedef struct {
 	const char *version, *source_hash, *compiler; /* for the manifest; NULL: "" */
 	const char *prepare_export;  /* with replaceable weights: the name of the function of
 	                                Program.prepare's program */
-	bool here;                   /* for this process: WeftOpDef.user has an address, of the symbol
-	                                userop_user_symbol */
+	bool here;                   /* for this process: WeftOpDef.user has an address, of the
+	                                symbol userop_user_symbol */
 } EmitOptions;
 
 /* The choice between programs of one model, one for each level of a family. Each was emitted with a

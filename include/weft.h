@@ -108,6 +108,18 @@ bool weft_transform(Weft *, WeftGraph *, const char *name);
  * messages and weft_graph_text; if several loops have the name, all are bounded. Changes the graph
  * in place. Returns false if there is no such loop. */
 bool weft_bound_loop(Weft *, WeftGraph *, const char *node, int64_t rounds);
+typedef enum { WEFT_EVAL, WEFT_TRAIN } WeftMode;
+/* Makes every operator that says whether the model trains say so, or the opposite: dropout, batch
+ * and instance norm, layers between which recurrent networks drop, rrelu. The graph becomes what
+ * torch.export gives after module.train() or module.eval(), in place. Running statistics are state
+ * in training, constants in evaluation. Call it before other transforms.
+ *
+ * What Python decided by self.training is not in the file; for training a note says so. Errors: a
+ * graph that was transformed before, or by run_decompositions(); for evaluation, an operator that
+ * draws random numbers and does not say whether only in training (bernoulli); for training, running
+ * statistics in a body of an operator. docs/transforms.md has the limits. The graph is unchanged
+ * then. */
+bool weft_set_mode(Weft *, WeftGraph *, WeftMode);
 /* Returns an independent copy. */
 WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
 

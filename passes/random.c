@@ -208,6 +208,27 @@ static bool attach_graph(Attach *a, Graph *g, Node key)
 
 /* ---- the graph ---- */
 
+/* The contents of the state at first. */
+static ConstId first_state(Ir *ir, uint64_t seed)
+{
+	for (uint32_t k = 1; k < ir->constant.n; k++) /* of a graph that had it before */
+		if (ir->constant.data[k].dtype == DT_u64 &&
+		    !strcmp(ir->constant.data[k].name, RANDOM_STATE) &&
+		    *(const uint64_t *)ir->constant.data[k].data == seed)
+			return (ConstId){k};
+	uint64_t *first = ARENA_ARRAY(ir->ctx->arena, uint64_t, 2);
+	int64_t *dim = ARENA_ARRAY(ir->ctx->arena, int64_t, 1);
+	first[0] = seed;
+	first[1] = 0;
+	dim[0] = 2;
+	return ir_const(ir, (Const){.name = RANDOM_STATE,
+				    .dtype = DT_u64,
+				    .rank = 1,
+				    .dim = dim,
+				    .data = first,
+				    .bytes = 2 * sizeof *first});
+}
+
 /* Behind what is there: names and places of the model's own inputs stay. */
 static Node add_source(Graph *g, const RandomSource *source)
 {
@@ -219,13 +240,7 @@ static Node add_source(Graph *g, const RandomSource *source)
 	graph_set_name(g, n, "rng");
 	if (source->input)
 		return n;
-	uint64_t *first = ARENA_ARRAY(ir->ctx->arena, uint64_t, 2);
-	int64_t *dim = ARENA_ARRAY(ir->ctx->arena, int64_t, 1);
-	first[0] = source->seed;
-	first[1] = 0;
-	dim[0] = 2;
-	g->input.data[g->input.n - 1].init = ir_const(ir, (Const){.name = RANDOM_STATE, .dtype = DT_u64, .rank = 1, .dim = dim, .data = first,
-		.bytes = 2 * sizeof *first});
+	g->input.data[g->input.n - 1].init = first_state(ir, source->seed);
 	uint32_t state = g->input.n - 1;
 	Build b = {.g = g};
 	graph_add_output(g, RANDOM_STATE, b_bin(&b, OP_add, n, b_iota(&b, DT_u64, b_int(&b, 2))), (int32_t)state);

@@ -9,7 +9,8 @@
 
 bool load_args_given(const LoadArgs *a)
 {
-	return a && (a->ignore_guard.n || a->output_names.n || a->ops.n || a->loop_bound.n || a->seed || a->rng);
+	return a && (a->ignore_guard.n || a->output_names.n || a->ops.n || a->loop_bound.n ||
+		     a->mode.n || a->seed || a->rng);
 }
 
 /* ---- NAME=FILE ---- */
@@ -134,6 +135,17 @@ static bool bound_loops(Weft *w, WeftGraph *g, const LoadArgs *a, const char *en
 	return true;
 }
 
+/* The last one counts, as of other options. */
+static bool set_mode(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
+{
+	const char *item[MAX_LIST];
+	uint32_t n = pick(&a->mode, entry, item);
+	const char *mode = n ? item[n - 1] : NULL;
+	if (mode && strcmp(mode, "train") && strcmp(mode, "eval"))
+		return fail("--set-mode is train or eval, not %s", mode), false;
+	return !mode || weft_set_mode(w, g, strcmp(mode, "train") ? WEFT_EVAL : WEFT_TRAIN);
+}
+
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
 {
 	const char *guard[MAX_LIST], *names[MAX_LIST];
@@ -158,7 +170,7 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	}
 	free(item);
 	free(text);
-	return g && bound_loops(w, g, a, entry) ? g : NULL;
+	return g && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) ? g : NULL;
 }
 
 /* ---- all of them ---- */
@@ -193,7 +205,9 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a, WeftGraph **
 	a = a ? a : &none;
 	one = one ? one : graph;
 	if (!check_texts("--ignore-guard", &a->ignore_guard, &a->entry) ||
-	    !check_texts("--loop-bound", &a->loop_bound, &a->entry) || !check_texts("--output-names", &a->output_names, &a->entry) || !load_ops(w, a))
+	    !check_texts("--loop-bound", &a->loop_bound, &a->entry) ||
+	    !check_texts("--set-mode", &a->mode, &a->entry) ||
+	    !check_texts("--output-names", &a->output_names, &a->entry) || !load_ops(w, a))
 		return NULL;
 	if (!a->entry.n && (a->private_state.n || a->same_state.n))
 		return fail("--private and --state are for several models, NAME=FILE"), NULL;

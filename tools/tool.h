@@ -54,12 +54,14 @@ typedef struct {
 	StringList ignore_guard, ops;
 	StringList loop_bound; /* "NODE=N", of several NAME=NODE=N */
 	StringList output_names; /* "a,b"; these two of several are NAME=TEXT */
+	StringList mode;         /* "train" or "eval", of several NAME=train */
 	const char *seed, *rng;  /* of random numbers */
 } LoadArgs;
 #define LOAD_OPTIONS(a)                                                                            \
 	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                              \
 	{"--loop-bound", OPT_LIST, &(a)->loop_bound},                                                  \
 	{"--ops", OPT_LIST, &(a)->ops},                                                                \
+	{"--set-mode", OPT_LIST, &(a)->mode},                                                          \
 	{"--private", OPT_LIST, &(a)->private_state},                                                  \
 	{"--state", OPT_LIST, &(a)->same_state},                                                       \
 	{"--seed", OPT_STRING, &(a)->seed},                                                            \
@@ -73,6 +75,7 @@ typedef struct {
 	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"        \
 	"                       express (may be repeated)\n"                                           \
 	"  --loop-bound NODE=N  most rounds of that loop on data, for gradients (may be repeated)\n"        \
+	"  --set-mode train|eval  the graph of the model in that mode (docs/transforms.md)\n"                 \
 	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of --ignore-guard\n"        \
 	"                       NAME=TEXT)\n"                                                           \
 	"  --private TENSOR     of several models: state of that name is not shared (may be repeated)\n"   \

@@ -56,6 +56,9 @@ struct WeftGraph {
 	WeftGraph *owner;
 	Node owner_node;
 	ARRAY(WeftGraph *) body; /* those that were asked for, of a graph that is no body */
+	bool transformed; /* a transform or a pass made it */
+	uint64_t seed; /* of WeftLoadOptions */
+	bool rng_input;
 };
 
 /* Calls the release functions of all memory that weft_hold registered. */

@@ -35,6 +35,8 @@ static bool loaded(Load *l, Graph *g)
 {
 	const RandomSource source = {.seed = l->options.seed, .input = l->options.rng_input};
 	l->out = graph_wrap(l->w, g, l->path);
+	l->out->seed = source.seed;
+	l->out->rng_input = source.input;
 	return random_attach(g, &source);
 }
 
@@ -198,6 +200,9 @@ static bool copy(void *arg)
 	Copy *c = arg;
 	TRY(given_graph(c->w, "weft_copy_graph", c->from) && graph_is_one(c->w, c->from));
 	c->out = graph_wrap(c->w, graph_clone(c->from->g), c->from->path);
+	c->out->transformed = c->from->transformed;
+	c->out->seed = c->from->seed;
+	c->out->rng_input = c->from->rng_input;
 	return true;
 }
 

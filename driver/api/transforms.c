@@ -247,6 +247,7 @@ static bool done(Transforming *t, Graph *g)
 {
 	TRY(g);
 	t->out = graph_wrap(t->w, g, t->from->path);
+	t->out->transformed = true;
 	return true;
 }
 
@@ -294,6 +295,7 @@ static bool split(void *arg)
 	TRY(transform_partition(t->out->g, t->from->g->input.n, t->from->g->output.n, t->grad.memory_budget ? *t->grad.memory_budget : -1, part));
 	t->out = graph_wrap(t->w, part[0], t->from->path);
 	t->backward = graph_wrap(t->w, part[1], t->from->path);
+	t->out->transformed = t->backward->transformed = true;
 	return true;
 }
 

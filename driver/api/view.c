@@ -120,6 +120,7 @@ static bool transform(void *arg)
 {
 	Transform *t = arg;
 	TRY(given_graph(t->w, "weft_transform", t->g) && given_text(t->w, "weft_transform", "the name of the pass", t->name));
+	t->g->transformed = true;
 	for (uint32_t k = 0; k < t->g->nentry; k++) {
 		t->w->ctx->file = t->g->entry[k].path;
 		TRY(pipeline_run_one(t->g->entry[k].g, t->name));

@@ -142,6 +142,8 @@ bool value_write(State *st, Build *b, uint32_t id, Node n)
 {
 	uint32_t storage = st->value.data[id].storage;
 	uint32_t version = st->storage.data[storage].version + 1;
+	if (st->storage.data[storage].by_mode && !st->g->other_mode)
+		st->g->other_mode = arena_strdup(arena(st), b->where ? b->where : "");
 	n = n.i ? written(st, b, id, n) : n;
 	while (n.i) {
 		uint32_t parent = st->value.data[id].parent;

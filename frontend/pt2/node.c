@@ -208,8 +208,14 @@ static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, ui
 		return ctx_error(st->im->ctx, s->where, "%s returns a view, and the op table does not say which", schema->name);
 	if (parent)
 		kind = alias_kind(st, made, &st->value.data[parent].meta, &one->meta);
-	if (kind == VIEW_NONE)
-		return scope_bind(s, one->name, value_new(st, n, &one->meta));
+	const bool by_mode = parent && op_info(c->op)->view_if == VIEW_IF_IDLE;
+	if (by_mode)
+		st->storage.data[st->value.data[parent].storage].by_mode = true;
+	if (kind == VIEW_NONE) {
+		uint32_t own = value_new(st, n, &one->meta);
+		st->storage.data[st->value.data[own].storage].by_mode = by_mode;
+		return scope_bind(s, one->name, own);
+	}
 	uint32_t v = value_view(st, parent, made, self, tuple ? (int32_t)k : -1, n, &one->meta);
 	if (alias_is_itself(st, made, kind, &st->value.data[parent].meta, &one->meta))
 		st->value.data[v].no_grad = st->value.data[parent].no_grad;

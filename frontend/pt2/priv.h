@@ -101,6 +101,7 @@ typedef struct {
 	uint32_t version; /* grows with every write */
 	int32_t spec;     /* graph input whose memory this is, or -1 */
 	bool history;     /* autograd may know where its contents come from */
+	bool by_mode;     /* in the other mode other values are in this memory */
 } Storage;
 
 /* A graph under construction and the memory its values live in. */

@@ -218,6 +218,9 @@ struct Graph {
 	ARRAY(struct GraphGuard) guard;
 	bool decomposed; /* the exporter decomposed the graph: the file does not say which values
 	                    torch.no_grad() and detach kept from autograd */
+	const char *other_mode; /* a node that writes memory which some operator shares in training
+				   or in evaluation only, so that the graph of the other mode is not
+				   this one with other arguments; NULL: none */
 	/* Private to graph.c. */
 	Intern names;              /* all names that nodes ever had; name_uses counts them */
 	ARRAY(uint32_t) name_uses; /* by name id */

@@ -164,6 +164,7 @@ typedef struct OpInfo {
 	bool (*has_effect)(const Graph *, Node); /* of some nodes only; NULL: as `effect` says */
 	bool (*draws)(const Graph *, Node); /* of those with a key (ir/ops/prim/random.h): whether
 	                                       it is needed; NULL: always */
+	const char *mode; /* the argument that says whether the model trains; NULL: none */
 	ViewKind view;
 	ViewIf view_if;
 	bool itself; /* a call that changes neither shape nor dtype returns the operand, history and

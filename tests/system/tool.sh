@@ -47,6 +47,13 @@ expect 1 'digits_cnn.pt2: input input has 2 dimensions, expected 4' "$weft" chec
 # an input that the model writes
 expect 0 '^1 passed' "$weft" check "$root/tests/data/input_write.pt2" "$root/tests/data/input_write.safetensors" --backend c
 expect 0 '"passed": 1' "$weft" check "$out/m.so" "$ref" --json
+# training and evaluation
+expect 0 '  %dropout = aten.dropout(.*train=true' "$weft" show --graph "$root/tests/data/mode/net_eval.pt2" --set-mode train
+expect 0 'what Python decided by self.training is not in this file' "$weft" show --graph "$root/tests/data/mode/net_eval.pt2" --set-mode=train
+expect 0 '  %dropout = aten.dropout(.*train=false' "$weft" show --graph "$root/tests/data/mode/net_train.pt2" --set-mode eval
+refuse '--set-mode is train or eval, not test' "$weft" show --graph "$root/tests/data/mode/net_eval.pt2" --set-mode test
+refuse '--set-mode train: of several models say of which' "$weft" compile a="$model" b="$model" -o "$out/m.so" --set-mode train
+refuse 'the file is decomposed' "$weft" compile "$root/tests/data/mode/net_decomposed.pt2" -o "$out/m.so" --set-mode eval
 # a model that ends the process, with and without an error
 for status in 0 3; do
 	printf '#include <unistd.h>\nvoid *weft_model(void) { _exit(%d); }\n' $status >"$out/quits.c"

@@ -52,14 +52,18 @@ OP(aten_dropout){
 	.view = VIEW_SAME,
 	.view_if = VIEW_IF_IDLE,
 	.draws = drops,
+	.mode = "train",
 	.build = build_dropout,
 	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true; "
 		  "f32[n=3, 4], u64[2] of 1 2, p=0.25, train=true; f32[n=3, 4], p=1.0, train=true",
-	.overloads = (const Overload[]){
-		{.schema = "aten.feature_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
-		 .build = build_feature_dropout,
-		 .sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4, 5], u64[2] of 1 2, p=0.25, train=true"},
-	},
+	.overloads =
+		(const Overload[]){
+			{.schema = "aten.feature_dropout(Tensor input, float p, bool train, "
+				   "*, " RANDOM_ARGS ") -> Tensor",
+			 .build = build_feature_dropout,
+			 .sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4, 5], u64[2] of "
+				   "1 2, p=0.25, train=true"},
+		},
 };
 
 /* What is dropped becomes the value that SELU has at minus infinity, and the rest is scaled and
@@ -93,17 +97,23 @@ static Node build_feature_alpha_dropout(Build *b, Node n)
 	return has_features(b, n) ? alpha_dropout(b, n, behind_channels) : (Node){0};
 }
 OP(aten_alpha_dropout){
-	.schema = "aten.alpha_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
+	.schema = "aten.alpha_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS
+		  ") -> Tensor",
 	.view = VIEW_SAME,
 	.view_if = VIEW_IF_IDLE,
 	.draws = drops,
+	.mode = "train",
 	.build = build_alpha_dropout,
-	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], u64[2] of 1 2, p=0.25, train=true",
-	.overloads = (const Overload[]){
-		{.schema = "aten.feature_alpha_dropout(Tensor input, float p, bool train, *, " RANDOM_ARGS ") -> Tensor",
-		 .build = build_feature_alpha_dropout,
-		 .sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4, 5], u64[2] of 1 2, p=0.25, train=true"},
-	},
+	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], u64[2] of 1 2, p=0.25, "
+		  "train=true",
+	.overloads =
+		(const Overload[]){
+			{.schema = "aten.feature_alpha_dropout(Tensor input, float p, bool train, "
+				   "*, " RANDOM_ARGS ") -> Tensor",
+			 .build = build_feature_alpha_dropout,
+			 .sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4, 5], u64[2] of "
+				   "1 2, p=0.25, train=true"},
+		},
 };
 
 /* (y, mask) */
@@ -126,8 +136,10 @@ static Node build_native_dropout(Build *b, Node n)
 	return b_tuple(b, (Node[]){dropout_of(b, x, keep, p), keep}, 2);
 }
 OP(aten_native_dropout){
-	.schema = "aten.native_dropout(Tensor input, float p, bool? train, *, " RANDOM_ARGS ") -> (Tensor, Tensor)",
+	.schema = "aten.native_dropout(Tensor input, float p, bool? train, *, " RANDOM_ARGS
+		  ") -> (Tensor, Tensor)",
 	.draws = drops,
+	.mode = "train",
 	.build = build_native_dropout,
 	.sample = "f32[n=3, 4], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true; "
 		  "f32[n=3, 4], u64[2] of 1 2, p=0.25, train=true",

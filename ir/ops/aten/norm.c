@@ -250,41 +250,62 @@ OP(aten_batch_norm){
 	.schema = "aten.batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
 		  "running_mean, Tensor? running_var, bool training, float momentum, float eps, "
 		  "bool cudnn_enabled) -> Tensor",
+	.mode = "training",
 	.build = build_batch_norm,
 	.adjoint = adjoint_batch_norm,
-	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
-		  "eps=0.001, cudnn_enabled=false; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, "
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, "
+		  "training=false, momentum=0.125, "
+		  "eps=0.001, cudnn_enabled=false; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, "
+		  "none, "
 		  "training=true, momentum=0.125, eps=0.001, cudnn_enabled=false; "
-		  "f32[n=3, 2], none, none, f32[2], f32[2] in 0.5..2, training=false, momentum=0.125, eps=0.25, "
+		  "f32[n=3, 2], none, none, f32[2], f32[2] in 0.5..2, training=false, "
+		  "momentum=0.125, eps=0.25, "
 		  "cudnn_enabled=false",
-	.overloads = (const Overload[]){
-		{.schema = "aten.native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
-			   "running_mean, Tensor? running_var, bool training, float momentum, float eps) "
-			   "-> (Tensor, Tensor, Tensor)",
-		 .build = build_native_batch_norm,
-		 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
-			   "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, training=true, momentum=0.125, "
-			   "eps=0.25"},
-		{.schema = "aten._native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, "
-			   "Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float "
-			   "momentum, float eps) -> (Tensor, Tensor, Tensor)",
-		 .build = build_native_batch_norm,
-		 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
-			   "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=true, "
-			   "momentum=0.125, eps=0.25"},
-		{.schema = "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? "
-			   "bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-		 .build = build_native_batch_norm,
-		 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], training=true, momentum=0.125, eps=0.25"},
-		{.schema = "aten._native_batch_norm_legit_functional(Tensor input, Tensor? weight, "
-			   "Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float "
-			   "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
-			   "Tensor running_var_out)",
-		 .build = build_native_batch_norm,
-		 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=false, momentum=0.125, "
-			   "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, training=true, "
-			   "momentum=0.125, eps=0.25"},
-	},
+	.overloads =
+		(const Overload[]){
+			{.schema = "aten.native_batch_norm(Tensor input, Tensor? weight, Tensor? "
+				   "bias, Tensor? "
+				   "running_mean, Tensor? running_var, bool training, float "
+				   "momentum, float eps) "
+				   "-> (Tensor, Tensor, Tensor)",
+			 .build = build_native_batch_norm,
+			 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in "
+				   "0.5..2, training=false, momentum=0.125, "
+				   "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, "
+				   "none, training=true, momentum=0.125, "
+				   "eps=0.25"},
+			{.schema = "aten._native_batch_norm_legit(Tensor input, Tensor? weight, "
+				   "Tensor? bias, "
+				   "Tensor(a!) running_mean, Tensor(b!) running_var, bool "
+				   "training, float "
+				   "momentum, float eps) -> (Tensor, Tensor, Tensor)",
+			 .build = build_native_batch_norm,
+			 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in "
+				   "0.5..2, training=false, momentum=0.125, "
+				   "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], "
+				   "f32[3] in 0.5..2, training=true, "
+				   "momentum=0.125, eps=0.25"},
+			{.schema = "aten._native_batch_norm_legit.no_stats(Tensor input, Tensor? "
+				   "weight, Tensor? "
+				   "bias, bool training, float momentum, float eps) -> (Tensor, "
+				   "Tensor, Tensor)",
+			 .build = build_native_batch_norm,
+			 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], training=true, "
+				   "momentum=0.125, eps=0.25"},
+			{.schema = "aten._native_batch_norm_legit_functional(Tensor input, Tensor? "
+				   "weight, "
+				   "Tensor? bias, Tensor running_mean, Tensor running_var, bool "
+				   "training, float "
+				   "momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor "
+				   "running_mean_out, "
+				   "Tensor running_var_out)",
+			 .build = build_native_batch_norm,
+			 .sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in "
+				   "0.5..2, training=false, momentum=0.125, "
+				   "eps=0.001; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], "
+				   "f32[3] in 0.5..2, training=true, "
+				   "momentum=0.125, eps=0.25"},
+		},
 };
 
 static Node build_instance_norm(Build *b, Node n)
@@ -313,10 +334,14 @@ OP(aten_instance_norm){
 	.schema = "aten.instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
 		  "running_mean, Tensor? running_var, bool use_input_stats, float momentum, "
 		  "float eps, bool cudnn_enabled) -> Tensor",
+	.mode = "use_input_stats",
 	.build = build_instance_norm,
-	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, use_input_stats=true, momentum=0.125, "
-		  "eps=0.25, cudnn_enabled=false; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], "
-		  "f32[3] in 0.5..2, use_input_stats=false, momentum=0.125, eps=0.25, cudnn_enabled=false",
+	.sample =
+		"f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], none, none, use_input_stats=true, "
+		"momentum=0.125, "
+		"eps=0.25, cudnn_enabled=false; f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], "
+		"f32[3] in 0.5..2, use_input_stats=false, momentum=0.125, eps=0.25, "
+		"cudnn_enabled=false",
 };
 
 /* ---- norms over the last dims ---- */

@@ -508,16 +508,22 @@ static Node build_rrelu_functional(Build *b, Node n)
 		slope = arg(b, n, "noise");
 	return y.i ? b_tuple(b, (Node[]){y, slope}, 2) : y;
 }
-OP(aten_rrelu) {
-	.schema = "aten.rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+OP(aten_rrelu){
+	.schema = "aten.rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+		  "bool training=False, "
 		  "Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",
 	.draws = trains,
+	.mode = "training",
 	.build = build_rrelu,
 	.sample = "f32[n=3, 4], none; f32[n=3, 4], " KEY ", training=true",
-	.overloads = (const Overload[]){
-		{.schema = "aten.rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
-			   "bool training=False, Generator? generator=None, *, " RANDOM_ARGS ") -> (Tensor, Tensor noise_out)",
-		 .build = build_rrelu_functional,
-		 .sample = "f32[n=3, 4], f32[n, 4], none; f32[n=3, 4], f32[n, 4], " KEY ", training=true"},
-	},
+	.overloads =
+		(const Overload[]){
+			{.schema = "aten.rrelu_with_noise_functional(Tensor self, Tensor noise, "
+				   "Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+				   "bool training=False, Generator? generator=None, *, " RANDOM_ARGS
+				   ") -> (Tensor, Tensor noise_out)",
+			 .build = build_rrelu_functional,
+			 .sample = "f32[n=3, 4], f32[n, 4], none; f32[n=3, 4], f32[n, 4], " KEY
+				   ", training=true"},
+		},
 };

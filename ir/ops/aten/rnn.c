@@ -251,24 +251,36 @@ OP(aten_lstm_input){
 		  "int num_layers, float dropout, bool train, bool bidirectional, bool "
 		  "batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor, Tensor)",
 	.draws = drops,
+	.mode = "train",
 	.build = build_lstm,
-	.sample = "f32[m=3, n=2, 3], [f32[1, n, 2], f32[1, n, 2]], [f32[8, 3] in -1..1, f32[8, 2] in -1..1, "
-		  "f32[8] in -1..1, f32[8] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, "
-		  "bidirectional=false, batch_first=false; f32[2, 3, 3], [f32[4, 2, 2], f32[4, 2, 2]], [f32[8, "
-		  "3] in -1..1, f32[8, 2] in -1..1, f32[8, 3] in -1..1, f32[8, 2] in -1..1, f32[8, 4] in -1..1, "
-		  "f32[8, 2] in -1..1, f32[8, 4] in -1..1, f32[8, 2] in -1..1], has_biases=false, num_layers=2, "
+	.sample = "f32[m=3, n=2, 3], [f32[1, n, 2], f32[1, n, 2]], [f32[8, 3] in -1..1, f32[8, 2] "
+		  "in -1..1, "
+		  "f32[8] in -1..1, f32[8] in -1..1], has_biases=true, num_layers=1, dropout=0.0, "
+		  "train=false, "
+		  "bidirectional=false, batch_first=false; f32[2, 3, 3], [f32[4, 2, 2], f32[4, 2, "
+		  "2]], [f32[8, "
+		  "3] in -1..1, f32[8, 2] in -1..1, f32[8, 3] in -1..1, f32[8, 2] in -1..1, f32[8, "
+		  "4] in -1..1, "
+		  "f32[8, 2] in -1..1, f32[8, 4] in -1..1, f32[8, 2] in -1..1], has_biases=false, "
+		  "num_layers=2, "
 		  "dropout=0.0, train=false, bidirectional=true, batch_first=true",
 };
 OP(aten_gru_input){
 	.schema = "aten.gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int "
-		  "num_layers, float dropout, bool train, bool bidirectional, bool batch_first, *, " RANDOM_ARGS ") "
+		  "num_layers, float dropout, bool train, bool bidirectional, bool batch_first, "
+		  "*, " RANDOM_ARGS ") "
 		  "-> (Tensor, Tensor)",
 	.draws = drops,
+	.mode = "train",
 	.build = build_gru,
-	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[6, 3] in -1..1, f32[6, 2] in -1..1, f32[6] in -1..1, "
-		  "f32[6] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, bidirectional=false, "
-		  "batch_first=false; f32[2, 3, 3], f32[4, 2, 2], [f32[6, 3] in -1..1, f32[6, 2] in -1..1, f32[6, "
-		  "3] in -1..1, f32[6, 2] in -1..1, f32[6, 4] in -1..1, f32[6, 2] in -1..1, f32[6, 4] in -1..1, "
+	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[6, 3] in -1..1, f32[6, 2] in -1..1, f32[6] "
+		  "in -1..1, "
+		  "f32[6] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, "
+		  "bidirectional=false, "
+		  "batch_first=false; f32[2, 3, 3], f32[4, 2, 2], [f32[6, 3] in -1..1, f32[6, 2] "
+		  "in -1..1, f32[6, "
+		  "3] in -1..1, f32[6, 2] in -1..1, f32[6, 4] in -1..1, f32[6, 2] in -1..1, f32[6, "
+		  "4] in -1..1, "
 		  "f32[6, 2] in -1..1], has_biases=false, num_layers=2, dropout=0.0, train=false, "
 		  "bidirectional=true, batch_first=true",
 };
@@ -277,19 +289,27 @@ OP(aten_rnn_tanh_input){
 		  "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
 		  "bool batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor)",
 	.draws = drops,
+	.mode = "train",
 	.build = build_rnn_tanh,
-	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2] in -1..1, "
-		  "f32[2] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, bidirectional=false, "
-		  "batch_first=false; f32[2, 3, 3], f32[4, 2, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2, "
-		  "3] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, "
+	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2] "
+		  "in -1..1, "
+		  "f32[2] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, "
+		  "bidirectional=false, "
+		  "batch_first=false; f32[2, 3, 3], f32[4, 2, 2], [f32[2, 3] in -1..1, f32[2, 2] "
+		  "in -1..1, f32[2, "
+		  "3] in -1..1, f32[2, 2] in -1..1, f32[2, 4] in -1..1, f32[2, 2] in -1..1, f32[2, "
+		  "4] in -1..1, "
 		  "f32[2, 2] in -1..1], has_biases=false, num_layers=2, dropout=0.0, train=false, "
 		  "bidirectional=true, batch_first=true",
-	.overloads = (const Overload[]){
-		{.schema = "aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool "
-			   "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
-			   "bool batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor)",
-		 .build = build_rnn_relu},
-	},
+	.overloads =
+		(const Overload[]){
+			{.schema = "aten.rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, "
+				   "bool "
+				   "has_biases, int num_layers, float dropout, bool train, bool "
+				   "bidirectional, "
+				   "bool batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor)",
+			 .build = build_rnn_relu},
+		},
 };
 
 /* ---- single cells ---- */

@@ -224,10 +224,16 @@ typedef struct {
 	uint32_t entry, nslot;
 	/* nslot values: symbols, then all output extents in order, then the workspace of the
 	 * emitted code. Behind them: the extents of the inputs. */
-#ifdef __cplusplus
-	__extension__ /* flexible arrays are C's */
-#endif
+#if defined(__cplusplus) && defined(__clang__) /* a flexible array is C's */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wc99-extensions"
 	int64_t slot[];
+#pragma clang diagnostic pop
+#elif defined(__cplusplus) && defined(__GNUC__)
+	__extension__ int64_t slot[];
+#else
+	int64_t slot[];
+#endif
 } WeftSizes;
 
 /* ---- threads ---- */

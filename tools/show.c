@@ -64,6 +64,11 @@ static void print_tensors(Json *j, const char *what, const WeftModel *m, const W
 		json_string(j, "name", t->name);
 		json_string(j, "dtype", dtype_text(t->dtype, type));
 		json_string(j, "shape", shape);
+		json_string(j, "role", t->role);
+		if (t->requires_grad)
+			json_bool(j, "requires_grad", true);
+		if (t->holder)
+			json_string(j, "holder", t->holder);
 		json_close(j, '}');
 	}
 	if (j->f)

@@ -78,6 +78,7 @@ def make_all(f):
     f.make_calls("persistent", f.Persistent().eval(), [(r(2, 3, 3),) for _ in range(10)])
     f.make_calls("statistics", f.Statistics().train(), [(r(n, 3, 4),) for n in (4, 3, 2, 2, 3, 5, 2, 4, 2, 2)], ({0: Dim("n", min=2, max=8)},))
     f.make_calls("written_parameters", f.WrittenParameters().eval(), [(torch.tensor(i),) for i in ([1, 1], [0, 5], [1, 4])])
+    f.save("state/roles", export(f.Roles(), (torch.ones(3),)), True)
     f.make_calls("checked", f.Checked(), [(r(1, 32), torch.tensor([99., 99.])) for _ in range(4)])
     decoder = make_decoder("tiny")
     prompts = torch.randint(16, (1, 9))

@@ -448,6 +448,23 @@ class WrittenParameters(nn.Module):
         return s.last + y
 
 
+class Roles(nn.Module):
+    """State of each kind: a parameter that is learned (and has two names), one that is frozen, a buffer, numbers of dropout."""
+
+    def __init__(s):
+        super().__init__()
+        s.learned, s.frozen = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3), requires_grad=False)
+        s.again = s.learned
+        s.register_buffer("last", torch.zeros(3))
+
+    def forward(s, x):
+        with torch.no_grad():
+            s.learned.add_(1)
+            s.frozen.mul_(2)
+            s.last.copy_(x)
+        return torch.dropout(x * s.learned * s.frozen, 0.5, True) + s.again
+
+
 class InputWrite(nn.Module):
     def forward(s, x, y):
         x.add_(y)

@@ -141,6 +141,23 @@ FAILS = """graph @f(%x: f32[B], %y: f32[C], %k: i64[1], %t: f32[7]) where 1 <= B
 """
 
 
+# what the functions are told: a compiled model knows what a symbol names, and no address of another process
+CONTEXT = """graph @f(%x: f32[2]) {
+  %n = call([%x], op="test::named", ints=[], floats=[])
+  %b = call([%x], op="test::bare", ints=[], floats=[])
+  %y = get(%n, index=0)
+  %z = get(%b, index=0)
+  return %y, %z
+}
+"""
+
+
+def context(folder, backend):
+    here = backend[0] not in ("llvm", "c")
+    run_text(folder, backend, "context", CONTEXT, {"x.0": ("f", [2], [1.0, 2.0]), "y.0": ("q", [5], [77, 0, 0, 1, 0]),
+                                                   "y.1": ("q", [5], [78 if here else -1, 0, 0, 1, 0])})
+
+
 def backends():
     """Those that this Weft has."""
     case = [example / "model.pt2", example / "model.0.safetensors", "--ops", mylib]
@@ -232,6 +249,13 @@ def links(folder):
         for link in (mylib, "mylib"):
             expect("compile", [*compile, "--link", link], 0, "", LIBRARY_PATH=str(pathlib.Path(mylib).parent))
             expect("run", ["run", out, "--inputs", ref, "--outputs", folder / "y.safetensors"], 0, "", **here)
+        text = folder / "context.ir"
+        text.write_text(CONTEXT)
+        stub = folder / "stub.so"
+        (folder / "stub.c").write_text("int test_context(void);\nint test_context(void) { return 0; }\n")
+        subprocess.run([*os.environ.get("CC", "cc").split(), "-shared", "-fPIC", folder / "stub.c", "-o", stub], check=True)
+        expect("no object", ["compile", text, "-o", out, "--ops", user_ops, "--backend", backend, "--link", stub], 1,
+               "test_number is not defined, the user_symbol of the operator test::named: name the library that has it with --link")
         text = folder / "effects.ir"
         text.write_text(EFFECTS)
         write_tensors(folder / "e.safetensors", {"x.0": ("f", [3], [1, 2, 3]), "y.0": ("q", [], [1225])})
@@ -283,6 +307,7 @@ for b in known:
     with tempfile.TemporaryDirectory() as temp:
         shapes(pathlib.Path(temp), b)
         effects(pathlib.Path(temp), b)
+        context(pathlib.Path(temp), b)
         failures(pathlib.Path(temp), b)
         derivatives(pathlib.Path(temp), b)
 with tempfile.TemporaryDirectory() as temp:

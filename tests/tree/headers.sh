@@ -1,5 +1,6 @@
 #!/bin/sh
-# The public headers stand alone, in any order, in C and in C++, and say nothing under strict warnings: headers.sh SOURCE_ROOT CC... -- CXX...
+# The public headers stand alone, in any order, in C11 to C23 and C++11 to C++23, and say nothing under strict warnings, with the compilers given
+# and with gcc and clang where they are: headers.sh SOURCE_ROOT CC... -- CXX...
 include=$1/include
 shift
 out=$(mktemp -d)
@@ -14,7 +15,7 @@ accepts() {
 		{ echo "FAIL: $*:"; cat "$out/x.$language" "$out/log"; bad=1; }
 }
 
-# all LANGUAGE COMPILER...
+# all LANGUAGE COMPILER...: each header alone, and in orders that matter.
 all() {
 	for headers in weft.h weft_graph.h weft_model.h weft_op.h weft_saved.h weft_trace.h 'weft_saved.h weft.h' 'weft_trace.h weft_op.h' 'weft_graph.h weft_trace.h' 'weft.h weft_op.h weft_model.h' 'weft_op.h weft_model.h weft.h' 'weft_model.h weft.h weft_model.h'; do
 		for h in $headers; do
@@ -25,13 +26,39 @@ all() {
 	done
 }
 
+# knows LANGUAGE COMPILER...: this standard. A compiler that is not there knows none.
+knows() {
+	language=$1
+	shift
+	echo 'int main(void) { return 0; }' >"$out/none.$language"
+	"$@" -fsyntax-only "$out/none.$language" >"$out/log" 2>&1
+}
+
+# standards LANGUAGE COMPILER...: all that it knows, of which there are some.
+standards() {
+	some=
+	for std in $(if [ "$1" = c ]; then echo 11 17 2x 23; else echo 11 14 17 20 2b 23; fi); do
+		option=-std=$(echo "$1" | sed 's/cc/c++/')$std
+		knows "$@" "$option" || continue
+		all "$@" "$option"
+		some="$some $std"
+	done
+	[ -z "$some" ] || echo "$*:$some"
+}
+
 c=
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	c="$c $1"
 	shift
 done
 [ $# -gt 0 ] && shift
-all c $c -std=c17
-all c $c -std=c11
-[ $# -eq 0 ] || all cc "$@" -std=c++17
+standards c $c
+[ -n "$some" ] || { echo "FAIL:$c knows no standard"; bad=1; }
+for other in gcc clang; do
+	[ "$c" = " $other" ] || standards c $other
+done
+[ $# -eq 0 ] || standards cc "$@"
+for other in g++ clang++; do
+	[ "$*" = "$other" ] || standards cc $other
+done
 exit $bad

@@ -317,6 +317,13 @@ static void test_definitions(void **state)
 	def.size--;
 	refused(def, "it was compiled with another weft_op.h");
 	def = good;
+	def.user_symbol = "test_shift";
+	refused(def, "test::shift: test_shift cannot be a function and an object");
+	def.user_symbol = "weft_user";
+	refused(def, "the symbol cannot be weft_user: names that begin with weft_ or k_ are Weft's");
+	def.user_symbol = "";
+	refused(def, "the symbol cannot be : it is no identifier of C");
+	def = good;
 	def.types = NULL;
 	refused(def, "has no types");
 	def = good;

@@ -51,7 +51,10 @@ static void check(Case *c, const WeftThreads *t, int32_t n, int first)
 	const WeftDType f32 = {WEFT_FLOAT, 32, 1}, i64 = {WEFT_INT, 64, 1};
 	WeftTensor in[2] = {{x, cpu, 1, f32, shape, NULL, 0}, {y, cpu, 1, f32, shape, NULL, 0}};
 	WeftTensor out[2] = {{z, cpu, 1, f32, shape, NULL, 0}, {&seen, cpu, 0, i64, NULL, NULL, 0}};
-	WeftContext ctx = {.size = sizeof ctx, .flags = WEFT_SHARE_ALL, .threads = t, .nthreads = n};
+	static int64_t calls[8 * 8]; /* by thread: the sanitizer sees two calls with one number */
+	WeftContext ctx = {.size = sizeof ctx, .flags = WEFT_SHARE_ALL, .threads = t, .nthreads = n, .user = calls};
+	int64_t all = 0;
+	memset(calls, 0, sizeof calls);
 	WeftStatus status = {0};
 	for (int i = 0; i < N; i++)
 		x[i] = y[i] = (float)(i % 10);
@@ -66,8 +69,15 @@ static void check(Case *c, const WeftThreads *t, int32_t n, int first)
 	int code = model->run(instance, sizes, in, out, work, &ctx, &status);
 	if ((code != WEFT_OK) != (c->message != NULL) || code != status.code || strcmp(status.message, c->message ? c->message : ""))
 		die("another outcome", status.message);
+	for (int k = 0; k < 8; k++)
+		all += calls[8 * k];
+	for (int k = n; k < 8; k++)
+		if (calls[8 * k])
+			die("a thread of a higher number", "");
 	if (code != WEFT_OK)
 		return;
+	if (all != 5)
+		die("another number of calls", "");
 	if (first)
 		memcpy(c->z, z, sizeof z);
 	if (seen != 123 || memcmp(z, c->z, sizeof z))

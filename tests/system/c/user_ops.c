@@ -94,7 +94,10 @@ int test_check(const WeftOpContext *context, const WeftTensor *in, const WeftTen
 	       void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	const float *x = in[0].data;
-	(void)context, (void)work, (void)work_bytes;
+	int64_t *calls = context->user; /* by thread, in lines of their own */
+	(void)work, (void)work_bytes;
+	if (calls)
+		calls[8 * context->thread]++;
 	if (x[0] >= 200)
 		return 7;
 	if (x[0] >= 100)
@@ -104,6 +107,27 @@ int test_check(const WeftOpContext *context, const WeftTensor *in, const WeftTen
 	memcpy(out[0].data, x, (size_t)elements(&in[0]) * 4);
 	return 0;
 }
+
+/* What the function is told: the number that op_user points to, or -1; whether there is a user; the
+ * thread; the device; whether there are a stream and other processes. */
+int test_context(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work,
+		 uint64_t work_bytes, WeftStatus *status)
+{
+	const int64_t *number = context->op_user;
+	int64_t *y = out[0].data;
+	(void)in, (void)work, (void)work_bytes;
+	if (context->size < sizeof *context || context->thread < 0 || context->thread >= context->threads)
+		return weft_op_fail(status, "thread %d of %d, %u bytes", context->thread, context->threads, context->size);
+	y[0] = number ? *number : -1;
+	y[1] = context->user != NULL;
+	y[2] = context->thread;
+	y[3] = context->device.type;
+	y[4] = context->stream != NULL || context->comm != NULL;
+	return 0;
+}
+
+int64_t test_number = 77;
+static int64_t nameless = 78; /* compiled models do not find it */
 
 /* ---- definitions ---- */
 
@@ -118,8 +142,13 @@ OP(check, WEFT_OP_THREAD_SAFE, "test::check(Tensor x, int n=0) -> Tensor", "f32[
 static const WeftOpDef kept = {.size = sizeof kept, .flags = WEFT_OP_THREAD_SAFE, .schema = "test::kept(Tensor x, int[] list, bool add=True) -> Tensor",
 			       .types = "f32[a, b] -> f32[a, b]", .work_bytes = "4*a*b + 4", .symbol = "test_shift", .fn = test_shift};
 
+static const WeftOpDef named = {.size = sizeof named, .flags = WEFT_OP_EFFECT, .schema = "test::named(Tensor x) -> Tensor", .types = "T[...] -> i64[5]",
+				.symbol = "test_context", .fn = test_context, .user = &test_number, .user_symbol = "test_number"};
+static const WeftOpDef bare = {.size = sizeof bare, .flags = WEFT_OP_EFFECT, .schema = "test::bare(Tensor x) -> Tensor", .types = "T[...] -> i64[5]",
+			       .symbol = "test_context", .fn = test_context, .user = &nameless};
+
 const WeftOpDef *const *weft_ops(void)
 {
-	static const WeftOpDef *const ops[] = {&begin, &trace, &traced, &split, &kept, &check, NULL};
+	static const WeftOpDef *const ops[] = {&begin, &trace, &traced, &split, &kept, &check, &named, &bare, NULL};
 	return ops;
 }

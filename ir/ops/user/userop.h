@@ -115,7 +115,8 @@ Sym userop_work(Ir *, const UserOp *, const UserSolution *);
 UserScalars userop_scalars(const Graph *, Node);
 
 /* Calls the function in this process; arguments as in weft_op.h. context: without op_user,
- * which is the definition's; NULL: one thread, nothing else. Returns false after a failure; status has the message. */
+ * which is the definition's; NULL: one thread, nothing else. Returns false after a failure; status
+ * has the message. */
 bool userop_call(const UserOp *, const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t bytes, WeftStatus *);
 
 #endif

@@ -7,8 +7,10 @@
  *         if (!weft_node_is(w, n, "aten.relu"))
  *             continue;
  *         const WeftAttr a[] = {weft_attr_node(weft_node_operand(w, n, 0)), weft_attr_int(0),
- * weft_attr_int(6)}; WeftNode y = weft_node_insert_before(w, n, "aten.clamp", a, 3); if
- * (!weft_node_replace(w, n, y) || !weft_node_erase(w, n)) break;
+ *                               weft_attr_int(6)};
+ *         WeftNode y = weft_node_insert_before(w, n, "aten.clamp", a, 3);
+ *         if (!weft_node_replace(w, n, y) || !weft_node_erase(w, n))
+ *             break;
  *     }
  *     if (!weft_graph_verify(w, g)) fputs(weft_messages(w), stderr);
  *

@@ -14,6 +14,7 @@ HEAD = """#include <stdio.h>
 #include <unistd.h>
 
 #include "weft.h"
+#include "weft_call.h"
 #include "weft_graph.h"
 #include "weft_trace.h"
 

@@ -22,6 +22,11 @@ LD_LIBRARY_PATH=$out "$out/predict" >"$out/got" || fail predict
 printf '0.1558 -0.3415 -0.0492\n-0.3844 0.3586 -0.2775\n' | cmp -s - "$out/got" || fail "predict: $(cat "$out/got")"
 LD_LIBRARY_PATH=$out "$out/train" >"$out/got" || fail train
 awk '{ last = $2 } NR == 1 { first = $2 } END { exit !(NR == 7 && first > 0.9 && last < 0.15) }' "$out/got" || fail "train: $(cat "$out/got")"
+# The first program: ten lines.
+"$@" -std=c11 -Wall -Wextra -pedantic -Werror -I"$root/include" "$root/examples/first/ten_lines.c" "$out/net.so" -o "$out/ten" || fail ten_lines.c
+LD_LIBRARY_PATH=$out "$out/ten" >"$out/got" || fail ten_lines
+echo 0.1558 | cmp -s - "$out/got" || fail "ten_lines: $(cat "$out/got")"
+[ "$(wc -l <"$root/examples/first/ten_lines.c")" -eq 10 ] || fail "ten_lines.c has not ten lines"
 # Lines of C on the page stand in predict.c.
 sed -n '/^```c$/,/^```$/p' "$root/docs/your-model.md" | grep -v '^```' | sed 's/^[ 	]*//' >"$out/page"
 sed 's/^[ 	]*//' "$root/examples/first/predict.c" >"$out/source"

@@ -6,8 +6,8 @@
  *         next = weft_node_next(w, n);
  *         if (!weft_node_is(w, n, "aten.relu"))
  *             continue;
- *         const WeftAttr a[] = {weft_attr_node(weft_node_operand(w, n, 0)), weft_attr_int(0),
- *                               weft_attr_int(6)};
+ *         WeftNode x = weft_node_arg(w, n, "self");
+ *         const WeftAttr a[] = {weft_attr_node(x), weft_attr_int(0), weft_attr_int(6)};
  *         WeftNode y = weft_node_insert_before(w, n, "aten.clamp", a, 3);
  *         if (!weft_node_replace(w, n, y) || !weft_node_erase(w, n))
  *             break;
@@ -18,11 +18,11 @@
  * input, a state, a constant and the call of an operator are nodes. An output is no node: it is a
  * name for one.
  *
- * Nodes. A WeftNode names a node of a graph; it owns nothing and is copied and compared like a
- * number. It is valid until the node is erased, or until weft_free. weft_node_erase,
- * weft_replace_pattern and weft_transform erase nodes; a name of an erased node is never reused,
- * and every function refuses it. A node with index 0 is no node: the end of a list, an absent
- * operand, and the result after an error.
+ * Nodes. A WeftNode names a node of a graph; it owns nothing and is copied like a number
+ * (weft_node_same compares). It is valid until the node is erased, or until weft_free.
+ * weft_node_erase, weft_replace_pattern and weft_transform erase nodes; a name of an erased node is
+ * never reused, and every function refuses it. A node with index 0 is no node: the end of a list,
+ * an absent operand, and the result after an error.
  *
  * Ownership. Graphs, nodes, texts and lists belong to the Weft until weft_free, as in weft.h. A
  * text says how things were when it was asked for.
@@ -36,7 +36,7 @@
  * body may not be what its node expects. weft_graph_verify finds that, and so does every function
  * outside of this header that takes the graph: it verifies a graph that was changed first, and
  * refuses it with the message of weft_graph_verify. The functions of this header work on such
- * graphs, but weft_replace_pattern.
+ * graphs, except weft_replace_pattern and weft_parse_like; weft_node_text shows their nodes.
  *
  * Time. Functions take time in proportion to what they take and give, except where they say so. */
 #ifndef WEFT_GRAPH_H
@@ -190,8 +190,8 @@ WeftGraph *weft_node_body(Weft *, WeftNode, const char *name);
  * line of `at` and no name. Next to an input or a state it stands behind all inputs and state.
  *
  * A size (WEFT_ATTR_SIZE) is a text of weft_symbols' names. A size that depends on data must be one
- * of an operand. Operators that write their arguments (aten.add_, out=), and those with bodies, are
- * errors; so are inputs and constants. */
+ * of an operand. Operators that write their arguments (aten.add_, out=), that draw random numbers
+ * or that have bodies are errors; so are inputs and constants. */
 WeftNode weft_node_insert_before(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
 WeftNode weft_node_insert_after(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
 /* Result k of an operator with several, read directly behind it. */
@@ -201,7 +201,8 @@ WeftNode weft_node_result(Weft *, WeftNode several, uint32_t k);
  * of `old`, unless that is an input or a state. `old` stays, without readers. */
 bool weft_node_replace(Weft *, WeftNode old, WeftNode by);
 /* Replaces operand k. With the new operand the node must have the same type as before. An absent
- * optional operand may become a node, and the reverse. */
+ * optional operand may become a node, and the reverse. Of a node that makes a size that depends on
+ * data (aten.nonzero) an operand must keep its type, and attributes stay. */
 bool weft_node_set_operand(Weft *, WeftNode, uint32_t k, WeftNode by);
 /* Replaces the argument `a->name`: an attribute, an operand or a list of as many operands. The node
  * must keep its type. */
@@ -232,7 +233,7 @@ bool weft_graph_set_written(Weft *, WeftNode input_or_state, WeftNode value);
 bool weft_node_tensor(Weft *, WeftNode, WeftTensor *out);
 /* A new constant, behind all inputs, so that every node may read it. The data is copied. name NULL:
  * a value that nobody can replace. Else a parameter of that name, which must be new; replaceable
- * weights (WeftOptions) include it. Not for inputs of bodies; bodies may have constants. */
+ * weights (WeftOptions) include it. A body may have constants. */
 WeftNode weft_graph_constant(Weft *, WeftGraph *, const char *name, const WeftTensor *);
 
 /* ---- the whole graph ---- */
@@ -260,12 +261,14 @@ WeftGraph *weft_parse_like(Weft *, const WeftGraph *like, const char *text, cons
  *   once.
  * - A call is a call of the same operator whose operands match, in order. Attributes must be equal;
  *   integers and floats are compared by value, sizes after the names have got their extents.
- * - A constant is one with equal contents.
+ * - A constant is one with equal contents. Constants of the replacement are values that nobody can
+ *   replace, unless they are constants of g (weft_parse_like).
  * - A value inside of a place, which is no output of the pattern, must have no other reader.
  * - Places are sought in program order of the node that is output 0 of the pattern. Of places that
  *   have a node in common, the first one counts. What was put in is not searched again.
- * - Nodes of the pattern are connected. Neither graph has state, bodies or written inputs. An
- *   output of the pattern is a call; of the replacement it may be an input or a constant.
+ * - Nodes of the pattern, at most 4096, are connected. Neither graph has state, bodies or written
+ *   inputs. An output of the pattern is a call; of the replacement it may be an input or a
+ *   constant.
  * - pattern and replacement have equally many inputs and outputs. The inputs of the replacement
  *   take the values of the pattern's, in order; they must fit in dtype, rank and extents. Its
  *   operators are called on these values, so types are inferred for each place; an output with
@@ -274,7 +277,8 @@ WeftGraph *weft_parse_like(Weft *, const WeftGraph *like, const char *text, cons
  *   reader of one of its outputs, or behind one in program order.
  * - Bodies of g are not searched: call the function for each of them (weft_node_body).
  *
- * Takes O(nodes * nodes of the pattern) for patterns with one output. */
+ * Takes O(nodes * nodes of the pattern) for patterns with one output; with several, the product
+ * with the readers of the values that connect them. */
 int64_t weft_replace_pattern(Weft *, WeftGraph *g, const WeftGraph *pattern,
 			     const WeftGraph *replacement);
 

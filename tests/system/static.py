@@ -1,4 +1,4 @@
-"""generic-c output of digits_cnn, of a model with state and of one with sizes that depend on data, is plain C11 without threads, GNU extensions or malloc: static.py WEFT SOURCE_ROOT"""
+"""generic-c output of digits_cnn, of models with state, with sizes that depend on data and with user operators, is plain C11 without threads, GNU extensions or malloc: static.py WEFT SOURCE_ROOT"""
 import array
 import glob
 import json
@@ -21,22 +21,25 @@ def tensors(path):
     return {k: data[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]] for k, v in info.items() if k != "__metadata__"}
 
 
-def build(out, model, driver):
-    """out/run: the model in plain C11 with a driver of its own."""
-    subprocess.run([weft, "compile", model, "--emit", "c", "--target", "generic-c", "-o", out + "/c"], check=True, stdout=subprocess.DEVNULL)
+def build(out, model, driver, *ops, weights=True):
+    """out/run: the model in plain C11 with a driver of its own. ops: the library of its user operators, their objects."""
+    options = ["--ops", ops[0]] if ops else []
+    subprocess.run([weft, "compile", model, "--emit", "c", "--target", "generic-c", "-o", out + "/c", *options], check=True, stdout=subprocess.DEVNULL)
     sources = [out + "/c/model.c", *sorted(glob.glob(out + "/c/kernels_*.c")), out + "/c/serial.c"]
+    sources += [out + "/c/op_call.c"] if ops else []
     strict = [*cc, "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-DWEFT_SERIAL", "-I" + out + "/c", "-c"]
     objects = [s[:-2] + ".o" for s in sources]
     for s, o in zip(sources, objects):
         subprocess.run([*strict, s, "-o", o], check=True)
     needs = subprocess.run(["nm", "-u", *objects], check=True, capture_output=True, text=True).stdout.split()
-    for s in sources[1:-1]:
+    for s in sources[1:-1 - bool(ops)]:
         assert not re.search(r"\b__", open(s).read()), f"{s}: extensions"
     bad = [s for s in needs if "alloc" in s or s.startswith(("pthread", "dl"))]
     assert not bad, f"the model needs {bad}"
-    subprocess.run([*cc, "-c", "weights.S", "-o", "weights.o"], cwd=out + "/c", check=True)
-    subprocess.run([*cc, "-std=c11", "-DWEFT_SERIAL", "-I" + out + "/c", os.path.join(root, driver), *objects,
-                    out + "/c/weights.o", "-lm", "-o", out + "/run"], check=True)
+    if weights:
+        subprocess.run([*cc, "-c", "weights.S", "-o", "weights.o"], cwd=out + "/c", check=True)
+    subprocess.run([*cc, "-std=c11", "-DWEFT_SERIAL", "-I" + out + "/c", os.path.join(root, driver), *objects, *ops[1:],
+                    *([out + "/c/weights.o"] if weights else []), "-lm", "-o", out + "/run"], check=True)
 
 
 with tempfile.TemporaryDirectory() as out:
@@ -54,6 +57,20 @@ with tempfile.TemporaryDirectory() as out:
         values, want = array.array("f", got[8:8 + 20 * n]), array.array("f", ref["y.0"] + ref["y.1"])
         assert all(abs(a - b) <= 1e-5 * (1 + abs(b)) for a, b in zip(values, want)), call
     print(f"{len(calls)} calls with sizes that depend on data")
+with tempfile.TemporaryDirectory() as out:
+    operators = [*cc, "-fPIC", "-I" + os.path.join(root, "include"), os.path.join(root, "tests/system/c/user_ops.c"), "-pthread"]
+    subprocess.run([*operators, "-shared", "-o", out + "/ops.so"], check=True)
+    subprocess.run([*operators, "-c", "-o", out + "/ops.o"], check=True)
+    with open(out + "/context.ir", "w") as f:
+        f.write("""graph @f(%x: f32[2]) {
+  %n = call([%x], op="test::named", ints=[], floats=[])
+  %b = call([%x], op="test::bare", ints=[], floats=[])
+  %y = get(%n, index=0)
+  %z = get(%b, index=0)
+  return %y, %z
+}""")
+    build(out, out + "/context.ir", "tests/system/c/static_userop.c", out + "/ops.so", out + "/ops.o", weights=False)
+    subprocess.run([out + "/run"], check=True)
 with tempfile.TemporaryDirectory() as out:
     build(out, digits + ".pt2", "tests/system/c/static.c")
     ref = tensors(digits + ".safetensors")

@@ -273,6 +273,7 @@ WeftGraph *weft_parse_like(Weft *, const WeftGraph *like, const char *text, cons
  *   take the values of the pattern's, in order; they must fit in dtype, rank and extents. Its
  *   operators are called on these values, so types are inferred for each place; an output with
  *   another type than the one it replaces is an error.
+ * - Conditions on sizes that the replacement needs become conditions of g (weft_guards).
  * - With several outputs, a place is left as it is if a value that it reads is computed from a
  *   reader of one of its outputs, or behind one in program order.
  * - Bodies of g are not searched: call the function for each of them (weft_node_body).

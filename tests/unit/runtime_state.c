@@ -307,6 +307,12 @@ static void test_donation(void **unused)
 	model.close(in);
 }
 
+static int weight(WeftInstance *in, const char *name, float *to, const WeftContext *c, WeftStatus *status)
+{
+	WeftTensor t = tensor(to);
+	return in->model->get_weights(in, 1, &name, &t, c, status);
+}
+
 static void test_weights(void **unused)
 {
 	(void)unused;
@@ -532,6 +538,11 @@ static void *peek_on(void *arg)
 		/* what state is first, or else three times the same */
 		const bool first = y[0] / 5 == y[1] / 6 && y[1] / 6 == y[2] / 7;
 		l->wrong += code == WEFT_OK && !first && !(y[0] == y[1] && y[1] == y[2]);
+		/* weights of one set, and what state first was in any */
+		l->refused += weight(l->in, "w", y, NULL, NULL) != WEFT_OK;
+		l->wrong += y[1] != 10 && !(y[0] == y[1] && y[1] == y[2]);
+		l->refused += weight(l->in, "sum", y, NULL, NULL) != WEFT_OK;
+		l->wrong += y[0] != 5 || y[1] != 6 || y[2] != 7;
 	}
 	return NULL;
 }
@@ -573,6 +584,11 @@ static void test_under_load(void **unused)
 		int code = replaceable.set_weights(in, 1, &name, &t, &c, NULL);
 		/* a call that stands still over many sets */
 		assert_true(code == WEFT_OK || code == WEFT_ERR_BUSY);
+		if (code == WEFT_OK) {
+			float got[3];
+			assert_int_equal(weight(in, "w", got, NULL, NULL), WEFT_OK);
+			assert_memory_equal(got, w, sizeof w);
+		}
 		k += code == WEFT_OK;
 		if (k % 50 == 0 && code == WEFT_OK) {
 			assert_int_equal(model.clone(in, &copy, NULL), WEFT_OK);
@@ -590,12 +606,6 @@ static void test_under_load(void **unused)
 }
 
 /* ---- values of the weight section ---- */
-
-static int weight(WeftInstance *in, const char *name, float *to, const WeftContext *c, WeftStatus *status)
-{
-	WeftTensor t = tensor(to);
-	return in->model->get_weights(in, 1, &name, &t, c, status);
-}
 
 static void test_get_weights(void **unused)
 {

@@ -386,6 +386,13 @@ bool weft_save_memory(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, 
  * while the Weft compiles another one. The option `target` must be one that runs here
  * (WeftTargetInfo); `weights`, `no_cache`, `cc`, `symbol` and `backend` have no effect. */
 const WeftModel *weft_jit(Weft *, const WeftGraph *, const WeftOptions *);
+/* The same, but the model has its code, tables and weights itself: the Weft may be freed. It lives
+ * until weft_jit_free. A model that calls user operators is refused: their libraries end with the
+ * Weft. */
+const WeftModel *weft_jit_keep(Weft *, const WeftGraph *, const WeftOptions *);
+/* Frees a model of weft_jit_keep, after all its instances were closed. Does nothing with NULL, with
+ * another model, or with one that was freed. Any thread may call it. */
+void weft_jit_free(const WeftModel *);
 /* The model, executed by the interpreter of loop IR; for tests of the compiler. Needs neither LLVM
  * nor a C compiler, and takes any one target. The results have the bits of compiled code. `sizes`
  * and `run` return WEFT_ERR_CHECK for errors that compiled code would not notice (docs/kernels.md:

@@ -155,35 +155,33 @@ static void section_fill(Program *p, char *to, uint32_t jobs)
 	arena_release(scratch, mark);
 }
 
-typedef struct {
-	void *data;
-	uint64_t bytes;
-} Mapped;
+void section_unmap(SectionMap *m)
+{
+	if (m->data)
+		munmap(m->data, m->bytes);
+	m->data = NULL;
+}
 
 static void unmap(void *arg)
 {
-	const Mapped *m = arg;
-	if (m->data)
-		munmap(m->data, m->bytes);
+	section_unmap(arg);
 }
 
-bool section_map(Program *p, uint32_t jobs, const void **out)
+bool section_map(Program *p, uint32_t jobs, SectionMap **out)
 {
 	Ctx *ctx = p->ir->ctx;
 	uint64_t bytes = p->weight_bytes;
-	*out = NULL;
+	SectionMap *m = *out = ARENA_NEW(ctx->arena, SectionMap);
 	if (!bytes)
 		return true;
-	Mapped *m = ARENA_NEW(ctx->arena, Mapped);
 	ctx_defer(ctx, unmap, m);
 	void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (data == MAP_FAILED)
 		return ctx_error(ctx, NULL, "no memory for %llu bytes of weights: %s", (unsigned long long)bytes,
 				 strerror(errno));
-	*m = (Mapped){data, bytes};
+	*m = (SectionMap){data, bytes};
 	madvise(data, bytes, MADV_HUGEPAGE); /* an optimisation only */
 	section_fill(p, data, jobs ? jobs : jobs_default());
-	*out = data;
 	return mprotect(data, bytes, PROT_READ) == 0 ||
 	       ctx_error(ctx, NULL, "cannot protect the weights: %s", strerror(errno));
 }

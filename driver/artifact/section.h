@@ -10,9 +10,16 @@ typedef enum {
 	SECTION_OBJECT /* an ELF object for `triple` that defines `symbol`, hidden */
 } SectionKind;
 
+/* Pages of a section. data NULL: there are no weights, or somebody else owns the pages. */
+typedef struct {
+	void *data;
+	uint64_t bytes;
+} SectionMap;
+void section_unmap(SectionMap *);
+
 /* Makes the section in this process, with `jobs` threads: read-only, page-aligned, valid until the
- * context is freed. *out is NULL if there are no weights. Returns false after errors. */
-bool section_map(Program *p, uint32_t jobs, const void **out);
+ * context is freed. (*out)->data is NULL if there are no weights. Returns false after errors. */
+bool section_map(Program *p, uint32_t jobs, SectionMap **out);
 /* A hash of the section's layout, as text: equal for programs that can use one file. */
 const char *section_hash(Program *p);
 /* The names in a file of the section, by kind. */

@@ -7,5 +7,7 @@
 /* After compile_lower: makes a model in memory, valid until the Weft is freed. Returns false after
  * errors. */
 bool jit_model(Compilation *, const WeftModel **);
+/* The same, but code and weights live until weft_jit_free. */
+bool jit_keep(Compilation *, const WeftModel **);
 
 #endif

@@ -63,12 +63,12 @@ static LoopModel *model_of(Compilation *c, const TargetLevel *level, const void 
 
 bool loops_model(Compilation *c, const WeftModel **out)
 {
-	const void *weights;
+	SectionMap *weights;
 	LoopModel *prepare = NULL;
 	TRY(!c->prepare.program || (prepare = model_of(c, &c->prepare, NULL)));
 	TRY(recipes_compute(c) && section_map(c->program, c->o.jobs, &weights));
 	phase_end(c, "weights");
-	LoopModel *m = model_of(c, &c->level.data[0], weights);
+	LoopModel *m = model_of(c, &c->level.data[0], weights->data);
 	TRY(m);
 	if (prepare)
 		point_to_prepare(m, &prepare->model);

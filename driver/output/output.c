@@ -477,6 +477,7 @@ bool weft_plan(Weft *w, const WeftGraph *g, const WeftOptions *o)
 typedef struct {
 	Output o;
 	const WeftModel *model;
+	bool keep;
 } InProcess;
 
 static bool jit(void *arg)
@@ -487,7 +488,7 @@ static bool jit(void *arg)
 	TRY(compile_for_here(c));
 	c->llvm = true;
 	TRY(compile_lower(c));
-	TRY(jit_model(c, &x->model));
+	TRY((x->keep ? jit_keep : jit_model)(c, &x->model));
 	compile_report(c);
 	return true;
 }
@@ -514,5 +515,11 @@ const WeftModel *weft_loops(Weft *w, const WeftGraph *g, const WeftOptions *o)
 const WeftModel *weft_jit(Weft *w, const WeftGraph *g, const WeftOptions *o)
 {
 	InProcess x = {.o = {.w = w, .g = g, .o = o}};
+	return boundary(w, jit, &x) ? x.model : NULL;
+}
+
+const WeftModel *weft_jit_keep(Weft *w, const WeftGraph *g, const WeftOptions *o)
+{
+	InProcess x = {.o = {.w = w, .g = g, .o = o}, .keep = true};
 	return boundary(w, jit, &x) ? x.model : NULL;
 }

@@ -87,9 +87,9 @@ static void test_jobs(void **state)
 		assert_true(small[1] == -2.5f && small[2] == 3e-3f && small[5] == 0);
 		if (kind == SECTION_FILE)
 			assert_true(((const WeftWeightHeader *)(const void *)want)->checksum == weft_checksum(section, p->weight_bytes));
-		const void *mapped;
+		SectionMap *mapped;
 		assert_true(section_map(p, 3, &mapped));
-		assert_memory_equal(mapped, section, p->weight_bytes);
+		assert_memory_equal(mapped->data, section, p->weight_bytes);
 		free(want);
 	}
 	assert_int_not_equal(section_write(p, SECTION_FILE, &names, 3, "/dev/full"), 0);

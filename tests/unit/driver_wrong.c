@@ -250,6 +250,9 @@ WRONG(save_kind, weft_save_memory(p->w, p->g, NULL, (WeftEmit)99, &(WeftMemory){
 WRONG(save_folder, weft_save_memory(p->w, p->g, NULL, WEFT_EMIT_C, &(WeftMemory){0}, NULL))
 WRONG(jit_graph, weft_jit(p->w, NULL, NULL))
 WRONG(jit_target, weft_jit(p->w, p->g, OPTIONS(.target = "nonsense")))
+WRONG(keep_graph, weft_jit_keep(p->w, NULL, NULL))
+WRONG(keep_foreign, weft_jit_keep(p->w, p->foreign, NULL))
+WRONG(keep_joined, weft_jit_keep(p->w, p->joined, OPTIONS(.target = "nonsense")))
 WRONG(loops_graph, weft_loops(p->w, NULL, NULL))
 WRONG(plan_graph, weft_plan(p->w, NULL, NULL))
 WRONG(report_none, weft_report_at(p->w, (const int64_t[]){2}, 1))
@@ -311,7 +314,7 @@ static const struct {
 	W(state_shape), W(state_dtype), W(first_graph), W(first_null), W(first_zeros), W(first_short), W(targets_empty), W(targets_none),
 	W(compile_graph), W(compile_null), W(compile_empty), W(compile_foreign), W(compile_link), W(compile_link_null), W(compile_target),
 	W(compile_backend), W(compile_weights), W(compile_symbol), W(compile_tune), W(compile_newer), W(emit_graph), W(emit_null), W(emit_kind),
-	W(emit_negative), W(jit_graph), W(jit_target), W(loops_graph), W(plan_graph), W(report_none), W(report_null), W(report_few),
+	W(emit_negative), W(jit_graph), W(jit_target), W(keep_graph), W(keep_foreign), W(keep_joined), W(loops_graph), W(plan_graph), W(report_none), W(report_null), W(report_few),
 	W(report_below), W(tensors_null), W(tensors_empty), W(tensors_none), W(add_null), W(add_name), W(add_empty), W(add_tensor),
 	W(add_zeros), W(add_twice), W(add_no_data), W(write_null), W(write_path), W(write_empty), W(write_folder), W(file_null), W(file_empty),
 	W(file_data), W(trace_null), W(trace_empty),

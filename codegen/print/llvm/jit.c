@@ -1,4 +1,6 @@
 /* Objects linked into this process by ORC. */
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +10,15 @@
 
 #include "codegen/print/llvm/priv.h"
 
+/* One session for the process, which is never ended: a session of its own, with LLVM's description
+ * of the processor, would be most of a small model. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LLVMOrcLLJITRef session;
+static unsigned serial;
+
+/* The objects of one model. */
 struct Jit {
-	LLVMOrcLLJITRef lljit;
+	LLVMOrcJITDylibRef lib;
 };
 
 /* True when there is no error. */
@@ -25,10 +34,10 @@ static bool fine(Ctx *ctx, LLVMErrorRef e)
 
 static bool define_symbols(Ctx *ctx, Jit *j, const JitSymbol *symbol, uint32_t n)
 {
-	LLVMOrcJITDylibRef lib = LLVMOrcLLJITGetMainJITDylib(j->lljit);
+	LLVMOrcJITDylibRef lib = j->lib;
 	LLVMOrcCSymbolMapPairs pair = ARENA_ARRAY(ctx->arena, LLVMOrcCSymbolMapPair, n);
 	for (uint32_t k = 0; k < n; k++) {
-		pair[k].Name = LLVMOrcLLJITMangleAndIntern(j->lljit, symbol[k].name);
+		pair[k].Name = LLVMOrcLLJITMangleAndIntern(session, symbol[k].name);
 		pair[k].Sym.Address = (LLVMOrcExecutorAddress)(uintptr_t)symbol[k].address;
 		pair[k].Sym.Flags.GenericFlags = LLVMJITSymbolGenericFlagsExported;
 	}
@@ -36,20 +45,33 @@ static bool define_symbols(Ctx *ctx, Jit *j, const JitSymbol *symbol, uint32_t n
 		TRY(fine(ctx, LLVMOrcJITDylibDefine(lib, LLVMOrcAbsoluteSymbols(pair, n))));
 	LLVMOrcDefinitionGeneratorRef process;
 	TRY(fine(ctx, LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
-			      &process, LLVMOrcLLJITGetGlobalPrefix(j->lljit), NULL, NULL)));
+			      &process, LLVMOrcLLJITGetGlobalPrefix(session), NULL, NULL)));
 	LLVMOrcJITDylibAddGenerator(lib, process);
 	return true;
 }
 
 static bool add_objects(Ctx *ctx, Jit *j, const LlvmFiles *files)
 {
-	LLVMOrcJITDylibRef lib = LLVMOrcLLJITGetMainJITDylib(j->lljit);
+	LLVMOrcJITDylibRef lib = j->lib;
 	for (uint32_t k = 0; k < files->file.n; k++) {
 		const LlvmFile *f = &files->file.data[k];
 		LLVMMemoryBufferRef copy = LLVMCreateMemoryBufferWithMemoryRangeCopy(f->data, f->n, f->name);
-		TRY(fine(ctx, LLVMOrcLLJITAddObjectFile(j->lljit, lib, copy)));
+		TRY(fine(ctx, LLVMOrcLLJITAddObjectFile(session, lib, copy)));
 	}
 	return true;
+}
+
+static bool begin(Ctx *ctx, Jit *j)
+{
+	char name[32];
+	pthread_mutex_lock(&lock);
+	bool ok = session || fine(ctx, LLVMOrcCreateLLJIT(&session, NULL));
+	snprintf(name, sizeof name, "model%u", serial++);
+	pthread_mutex_unlock(&lock);
+	j->lib = ok ? LLVMOrcExecutionSessionCreateBareJITDylib(
+			      LLVMOrcLLJITGetExecutionSession(session), name)
+		    : NULL;
+	return ok;
 }
 
 Jit *jit_link(Ctx *ctx, const LlvmFiles *files, const JitSymbol *symbol, uint32_t n)
@@ -59,24 +81,39 @@ Jit *jit_link(Ctx *ctx, const LlvmFiles *files, const JitSymbol *symbol, uint32_
 	Jit *j = calloc(1, sizeof *j);
 	if (!j)
 		ctx_out_of_memory(ctx);
-	if (fine(ctx, LLVMOrcCreateLLJIT(&j->lljit, NULL)) && define_symbols(ctx, j, symbol, n) &&
-	    add_objects(ctx, j, files))
+	if (begin(ctx, j) && define_symbols(ctx, j, symbol, n) && add_objects(ctx, j, files))
 		return j;
 	jit_free(j);
 	return NULL;
 }
 
+typedef struct {
+	Ctx *ctx;
+	void *address;
+} Found;
+
+static void found(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pair, size_t n, void *arg)
+{
+	Found *f = arg;
+	if (fine(f->ctx, error) && n)
+		f->address = (void *)(uintptr_t)pair[0].Sym.Address;
+}
+
+/* Links on this thread. */
 void *jit_find(Ctx *ctx, Jit *j, const char *name)
 {
-	LLVMOrcExecutorAddress address = 0;
-	if (!fine(ctx, LLVMOrcLLJITLookup(j->lljit, &address, name)))
-		return NULL;
-	return (void *)(uintptr_t)address;
+	Found f = {.ctx = ctx};
+	LLVMOrcCJITDylibSearchOrderElement in = {j->lib, LLVMOrcJITDylibLookupFlagsMatchAllSymbols};
+	LLVMOrcCLookupSetElement of = {LLVMOrcLLJITMangleAndIntern(session, name),
+				       LLVMOrcSymbolLookupFlagsRequiredSymbol};
+	LLVMOrcExecutionSessionLookup(LLVMOrcLLJITGetExecutionSession(session),
+				      LLVMOrcLookupKindStatic, &in, 1, &of, 1, found, &f);
+	return f.address;
 }
 
 void jit_free(Jit *j)
 {
-	if (j && j->lljit)
-		LLVMConsumeError(LLVMOrcDisposeLLJIT(j->lljit));
+	if (j && j->lib)
+		LLVMConsumeError(LLVMOrcJITDylibClear(j->lib));
 	free(j);
 }

@@ -32,7 +32,9 @@ bool trace_reads_stored(const Trace *, Node n);
 Node lower_bent_map(const Trace *, Node n, const Sym *idx);
 /* lower/stage.c: makes a stage of a reduction or contraction and returns its value at idx. */
 Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);
-/* Returns the value of n where cond (none: always) holds too, `other` elsewhere. */
+/* Returns the value of n at idx where cond holds, `other` where cond fails. Memory is read only
+ * where guard and cond hold. Where guard fails the value is unspecified. cond none: the same as
+ * trace_value, and `other` is not used. */
 Kx trace_guarded(Trace *, Node n, const Sym *idx, Kx guard, Kx cond, Kx other);
 /* Records that n must be stored before the kernel can be built, and why. Returns a placeholder. */
 Kx trace_block(Trace *, Node n, const char *why);

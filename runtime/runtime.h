@@ -204,8 +204,11 @@ int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus 
 int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 
 #ifdef WEFT_SERIAL
-/* Runs an entry without an instance (serial.c). buf: inputs, outputs, weights, workspace, state,
- * all memory of the caller. slot: from sizes_fn. Returns a status code. */
+/* Runs an entry without an instance, on the calling thread (serial.c). buf: the address of each
+ * input and each output, then of the weights, the workspace and the state, all memory of the
+ * caller. The last three are aligned to 64 bytes. slot: filled in by sizes_fn; the last slot is the
+ * bytes of the workspace. Returns a status code. An output whose size depends on data is an error:
+ * see weft_serial_run_sized. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
 /* The same if sizes of outputs depend on data: `shape` of each output says how large the memory in
  * buf is, and receives the extents. */

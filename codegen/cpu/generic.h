@@ -72,6 +72,10 @@ Branch generic_branch(StageRun *); /* in front of the steps of one point, or of 
                                       differ in the vector axis */
 void generic_reduce_step(StageRun *);
 void generic_branch_end(Cpu *, const Branch *);
+/* Ends a stage after its loops are closed. Result in a register: combines the lanes of the
+ * accumulator if the vector axis was reduced; the result, in the compute dtype, becomes the stage's
+ * value, or with RUN_PART goes into the part's temporary. Result in memory: the steps have stored
+ * it. */
 void generic_finish(StageRun *);
 
 /* Chooses the task grid: whole axes until there are enough tasks, then a part of the next axis.

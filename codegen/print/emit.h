@@ -35,9 +35,10 @@ typedef struct {
 
 /* The names of the distinct kernels, by index in Program.fn: unique identifiers. */
 const char *const *kernel_names(const Program *, const char *suffix);
-/* Divides the kernels into at most nunits units of about equal cost. Returns the unit of each
- * kernel; load[] receives the costs of the units. Depends on the program only, and so does the
- * output. */
+/* Divides the kernels into at most nunits units of about equal cost; nunits is at least 1. Adds the
+ * cost of each unit to load[nunits], which the caller zeroes. Returns the unit of each kernel, by
+ * index in Program.fn, in the context's arena. The result depends only on the program and nunits,
+ * and so does the output. */
 const uint32_t *kernel_units(const Program *, uint32_t nunits, double *load);
 
 #endif

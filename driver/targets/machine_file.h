@@ -5,9 +5,10 @@
 #include "base/ctx.h"
 #include "ir/target/machine.h"
 
-/* Returns the machine of that name, which must be of the family, or of a JSON file (the name
- * contains '/' or ends with ".json"; docs/targets.md). In the context's arena. Returns NULL after
- * errors. */
+/* Returns a machine of the family. name: a known machine; or a JSON file, if the name contains '/'
+ * or ends with ".json" (docs/targets.md). The field "base" of the file names a known machine of the
+ * family, from which missing fields are taken. The result lives as long as the context. Returns
+ * NULL after errors. */
 const Machine *machine_read(Ctx *, const char *name, const char *family);
 
 #endif

@@ -104,9 +104,10 @@ Node b_reduce_keep(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
 Node b_contract(Build *, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
                 const uint32_t (*sum)[2], uint32_t nsum);
 Node b_matmul(Build *, Node x, Node y); /* ATen's matmul, for all ranks */
-/* The same, but the result has the accumulation dtype: for an epilogue that rounds once. No batch
- * dimensions. */
+/* b_contract without batch dimensions, but the result has the accumulation dtype: for an epilogue
+ * that rounds once. */
 Node b_contract_wide(Build *, Node x, Node y, const uint32_t (*sum)[2], uint32_t nsum);
+/* b_matmul, for all ranks, but the result has the accumulation dtype. */
 Node b_matmul_wide(Build *, Node x, Node y);
 
 /* Tuples. */

@@ -174,8 +174,9 @@ MUST_LOOK bool program_verify(const Program *, const struct Isa *);
 uint32_t program_nslot_params(const ProgramEntry *, const LoopFn *);
 /* The user operators that kernels call, each once, in order of appearance. Returns their number. */
 uint32_t program_user_ops(const Program *, const struct UserOp ***op);
-/* Adds a message and returns its number. Messages of assertions may hold %lld for the statement's
- * arguments. */
+/* Adds a message and returns its number. Does not copy the text, which must live as long as the
+ * program. The text is a format of printf: a %lld for each argument of the LS_ASSERT or LS_FAIL
+ * that names it, %% for a percent sign. */
 uint32_t program_message(Program *, const char *text);
 
 #endif

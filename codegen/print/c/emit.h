@@ -18,16 +18,16 @@ typedef struct {
 } EmitFiles;
 
 /* Prints the files of a program, to be compiled with runtime.h and weft_model.h in the include
- * path. They live in the program's arena. Unrolls loops of the program in place. Returns false
- * after an error: an operation that the target cannot express. */
+ * path. They live in the program's arena. Unrolls loops of the program in place. Returns true: an
+ * operation without a C form, which the legalised program has not, is an internal error. */
 bool emit_c(Program *, const Target *, const EmitOptions *, EmitFiles *out);
 
 /* Prints "select.c", which chooses between programs emitted before; compiled for the least of the
  * targets. */
 void emit_c_select(Arena *, const EmitSelect *, const Target *least, EmitFiles *out);
 
-/* Prints one kernel as a complete C file that exports the kernel by its name, for tests and `weft
- * show`. */
+/* Legalises the kernel in place, and appends a complete C file to `out`. The file exports the
+ * kernel under the C identifier of its name. For tests and `weft show`. Returns as emit_c. */
 bool emit_c_kernel(LoopFn *, const Target *, Text *out);
 
 #endif

@@ -25,7 +25,7 @@ bool emit_llvm(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_
 /* Makes the unit "select", which chooses between programs emitted before; compiled for the least of
  * the targets. */
 bool emit_llvm_select(Ctx *, const EmitSelect *, const Target *least, LlvmKind, LlvmFiles *out);
-/* One kernel as IR text, for tests and `weft show`. */
+/* Legalises the kernel in place, and appends its IR as text to `out`. For tests and `weft show`. */
 bool emit_llvm_kernel(LoopFn *, const Target *, Text *out);
 /* The version of LLVM, "19.1.7", for manifests. */
 const char *llvm_version(Arena *);

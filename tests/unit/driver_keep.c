@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,37 @@ static void test_many(void **state)
 		weft_jit_free(model[k]);
 }
 
+/* Returns NULL if all is well. */
+static void *keep_some(void *arg)
+{
+	for (int k = 0; k < 8; k++) {
+		const WeftModel *m = keep(*(const int *)arg + k);
+		float y = first_of(m);
+		weft_jit_free(m);
+		if (!(y >= -1 && y <= 1))
+			return arg;
+	}
+	return NULL;
+}
+
+/* Each with a Weft of its own. */
+static void test_threads(void **state)
+{
+	enum { THREADS = 4 };
+	pthread_t thread[THREADS];
+	int from[THREADS];
+	void *bad;
+	(void)state;
+	for (int k = 0; k < THREADS; k++) {
+		from[k] = 10 * k;
+		assert_int_equal(pthread_create(&thread[k], NULL, keep_some, &from[k]), 0);
+	}
+	for (int k = 0; k < THREADS; k++) {
+		assert_int_equal(pthread_join(thread[k], &bad), 0);
+		assert_null(bad);
+	}
+}
+
 static void test_wrong(void **state)
 {
 	(void)state;
@@ -113,6 +145,7 @@ int main(void)
 	if (!weft_has_llvm())
 		return 0;
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong),
-					   cmocka_unit_test(test_many)};
+					   cmocka_unit_test(test_many),
+					   cmocka_unit_test(test_threads)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

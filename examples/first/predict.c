@@ -1,7 +1,7 @@
 /* Classify two rows by a compiled network:
  *
  *     weft compile net.pt2 -o net.so
- *     cc predict.c -Iinclude ./net.so -o predict && LD_LIBRARY_PATH=. ./predict
+ *     cc predict.c -Iinclude ./net.so -o predict && ./predict
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,14 +3,14 @@
  *     weft compile loss.pt2 --grad=params --replaceable-weights -o loss.so
  *     cc train.c -Iinclude ./loss.so -o train && ./train
  *
- * The network learns which of x[0], x[1], x[2] is the largest. Prints the loss of every 50th
- * step. */
+ * The network learns which of x[0], x[1], x[2] is the largest, from random weights. Prints the loss
+ * of every 50th step. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "weft_saved.h"
 
-enum { ROWS = 64, STEPS = 300, MOST = 32 }; /* MOST: tensors of an entry */
+enum { ROWS = 64, STEPS = 300 };
 static const float RATE = 0.5f;
 
 const WeftModel *weft_model(void); /* loss.so */
@@ -87,7 +87,8 @@ static float step(WeftTensor *weight, WeftTensor *gradient, const char *const *n
 	static float x[ROWS * 4], loss, one = 1;
 	static int64_t label[ROWS];
 	const WeftEntry *forward = weft_entry(m, 1), *backward = weft_entry(m, 2);
-	WeftTensor in[MOST] = {{0}}, out[MOST] = {{0}};
+	const uint32_t most = forward->ninput > backward->ninput ? forward->ninput : backward->ninput;
+	WeftTensor *in = calloc(most, sizeof *in), *out = calloc(forward->noutput, sizeof *out);
 	WeftStatus status = {0};
 	draw(x, label);
 	in[0] = tensor(weft_input(m, forward, 0), x, (int64_t[]){ROWS, 4});
@@ -108,6 +109,7 @@ static float step(WeftTensor *weight, WeftTensor *gradient, const char *const *n
 			((float *)weight[k].data)[i] -= RATE * ((float *)gradient[k].data)[i];
 	check(m->set_weights(net, n, names, weight, NULL, &status), &status);
 	free(in[0].shape), free(in[1].shape), free(in[ct].shape), free(out[0].shape), free(saved);
+	free(in), free(out);
 	return loss;
 }
 
@@ -118,9 +120,9 @@ int main(void)
 	check_text(weft_model_check(m));
 	check(m->open(m, NULL, &net, &status), &status);
 	const WeftEntry *backward = weft_entry(m, 2);
-	WeftTensor weight[MOST], gradient[MOST];
-	const char *names[MOST];
-	uint32_t n = backward->noutput;
+	const uint32_t n = backward->noutput;
+	WeftTensor *weight = calloc(n, sizeof *weight), *gradient = calloc(n, sizeof *gradient);
+	const char **names = calloc(n, sizeof *names);
 	for (uint32_t k = 0; k < n; k++) { /* output k is g.NAME */
 		const WeftTensorInfo *t = weft_output(m, backward, k);
 		names[k] = t->name + 2;
@@ -139,5 +141,6 @@ int main(void)
 	}
 	for (uint32_t k = 0; k < n; k++)
 		free(weight[k].data), free(weight[k].shape), free(gradient[k].data), free(gradient[k].shape);
+	free(weight), free(gradient), free(names);
 	m->close(net);
 }

@@ -177,6 +177,20 @@ static uint32_t attributes(const Bodies *k, const Node *in, Attr *attr)
 	return n;
 }
 
+/* Slices are as many in all that is scanned over: required where it is not known. */
+static bool require_lengths(Bodies *k, const Node *in)
+{
+	Graph *g = k->step.t->scope->g;
+	for (uint32_t j = 1; j < k->nxs; j++) {
+		Sym a = length_of(k, in[k->ncarry]), b = length_of(k, in[k->ncarry + j]);
+		if (sym_eq(g->ir->syms, a, b) == NO)
+			return body_error(k, arena_printf(g->ir->ctx->scratch, "leading extents %s and %s differ", sym_str(g->ir->syms, a),
+			                                  sym_str(g->ir->syms, b)));
+		graph_guard(g, GUARD_EQ, a, b, "weft_scan");
+	}
+	return true;
+}
+
 static bool finish(void *arg)
 {
 	Bodies *k = arg;
@@ -186,7 +200,7 @@ static bool finish(void *arg)
 	uint32_t n = 0;
 	Attr attr[6];
 	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, 1 + k->nin + k->captured.value.n);
-	TRY(operands(k, in, &n));
+	TRY(operands(k, in, &n) && require_lengths(k, in));
 	Build b = body_build(k);
 	const uint32_t nattr = attributes(k, in, attr);
 	Node made = b_node(&b, k->op, in, n, attr, nattr);

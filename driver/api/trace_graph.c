@@ -137,7 +137,7 @@ static bool check_sizes(Inlining *k, const Graph *imported)
 		const GraphInput *in = &imported->input.data[j];
 		for (uint32_t d = 0; d < node_rank(imported, in->node); d++) {
 			Sym want = node_dim(imported, in->node, d), have = node_dim(k->dst, k->arg[j], d);
-			if (graph_same_extent(k->dst, want, have) == NO)
+			if (sym_eq(syms, want, have) == NO)
 				return inline_error(k, scratch_text(k, in->name, arena_printf(k->dst->ir->ctx->scratch, "dimension %u is %s, expected %s", d,
 				                                                              sym_str(syms, have), sym_str(syms, want))));
 			graph_guard(k->dst, GUARD_EQ, want, have, "weft_trace_graph");

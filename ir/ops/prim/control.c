@@ -41,6 +41,27 @@ static bool check_whole_inputs(Infer *f, const char *name, const Graph *body, ui
 	return true;
 }
 
+/* The graph requires that two sizes are equal when it runs. */
+static bool requires_equal(const Graph *g, Sym a, Sym b)
+{
+	for (uint32_t k = 0; k < g->guard.n; k++) {
+		const GraphGuard *q = &g->guard.data[k];
+		if (q->kind == GUARD_EQ && ((q->a.i == a.i && q->b.i == b.i) || (q->a.i == b.i && q->b.i == a.i)))
+			return true;
+	}
+	return false;
+}
+
+/* Rounds of a loop share memory: sizes that are not known to be equal have to be required by the
+ * graph or by the body. */
+static bool known_same(Infer *f, const Graph *body, const char *what, Sym a, Sym b)
+{
+	TRY(infer_same(f, what, a, b));
+	if (sym_eq(f->syms, a, b) == YES || requires_equal(f->g, a, b) || requires_equal(body, a, b))
+		return true;
+	return infer_fail(f, "%s: %s and %s may differ: they must be the same", what, sym_str(f->syms, a), sym_str(f->syms, b));
+}
+
 /* Output k of the body is what operand k, which it replaces, was. */
 static bool check_carry(Infer *f, const Graph *body, uint32_t k)
 {
@@ -48,7 +69,7 @@ static bool check_carry(Infer *f, const Graph *body, uint32_t k)
 	if (got.dtype != t.dtype || got.n != t.n)
 		return infer_fail(f, "carry %u changes its type in the body", k);
 	for (uint32_t d = 0; d < t.n; d++)
-		TRY(infer_same(f, "extent of a carry", t.dim[d], got.dim[d]));
+		TRY(known_same(f, body, "extent of a carry", t.dim[d], got.dim[d]));
 	return true;
 }
 
@@ -91,7 +112,7 @@ static bool check_body(Infer *f, const Graph *body, uint32_t ninit, uint32_t nxs
 		if (sliced && infer_in(f, k).n == 0)
 			return infer_fail(f, "operand %u: nothing to scan over", k);
 		if (sliced)
-			TRY(infer_same(f, "leading extent", infer_in(f, k).dim[0], length));
+			TRY(known_same(f, body, "leading extent", infer_in(f, k).dim[0], length));
 		TRY(check_body_input(f, body, k, k, sliced));
 	}
 	for (uint32_t k = 0; k < ninit; k++)
@@ -243,18 +264,6 @@ OP(while) {
 };
 
 /* ---- cond ---- */
-
-/* Both branches give results of the same types. */
-/* The graph requires that two sizes are equal when it runs. */
-static bool requires_equal(const Graph *g, Sym a, Sym b)
-{
-	for (uint32_t k = 0; k < g->guard.n; k++) {
-		const GraphGuard *q = &g->guard.data[k];
-		if (q->kind == GUARD_EQ && ((q->a.i == a.i && q->b.i == b.i) || (q->a.i == b.i && q->b.i == a.i)))
-			return true;
-	}
-	return false;
-}
 
 /* Either branch writes the same memory, so sizes that are not known to be equal have to be required
  * by one of them. */

@@ -199,7 +199,8 @@ static inline WeftValue weft_binary(WeftTrace *t, const char *op, WeftValue x, W
 	const WeftArg a[] = {weft_arg(x), weft_arg(y)};
 	return weft_trace_call(t, op, a, 2);
 }
-/* The number takes the tensor's dtype: weft_with_number(t, "aten.add.Tensor", x, 1). */
+/* The number takes the dtype of a float tensor; beside integers the result is f32, as in PyTorch:
+ * weft_with_number(t, "aten.add.Tensor", x, 1). For integers weft_arg_int. */
 static inline WeftValue weft_with_number(WeftTrace *t, const char *op, WeftValue x, double y)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_float(y)};

@@ -303,12 +303,19 @@ static bool cut_k(const Cpu *s, const ContractAxes *x, KBlock *cut)
 	return false;
 }
 
+/* One tile has all columns, and one axis is summed. */
+static bool is_narrow(const Cpu *s, const Contract *c)
+{
+	const Sym width = sym_int(s->e.syms, (int64_t)c->tile.nv * s->e.lanes.n);
+	return c->axes.nk == 1 && sym_le(s->e.syms, s->e.axes.extent[c->axes.n], width) == YES;
+}
+
 /* Terms of a chunk. A product of which one tile has all columns waits for loads: shorter chains cost it nothing. */
 static int64_t chunk_limit(const Cpu *s, const Contract *c)
 {
 	const Stage *st = &s->e.k->stage.data[0];
-	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype), width = (int64_t)c->tile.nv * s->e.lanes.n;
-	if (c->axes.nk != 1 || sym_le(s->e.syms, s->e.axes.extent[c->axes.n], sym_int(s->e.syms, width)) != YES)
+	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
+	if (!is_narrow(s, c))
 		return limit;
 	const int64_t vectors = ceil_div(sum_most(s, s->e.axes.extent[c->axes.n]), s->e.lanes.n);
 	return limit / 4 * contract_ways(s, (TileSize){c->tile.mr, (uint32_t)at_least_one(vectors)});
@@ -353,12 +360,10 @@ static BlockSize block_of_sums(const Cpu *s, const Contract *c, int64_t row_elem
 /* Where a panel of b is so long that it would not stay near (twice the first cache), and few tiles of rows follow one another on it. */
 static void choose_k_block(const Cpu *s, Contract *c, int64_t row_elements)
 {
-	const Sym width = sym_int(s->e.syms, (int64_t)c->tile.nv * s->e.lanes.n);
 	const double panel = (double)contract_size(s) * c->tile.nv * s->e.lanes.n * contract_steps(s, &c->axes);
 	Contract cut = *c;
 	if (s->e.lanes.n == 1 || c->windows.n || c->operand.access == B_GATHERED || panel < 2.0 * s->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
-	    (c->axes.nk == 1 && sym_le(s->e.syms, s->e.axes.extent[c->axes.n], width) == YES) ||
-	    !cut_k(s, &c->axes, &cut.k_block))
+	    is_narrow(s, c) || !cut_k(s, &c->axes, &cut.k_block))
 		return;
 	cut.sums = plan_sums(s, &cut);
 	cut.block = block_of_sums(s, &cut, row_elements);

@@ -52,12 +52,17 @@ static bool requires_equal(const Graph *g, Sym a, Sym b)
 	return false;
 }
 
+static bool known_equal(const Infer *f, const Graph *g, const Graph *h, Sym a, Sym b)
+{
+	return sym_eq(f->syms, a, b) == YES || requires_equal(g, a, b) || requires_equal(h, a, b);
+}
+
 /* Rounds of a loop share memory: sizes that are not known to be equal have to be required by the
  * graph or by the body. */
 static bool known_same(Infer *f, const Graph *body, const char *what, Sym a, Sym b)
 {
 	TRY(infer_same(f, what, a, b));
-	if (sym_eq(f->syms, a, b) == YES || requires_equal(f->g, a, b) || requires_equal(body, a, b))
+	if (known_equal(f, f->g, body, a, b))
 		return true;
 	return infer_fail(f, "%s: %s and %s may differ: they must be the same", what, sym_str(f->syms, a), sym_str(f->syms, b));
 }
@@ -270,7 +275,7 @@ OP(while) {
 static bool check_branch_size(Infer *f, const Graph *yes, const Graph *no, uint32_t k, uint32_t d)
 {
 	Sym a = node_dim(yes, yes->output.data[k].node, d), b = node_dim(no, no->output.data[k].node, d);
-	if (sym_eq(f->syms, a, b) == YES || requires_equal(yes, a, b) || requires_equal(no, a, b))
+	if (known_equal(f, yes, no, a, b))
 		return true;
 	return infer_fail(f, "dimension %u of result %u has size %s in one branch and %s in the other: they must be "
 	                  "the same", d, k, sym_str(f->syms, a), sym_str(f->syms, b));

@@ -42,19 +42,11 @@ static void find_late(Parting *p)
 			p->late[n.i] |= p->late[node_in(g, n, k).i];
 }
 
-static bool is_written(const Graph *g, uint32_t input)
-{
-	for (uint32_t k = 0; k < g->output.n; k++)
-		if (g->output.data[k].writes == (int32_t)input)
-			return true;
-	return false;
-}
-
 static void find_given(Parting *p)
 {
 	Graph *g = p->g;
 	for (uint32_t k = 0; k < p->ninput; k++)
-		p->given[g->input.data[k].node.i] = g->input.data[k].kind == INPUT_USER && !is_written(g, k);
+		p->given[g->input.data[k].node.i] = g->input.data[k].kind == INPUT_USER && graph_writer(g, k) < 0;
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		p->given[n.i] |= node_const(g, n).i || (op_lower(node_op(g, n))->role == LOWER_LEAF && !node_nin(g, n) && !p->cost[n.i].fixed);
 }

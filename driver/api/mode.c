@@ -178,14 +178,6 @@ static void remove_output(Graph *g, uint32_t k)
 			graph_add_output(g, all[i].name, all[i].node, all[i].writes);
 }
 
-static int32_t output_of(const Graph *g, uint32_t input)
-{
-	for (uint32_t k = 0; k < g->output.n; k++)
-		if (g->output.data[k].writes == (int32_t)input)
-			return (int32_t)k;
-	return -1;
-}
-
 static void shift_writes(Graph *g, uint32_t from, int32_t by)
 {
 	for (uint32_t k = 0; k < g->output.n; k++)
@@ -290,7 +282,7 @@ static void freeze_statistic(Graph *g, ConstId c, bool counter)
 {
 	for (uint32_t k = 0; c.i && k < g->input.n; k++) {
 		const GraphInput in = g->input.data[k];
-		int32_t o = output_of(g, k);
+		int32_t o = graph_writer(g, k);
 		if (in.init.i != c.i || o < 0 ||
 		    (counter ? !counts(g, g->output.data[o].node, in.node)
 			     : g->output.data[o].node.i != in.node.i))
@@ -345,7 +337,7 @@ static void drop_keys(Graph *g)
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		if (strcmp(g->input.data[k].name, RANDOM_STATE) != 0)
 			continue;
-		int32_t o = output_of(g, k);
+		int32_t o = graph_writer(g, k);
 		if (o >= 0)
 			remove_output(g, (uint32_t)o);
 		graph_dce(g);
@@ -389,7 +381,7 @@ static void renew(Setting *s, Statistic *t, Node value)
 		if (g->output.data[k].node.i == t->now.i)
 			graph_set_output(g, k, value);
 	is_state(g, t->input, &input);
-	if (output_of(g, input) < 0)
+	if (graph_writer(g, input) < 0)
 		graph_add_output(g, g->input.data[input].name, value, (int32_t)input);
 	t->now = value;
 }

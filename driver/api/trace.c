@@ -148,19 +148,28 @@ Build tracing_build(WeftTrace *t, const char *where)
 	return (Build){.g = t->scope->g, .loc = t->loc, .where = where};
 }
 
+/* A size between lo and hi by the name that the caller gave. None after ctx_error. */
+static Sym new_size(const TraceStep *s, SymVarKind kind)
+{
+	SymTab *syms = s->t->model.g->ir->syms;
+	const char *wrong = NULL;
+	if (!text_is_identifier(s->name))
+		wrong = "a size's name must be an identifier";
+	else if (sym_find(syms, s->name, (uint32_t)strlen(s->name)).i)
+		wrong = "there is a size of that name already";
+	else if (s->lo < 0 || s->hi < s->lo)
+		wrong = "a size's range begins at 0 or more and is not empty";
+	if (wrong) {
+		tracing_error(s, wrong);
+		return (Sym){0};
+	}
+	return sym_var(syms, arena_strdup(weft_arena(s->t->w), s->name), kind, s->lo, s->hi);
+}
+
 static bool add_symbol(void *arg)
 {
 	TraceStep *s = arg;
-	SymTab *syms = s->t->model.g->ir->syms;
-	TRY(tracing_ready_named(s));
-	if (!text_is_identifier(s->name))
-		return tracing_error(s, "a size's name must be an identifier");
-	if (sym_find(syms, s->name, (uint32_t)strlen(s->name)).i)
-		return tracing_error(s, "there is a size of that name already");
-	if (s->lo < 0 || s->hi < s->lo)
-		return tracing_error(s, "a size's range begins at 0 or more and is not empty");
-	sym_var(syms, arena_strdup(weft_arena(s->t->w), s->name), SYMVAR_SIZE, s->lo, s->hi);
-	return true;
+	return tracing_ready_named(s) && new_size(s, SYMVAR_SIZE).i;
 }
 
 void weft_trace_symbol(WeftTrace *t, const char *name, int64_t lo, int64_t hi)
@@ -300,9 +309,8 @@ static bool add_assign(void *arg)
 		if (in->node.i != state.i || in->kind == INPUT_USER)
 			continue;
 		s->name = in->name;
-		for (uint32_t o = 0; o < g->output.n; o++)
-			if (g->output.data[o].writes == (int32_t)k)
-				return tracing_error(s, "it is assigned a second time");
+		if (graph_writer(g, k) >= 0)
+			return tracing_error(s, "it is assigned a second time");
 		if (node_type_id(g, to).i != node_type_id(g, state).i)
 			return ctx_error(s->t->w->ctx, s->t->name, "%s is %s and is assigned %s", in->name,
 					 arena_strdup(g->ir->ctx->scratch, type_str(g->ir, node_type_id(g, state))),
@@ -478,20 +486,14 @@ int32_t weft_trace_shape(WeftTrace *t, WeftValue v, int64_t shape[12])
 static bool add_size(void *arg)
 {
 	TraceStep *s = arg;
-	WeftTrace *t = s->t;
-	SymTab *syms = t->scope->g->ir->syms;
+	const Scope *scope = s->t->scope;
 	Node n;
-	TRY(tracing_ready_named(s) && tracing_node(s, s->value, &n) && tracing_is_tensor(s, t->scope, n));
-	if (!text_is_identifier(s->name))
-		return tracing_error(s, "a size's name must be an identifier");
-	if (sym_find(syms, s->name, (uint32_t)strlen(s->name)).i)
-		return tracing_error(s, "there is a size of that name already");
-	if (s->lo < 0 || s->hi < s->lo)
-		return tracing_error(s, "a size's range begins at 0 or more and is not empty");
-	if (node_dtype(t->scope->g, n) != DT_i64 || node_rank(t->scope->g, n))
+	TRY(tracing_ready_named(s) && tracing_node(s, s->value, &n) && tracing_is_tensor(s, scope, n));
+	if (node_dtype(scope->g, n) != DT_i64 || node_rank(scope->g, n))
 		return tracing_error(s, "a size is the value of an i64[]");
-	Sym size = sym_var(syms, arena_strdup(weft_arena(t->w), s->name), SYMVAR_UNBACKED, s->lo, s->hi);
-	Build b = tracing_build(t, s->name);
+	Sym size = new_size(s, SYMVAR_UNBACKED);
+	TRY(size.i);
+	Build b = tracing_build(s->t, s->name);
 	b_to_size(&b, n, size, (Sym){0}, s->name);
 	return true;
 }

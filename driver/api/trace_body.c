@@ -14,8 +14,7 @@ typedef struct {
 	const TypeId *type; /* of the bodies' own inputs */
 	const WeftValue *in; /* operands for these */
 	uint32_t nin, ncarry, nxs, nbody, call;
-	const WeftValue *given; /* what the function of the body at hand has given */
-	uint32_t ngiven;
+	uint32_t ngiven; /* results that the function of the body at hand gives */
 	WeftValue *value, *result; /* room for its inputs and results */
 	bool slices;  /* operands from ncarry on lose their leading dimension */
 	int64_t most; /* rounds; 0: not known */
@@ -85,9 +84,9 @@ static bool close_body(Bodies *k)
 	WeftTrace *t = k->step.t;
 	for (uint32_t j = 0; j < k->ngiven; j++) {
 		Node n;
-		if (!k->given[j].node)
+		if (!k->result[j].node)
 			return body_error(k, arena_printf(t->w->ctx->scratch, "body %u gives no value %u", k->nbody, j));
-		TRY(tracing_node(&k->step, k->given[j], &n) && tracing_is_tensor(&k->step, t->scope, n));
+		TRY(tracing_node(&k->step, k->result[j], &n) && tracing_is_tensor(&k->step, t->scope, n));
 		graph_add_output(t->scope->g, arena_printf(weft_arena(t->w), "y%u", j), n, -1);
 	}
 	t->scope = t->scope->outer;
@@ -215,7 +214,6 @@ static void call(Bodies *k, WeftBlockFn fn, uint32_t ngiven, void *user)
 {
 	WeftTrace *t = k->step.t;
 	memset(k->result, 0, (k->nout + 1) * sizeof *k->result);
-	k->given = k->result;
 	k->ngiven = ngiven;
 	fn(t, k->value, k->result, user);
 }

@@ -193,9 +193,8 @@ static bool give_outputs(Inlining *k, const Graph *imported, const Node *out)
 		for (uint32_t i = 0; i < model->input.n; i++) {
 			if (strcmp(model->input.data[i].name, imported->input.data[o->writes].name))
 				continue;
-			for (uint32_t m = 0; m < model->output.n; m++)
-				if (model->output.data[m].writes == (int32_t)i)
-					return inline_error(k, "its state is changed a second time");
+			if (graph_writer(model, i) >= 0)
+				return inline_error(k, "its state is changed a second time");
 			graph_add_output(model, o->name, out[j], (int32_t)i);
 		}
 	}

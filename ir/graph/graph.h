@@ -352,6 +352,15 @@ static inline bool graph_output_is_state(const Graph *g, uint32_t k)
 	return in >= 0 && g->input.data[in].kind != INPUT_USER;
 }
 
+/* The output that writes input `input`; -1: none does. */
+static inline int32_t graph_writer(const Graph *g, uint32_t input)
+{
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (g->output.data[k].writes == (int32_t)input)
+			return (int32_t)k;
+	return -1;
+}
+
 /* The constant of an OP_constant node; 0 for other nodes. */
 ConstId node_const(const Graph *, Node);
 

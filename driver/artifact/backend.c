@@ -1,154 +1,62 @@
+/* The table of back ends, and which one a compilation uses. */
 #include "driver/artifact/backend.h"
 
-#include <dlfcn.h>
-#include <limits.h>
-#include <link.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/temp.h"
-#include "driver/artifact/elf_note.h"
-#include "interface_id.h"
-#include "weft.h"
+const Backend *const backends[] = {&backend_llvm, &backend_c, NULL};
 
-#ifdef WEFT_LLVM
-
-#define LIBRARY "weft_llvm.so"
-#define FOLDER  "WEFT_LLVM_FOLDER"
-
-/* Loaded once per process and never unloaded: LLVM leaves threads' data behind. */
-static struct {
-	pthread_mutex_t lock;
-	const LlvmBackend *table;
-} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static bool library_in(const char *folder, size_t n, const char *below, char path[4096])
+const Backend *backend_of_kind(WeftEmit kind)
 {
-	int len = snprintf(path, 4096, "%.*s/%s" LIBRARY, (int)n, folder, below);
-	return len < 4096 && access(path, R_OK) == 0;
+	const Backend *const *b = backends;
+	while (*b && !(((*b)->texts | (*b)->objects) >> kind & 1))
+		b++;
+	return *b;
 }
 
-/* The file that holds this code, links followed: libweft.so, or a program that the compiler is
- * linked into. */
-static bool own_file(char self[PATH_MAX])
+const Backend *backend_here(void)
 {
-	Dl_info info;
-	struct link_map *map = NULL;
-	if (!dladdr1((const void *)&loaded, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
-		return false;
-	/* The loader has no name for the program itself. */
-	return realpath(*map->l_name ? map->l_name : "/proc/self/exe", self);
+	const Backend *const *b = backends;
+	while (!(*b)->here)
+		b++;
+	return *b;
 }
 
-/* Beside that file; where an installation has it, seen from the library or from the command:
- * prefixes may be moved. */
-static bool library_near(char path[4096])
+bool backend_load(Compilation *c)
 {
-	static const char *const below[] = {"", "weft/", WEFT_LLVM_FROM_COMMAND};
-	char self[PATH_MAX];
-	char *slash = own_file(self) ? strrchr(self, '/') : NULL;
-	for (size_t k = 0; slash && k < sizeof below / sizeof *below; k++)
-		if (library_in(self, (size_t)(slash - self), below[k], path))
-			return true;
-	return false;
+	return !c->backend->load || c->backend->load(c);
 }
 
-/* A folder that is named is the only one; else nearby, then where it is installed. */
-static bool library_path(const char *folder, char path[4096])
+bool backend_available(const Backend *b, const Compilation *c)
 {
-	const char *set = folder ? folder : getenv(FOLDER);
-	if (set && *set)
-		return library_in(set, strlen(set), "", path);
-	return library_near(path) || library_in(WEFT_LLVM, strlen(WEFT_LLVM), "", path);
+	return !b->available || b->available(c);
 }
 
-static bool of_this_build(const char *path)
+/* The first that suits and is there. The last row always is. */
+static void choose_default(Compilation *c)
 {
-	return elf_has_note(path, LLVM_BACKEND_NOTE, WEFT_INTERFACE_ID);
+	for (const Backend *const *b = backends; *b && !c->backend; b++)
+		if ((*b)->suits && (*b)->suits(c)) {
+			if (backend_available(*b, c))
+				c->backend = *b;
+			else
+				c->fallback = (*b)->absent;
+		}
 }
 
-/* As LLVM would, but nothing is left behind. */
-static void end_process(const char *why)
+/* By WeftOptions.backend. */
+static const char *const names[] = {NULL, "c", "llvm"};
+
+bool backend_choose(Compilation *c)
 {
-	temp_abandon();
-	fprintf(stderr, "error: LLVM: %s\n", why);
-	_exit(1);
+	if ((unsigned)c->o.backend >= sizeof names / sizeof *names)
+		return ctx_error(c->ctx, NULL, "options with a back end %d that there is not", (int)c->o.backend);
+	const char *name = names[c->o.backend];
+	if (!name)
+		return choose_default(c), true;
+	const Backend *const *b = backends;
+	while (*b && strcmp((*b)->name, name) != 0)
+		b++;
+	c->backend = *b;
+	const char *why = c->backend->refuses ? c->backend->refuses(c) : NULL;
+	return !why || ctx_error(c->ctx, NULL, "%s", why);
 }
-
-/* The table, or NULL and why. */
-static const LlvmBackend *load(const char *folder, char *why, size_t size)
-{
-	char path[4096];
-	const char *set = folder ? folder : getenv(FOLDER);
-	if (!library_path(folder, path)) {
-		if (set && *set)
-			snprintf(why, size, "the LLVM back end (" LIBRARY ") is not in %.3000s",
-				 set);
-		else
-			snprintf(why, size, "%s",
-				 "the LLVM back end (" LIBRARY
-				 ") lies neither beside this program or library nor in " WEFT_LLVM "; $" FOLDER
-				 " may name its folder");
-		return NULL;
-	}
-	if (!of_this_build(path)) {
-		snprintf(why, size, "%.3000s does not belong to this build of weft", path);
-		return NULL;
-	}
-	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	const LlvmBackend *t = so ? dlsym(so, LLVM_BACKEND_SYMBOL) : NULL;
-	if (!t)
-		snprintf(why, size, "the LLVM back end cannot be loaded: %.3000s", dlerror());
-	else
-		t->on_fatal(end_process);
-	return t;
-}
-
-bool llvm_is_there(const char *folder)
-{
-	char path[4096];
-	return library_path(folder, path) && of_this_build(path);
-}
-
-bool weft_has_llvm(void)
-{
-	return llvm_is_there(NULL);
-}
-
-const LlvmBackend *llvm_backend(Ctx *ctx, const char *folder)
-{
-	char why[4000];
-	pthread_mutex_lock(&loaded.lock);
-	if (!loaded.table)
-		loaded.table = load(folder, why, sizeof why);
-	const LlvmBackend *t = loaded.table;
-	pthread_mutex_unlock(&loaded.lock);
-	if (!t)
-		ctx_error(ctx, NULL, "%s", why);
-	return t;
-}
-
-#else
-
-bool llvm_is_there(const char *folder)
-{
-	(void)folder;
-	return false;
-}
-
-bool weft_has_llvm(void)
-{
-	return false;
-}
-
-const LlvmBackend *llvm_backend(Ctx *ctx, const char *folder)
-{
-	(void)folder;
-	ctx_error(ctx, NULL, "this weft was built without LLVM; use --backend c, or build with llvm-19-dev installed");
-	return NULL;
-}
-
-#endif

@@ -8,12 +8,12 @@
 #include "codegen/cpu/host.h"
 #include "codegen/print/names.h"
 #include "codegen/program/schedule.h"
-#include "driver/artifact/backend.h"
 #include "driver/targets/embed.h"
 #include "driver/api/given.h"
 #include "driver/artifact/jobs.h"
 #include "driver/artifact/section.h"
 #include "driver/artifact/recipes.h"
+#include "driver/artifact/backend.h"
 #include "driver/targets/target_file.h"
 #include "driver/artifact/user_links.h"
 #include "ir/loop/predict.h"
@@ -62,23 +62,6 @@ static bool check_texts(const Compilation *c)
 	       ctx_error(c->ctx, NULL, "the name of the C compiler is empty");
 }
 
-/* Options that only a C compiler can serve ask for one. */
-static bool choose_backend(Compilation *c)
-{
-	bool wants_cc = c->o.cc;
-	if (c->o.backend == WEFT_BACKEND_LLVM && wants_cc)
-		return ctx_error(c->ctx, NULL, "another C compiler is for the C back end, not for LLVM");
-	c->llvm = c->o.backend == WEFT_BACKEND_LLVM;
-	if (c->o.backend != WEFT_BACKEND_DEFAULT || wants_cc ||
-	    !runtime_object_for(c->target->isa.triple))
-		return true;
-	c->llvm = llvm_is_there(c->o.llvm_folder);
-#ifdef WEFT_LLVM
-	c->fallback = !c->llvm;
-#endif
-	return true;
-}
-
 /* What a model is called: after its file, or after its entries, if they are of several. */
 static const char *graph_file_name(Arena *a, const WeftGraph *g)
 {
@@ -100,8 +83,8 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	if (o)
 		memcpy(&c->o, o, o->size);
 	TRY(given_graph(w, "compiling", g) && given_texts(w, "WeftOptions.link", "what to link with", c->o.link, c->o.nlink));
-	if ((unsigned)c->o.backend > WEFT_BACKEND_LLVM || (unsigned)c->o.weights > WEFT_WEIGHTS_FILE)
-		return ctx_error(ctx, NULL, "options with a back end %d and weights %d that there are not", (int)c->o.backend, (int)c->o.weights);
+	if ((unsigned)c->o.weights > WEFT_WEIGHTS_FILE)
+		return ctx_error(ctx, NULL, "options with weights %d that there are not", (int)c->o.weights);
 	memset(&w->phase, 0, sizeof w->phase);
 	memset(&w->report, 0, sizeof w->report);
 	w->have_report = false;
@@ -111,7 +94,7 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	TRY(begin_levels(c, c->o.target ? c->o.target : "native"));
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : graph_file_name(ctx->arena, g);
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
-	TRY(check_texts(c) && choose_backend(c));
+	TRY(check_texts(c) && backend_choose(c));
 	return user_links_check(c);
 }
 
@@ -228,18 +211,6 @@ bool compile_lower(Compilation *c)
 	return true;
 }
 
-/* Few, balanced units; the number does not depend on the machine, so that the output does not
- * either. For a C compiler each costs a quarter of a second for its own vector header; LLVM only
- * gains. */
-static uint32_t unit_count(uint32_t kernels, bool llvm)
-{
-	if (kernels < 4)
-		return 1;
-	if (kernels < 16)
-		return llvm ? 4 : 2;
-	return kernels < 100 && !llvm ? 4 : 8;
-}
-
 /* Of the function that returns its table. */
 static const char *level_export(const Compilation *c, const TargetLevel *level)
 {
@@ -259,7 +230,7 @@ EmitSelect compile_select(const Compilation *c)
 EmitOptions compile_emit_options(const Compilation *c, const TargetLevel *level, const char *weights_file)
 {
 	return (EmitOptions){
-		.nunits = unit_count(level->program->fn.n, c->llvm),
+		.nunits = c->backend->units(level->program->fn.n),
 		.export_name = level_export(c, level),
 		.suffix = level->suffix,
 		.hidden = c->level.n > 1 || level == &c->prepare,
@@ -281,20 +252,6 @@ uint32_t compile_programs(const Compilation *c, const TargetLevel **out)
 	if (c->prepare.program)
 		out[c->level.n] = &c->prepare;
 	return c->level.n + (c->prepare.program != NULL);
-}
-
-bool compile_print(Compilation *c, const char *weights_file)
-{
-	const TargetLevel **level = ARENA_ARRAY(c->ctx->arena, const TargetLevel *, c->level.n + 1);
-	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
-		EmitOptions o = compile_emit_options(c, level[k], level[k] == &c->prepare ? NULL : weights_file);
-		TRY(emit_c(level[k]->program, level[k]->target, &o, &c->files));
-	}
-	EmitSelect select = compile_select(c);
-	if (select.n > 1)
-		emit_c_select(c->ctx->arena, &select, c->level.data[0].target, &c->files);
-	phase_end(c, "print");
-	return true;
 }
 
 /* The kernels of an entry; returns their number. */
@@ -430,8 +387,6 @@ void compile_report(Compilation *c)
 	r->copied_bytes = count_copies(c);
 	r->state_bytes = p->state_bytes;
 	report_state(c);
-	r->nphase = c->w->phase.n;
-	r->phase = c->w->phase.data;
 	c->w->program = p;
 	c->w->machine = &c->target->machine;
 	c->w->have_report = true;
@@ -439,7 +394,11 @@ void compile_report(Compilation *c)
 
 const WeftReport *weft_report(Weft *w)
 {
-	return w && w->have_report ? &w->report : NULL;
+	if (!w || !w->have_report)
+		return NULL;
+	w->report.nphase = w->phase.n; /* some end after compile_report */
+	w->report.phase = w->phase.data;
+	return &w->report;
 }
 
 typedef struct {
@@ -478,7 +437,7 @@ static bool report_at(void *arg)
 	for (uint32_t k = 0; k < p->entry.n; n += p->entry.data[k++].symbol.n)
 		TRY(check_values(ctx, &p->entry.data[k], x->value + n));
 	x->out = ARENA_NEW(weft_arena(x->w), WeftReport);
-	*x->out = x->w->report;
+	*x->out = *weft_report(x->w);
 	report_counts(weft_arena(x->w), p, x->w->machine, x->value, x->out);
 	return true;
 }

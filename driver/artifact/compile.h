@@ -26,9 +26,10 @@ typedef struct {
 	const char *out_path; /* the output file, as the caller named it; NULL: several files, or
 	                         none */
 	const char *weights_hash; /* section_hash, if the weights are a file */
-	bool llvm; /* the back end is LLVM */
+	const struct Backend *backend;
 	bool plain; /* programs are not legalised, for their text only */
-	bool fallback; /* the back end is C because LLVM's was not found */
+	const char *fallback; /* the note that a back end is used because another is not there;
+	                         NULL: none */
 	ARRAY(TargetLevel) level; /* by increasing capability, of one triple and with one weight
 	                             section */
 	TargetLevel prepare;      /* the program that computes replaceable constants (recipes.h),
@@ -53,8 +54,6 @@ uint32_t compile_programs(const Compilation *, const TargetLevel **out);
 EmitOptions compile_emit_options(const Compilation *, const TargetLevel *, const char *weights_file);
 /* The options for the choice between several levels. */
 EmitSelect compile_select(const Compilation *);
-/* Prints the C files. weights_file: NULL if weights are embedded. Returns false after errors. */
-bool compile_print(Compilation *, const char *weights_file);
 /* Fills in the report. */
 void compile_report(Compilation *);
 /* Adds the time since the last call to the phase of that name. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "codegen/cpu/host.h"
+#include "driver/artifact/backend.h"
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -174,9 +175,8 @@ static bool load_check(Compilation *c, const char *so, const char *symbol)
 
 static bool is_loadable(const Compilation *c, uint16_t machine)
 {
-	const char *cc = getenv("CC");
-	bool own_compiler = c->llvm || (!c->o.cc && !(cc && *cc));
-	return own_compiler && machine == MACHINE && target_runs_here(c->level.data[0].target);
+	bool trusted = c->backend->trusted && c->backend->trusted(c);
+	return trusted && machine == MACHINE && target_runs_here(c->level.data[0].target);
 }
 
 bool shared_check(Compilation *c, const char *so)

@@ -85,8 +85,9 @@ static bool model_here(Compilation *c, const WeftModel **m)
 	here.prepare = (TargetLevel){0};
 	here.program = c->prepare.program;
 	here.target = c->prepare.target;
-	bool jit = target_runs_here(here.target) && llvm_is_there(c->o.llvm_folder);
-	here.llvm = jit;
+	const Backend *b = backend_here();
+	bool jit = target_runs_here(here.target) && backend_available(b, c);
+	here.backend = jit ? b : c->backend;
 	bool ok = jit ? jit_model(&here, m) : loops_model(&here, m);
 	w->phase.n = phases; /* it is one of its own */
 	w->phase_start = start;

@@ -5,8 +5,8 @@
 
 #include "driver/artifact/compile.h"
 
-/* Computes the constants that c->program stores, by LLVM's code if it runs here, else by the
- * interpreter of loop IR. A second call does nothing. Returns false after errors. */
+/* Computes the constants that c->program stores, by code in this process if it runs here, else by
+ * the interpreter of loop IR. A second call does nothing. Returns false after errors. */
 bool recipes_compute(Compilation *);
 
 #endif

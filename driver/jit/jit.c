@@ -1,4 +1,5 @@
-/* A model in this process: kernels by LLVM, weights arranged in memory. */
+/* A model in this process: kernels by the back end that makes code here, weights arranged in
+ * memory. */
 #include "driver/jit/jit.h"
 
 #include <pthread.h>
@@ -17,24 +18,23 @@ _Static_assert(1 + MAX_FAIL_ARGS == WEFT_FAILURE, "a task and the arguments of a
 
 /* What lives as long as the Weft. */
 typedef struct {
-	const LlvmBackend *llvm;
-	Jit *jit;
+	Here here;
 	SectionMap *weights;
 } Resident;
 
 static void release(void *arg)
 {
 	Resident *r = arg;
-	if (r->jit)
-		r->llvm->free(r->jit);
+	if (r->here.code)
+		r->here.free(r->here.code);
 	*r = (Resident){0};
 }
 
 /* The runtime, of which the compiler has its own copy, and the weights. */
-static bool link_here(Compilation *c, Resident *r, const LlvmFiles *files)
+static bool link_here(Compilation *c, Resident *r, bool small)
 {
 #define F(name) {#name, (const void *)(uintptr_t)name}
-	const JitSymbol runtime[] = {
+	const HereSymbol runtime[] = {
 		F(weft_phase),
 		F(weft_launches),
 		F(weft_copy),
@@ -64,49 +64,35 @@ static bool link_here(Compilation *c, Resident *r, const LlvmFiles *files)
 #undef F
 	uint32_t n = sizeof runtime / sizeof *runtime - (r->weights->data == NULL);
 	const UserOps ops = user_ops(c);
-	JitSymbol *symbol = ARENA_ARRAY(c->ctx->arena, JitSymbol, n + ops.n + c->w->userop.n);
+	HereSymbol *symbol = ARENA_ARRAY(c->ctx->arena, HereSymbol, n + ops.n + c->w->userop.n);
 	memcpy(symbol, runtime, n * sizeof *symbol);
 	for (uint32_t k = 0; k < ops.n; k++) {
 		const WeftOpDef *def = &ops.data[k]->def;
 		if (!def->fn)
 			return ctx_error(c->ctx, NULL, "%s has no function in this process: its definition's fn is NULL", ops.data[k]->name);
-		symbol[n + k] = (JitSymbol){def->symbol, (const void *)(uintptr_t)def->fn};
+		symbol[n + k] = (HereSymbol){def->symbol, (const void *)(uintptr_t)def->fn};
 	}
 	n += ops.n;
 	for (uint32_t k = 0; k < c->w->userop.n; k++) {
 		const UserOp *op = c->w->userop.data[k];
 		if (op->def.user)
-			symbol[n++] = (JitSymbol){userop_user_symbol(c->ctx->arena, op), op->def.user};
+			symbol[n++] = (HereSymbol){userop_user_symbol(c->ctx->arena, op), op->def.user};
 	}
-	r->jit = r->llvm->link(c->ctx, files, symbol, n);
-	return r->jit;
+	return c->backend->here(c, symbol, n, small, &r->here);
 }
 
 static bool make(Compilation *c, Resident *r, bool small, const WeftModel **out)
 {
-	LlvmFiles files = {0};
-	const char *symbol = c->o.symbol ? c->o.symbol : "weft_model";
 	const WeftModel *(*get)(void);
-	*r = (Resident){.llvm = llvm_backend(c->ctx, c->o.llvm_folder)};
-	TRY(r->llvm);
+	*r = (Resident){0};
+	TRY(backend_load(c));
 	ctx_defer(c->ctx, release, r);
-	phase_end(c, "load LLVM");
+	phase_end(c, "load");
 	TRY(recipes_compute(c) && section_map(c->program, c->o.jobs, &r->weights));
 	phase_end(c, "weights");
-	const TargetLevel *level[2];
-	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
-		EmitOptions o = compile_emit_options(c, level[k], NULL);
-		o.nunits = small ? 1 : o.nunits; /* each has pages of its own */
-		o.here = true;
-		TRY(r->llvm->emit(level[k]->program, level[k]->target, &o, LLVM_OBJECT, c->o.jobs, &files));
-	}
-	c->w->report.objects = files.file.n;
-	phase_end(c, "llvm");
-	TRY(link_here(c, r, &files));
-	*(void **)&get = r->llvm->find(c->ctx, r->jit, symbol);
-	TRY(get);
+	TRY(link_here(c, r, small));
+	*(void **)&get = r->here.entry;
 	*out = get();
-	phase_end(c, "link");
 	return true;
 }
 
@@ -119,8 +105,7 @@ bool jit_model(Compilation *c, const WeftModel **out)
 
 typedef struct Kept {
 	const WeftModel *model;
-	const LlvmBackend *llvm;
-	Jit *jit;
+	Here here;
 	SectionMap weights;
 	struct Kept *next;
 } Kept;
@@ -139,8 +124,8 @@ bool jit_keep(Compilation *c, const WeftModel **out)
 	Kept *k = malloc(sizeof *k);
 	if (!k)
 		ctx_out_of_memory(c->ctx);
-	*k = (Kept){.model = *out, .llvm = r->llvm, .jit = r->jit, .weights = *r->weights};
-	r->jit = NULL;
+	*k = (Kept){.model = *out, .here = r->here, .weights = *r->weights};
+	r->here.code = NULL;
 	r->weights->data = NULL;
 	pthread_mutex_lock(&lock);
 	k->next = kept;
@@ -160,7 +145,7 @@ void weft_jit_free(const WeftModel *m)
 	pthread_mutex_unlock(&lock);
 	if (!k)
 		return;
-	k->llvm->free(k->jit);
+	k->here.free(k->here.code);
 	section_unmap(&k->weights);
 	free(k);
 }

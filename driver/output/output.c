@@ -12,7 +12,6 @@
 #include "driver/api/given.h"
 #include "driver/jit/jit.h"
 #include "driver/jit/loops.h"
-#include "driver/artifact/native.h"
 #include "driver/artifact/section.h"
 #include "driver/jit/compute.h"
 #include "driver/artifact/shared_check.h"
@@ -118,8 +117,8 @@ static bool build(Output *x, const Places *p, const char *weights_name)
 	TRY(p->weights ? write_weights(c, SECTION_FILE, p->weights)
 		       : write_weights_object(c, p->folder, &object));
 	phase_end(c, "weights");
-	TRY(c->llvm ? native_shared(c, p->folder, object, weights_name, p->so->tmp)
-		    : build_shared(c, p->folder, object, p->so->tmp));
+	const Place place = {p->folder, object, weights_name, p->so->tmp};
+	TRY(c->backend->shared(c, &place));
 	TRY(shared_check(c, p->so->tmp));
 	phase_end(c, "check");
 	struct stat st;
@@ -133,19 +132,14 @@ static bool compile_to(Output *x, Places *p)
 {
 	Compilation *c = &x->c;
 	Ctx *ctx = x->w->ctx;
-	/* may end the process: before there are files */
-	TRY(!c->llvm || llvm_backend(ctx, c->o.llvm_folder));
+	TRY(backend_load(c)); /* may end the process: before there are files */
 	TRY((p->so = out_begin(ctx, x->path)));
 	c->out_path = p->so->path;
 	TRY(!x->o || x->o->weights != WEFT_WEIGHTS_FILE || place_weights(ctx, p));
 	if (c->fallback)
-		ctx_note(ctx, NULL,
-			 "the LLVM back end (weft_llvm.so) is not found: a C compiler is used "
-			 "($WEFT_LLVM_FOLDER may "
-			 "name its folder)");
+		ctx_note(ctx, NULL, "%s", c->fallback);
 	TRY(compile_lower(c));
 	const char *name = p->weights ? base_name(p->weights->to) : NULL;
-	TRY(c->llvm || compile_print(c, name));
 	TRY((p->folder = folder_temp(ctx)));
 	TRY(build(x, p, name));
 	compile_report(c); /* may run out of memory: nothing after the moves does */
@@ -173,7 +167,7 @@ static bool fill_folder(Output *x, const char *folder)
 {
 	Compilation *c = &x->c;
 	Ctx *ctx = c->ctx;
-	TRY(write_sources(c, folder));
+	TRY(c->backend->emit(c, x->emit, &(Place){.out = folder}));
 	if (!c->program->weight_bytes)
 		return true;
 	OutFile *weights = out_begin(ctx, arena_printf(ctx->arena, "%s/weights.bin", folder));
@@ -300,14 +294,15 @@ static bool emit_text(Output *x, OutFile *out)
 	return out_commit(c->ctx, out);
 }
 
-/* What LLVM makes. */
-static bool emit_native(Output *x, Places *p)
+/* A file that a back end makes. */
+static bool emit_made(Output *x, Places *p)
 {
 	Ctx *ctx = x->w->ctx;
+	const Backend *b = x->c.backend;
 	const char *object = NULL;
 	TRY((p->folder = folder_temp(ctx)));
-	TRY(x->emit >= WEFT_EMIT_LLVM || write_weights_object(&x->c, p->folder, &object));
-	TRY(native_emit(&x->c, x->emit, p->folder, object, p->so->tmp));
+	TRY(!(b->objects >> x->emit & 1) || write_weights_object(&x->c, p->folder, &object));
+	TRY(b->emit(&x->c, x->emit, &(Place){p->folder, object, NULL, p->so->tmp}));
 	compile_report(&x->c); /* may run out of memory: before the move */
 	return out_commit(ctx, p->so);
 }
@@ -315,15 +310,15 @@ static bool emit_native(Output *x, Places *p)
 static bool emit_to(Output *x, Places *p)
 {
 	bool folder = x->emit == WEFT_EMIT_C;
-	x->c.llvm = x->emit >= WEFT_EMIT_OBJECT;
+	const Backend *made_by = backend_of_kind(x->emit);
+	x->c.backend = made_by ? made_by : x->c.backend;
 	x->c.plain = x->emit == WEFT_EMIT_SCHEDULES;
-	TRY(!x->c.llvm || llvm_backend(x->w->ctx, x->c.o.llvm_folder));
+	TRY(!made_by || backend_load(&x->c));
 	TRY(folder || (p->so = out_begin(x->w->ctx, x->path)));
 	x->c.out_path = folder ? NULL : p->so->path;
 	TRY(compile_lower(&x->c));
-	TRY(!folder || compile_print(&x->c, NULL));
-	if (x->c.llvm)
-		return emit_native(x, p);
+	if (made_by && !folder)
+		return emit_made(x, p);
 	compile_report(&x->c); /* may run out of memory: before there is a result */
 	return folder ? emit_folder(x) : emit_text(x, p->so);
 }
@@ -486,7 +481,7 @@ static bool jit(void *arg)
 	Compilation *c = &x->o.c;
 	TRY(compile_begin(c, x->o.w, x->o.g, x->o.o));
 	TRY(compile_for_here(c));
-	c->llvm = true;
+	c->backend = backend_here();
 	TRY(compile_lower(c));
 	TRY((x->keep ? jit_keep : jit_model)(c, &x->model));
 	compile_report(c);

@@ -16,7 +16,7 @@
 #include "codegen/print/c/emit_priv.h"
 #include "codegen/cpu/host.h"
 #include "codegen/program/legalise.h"
-#include "driver/artifact/backend.h"
+#include "driver/artifact/llvm_library.h"
 #include "ir/loop/interp.h"
 
 enum { N = 192 * 16, MOST_LANES = 16 };

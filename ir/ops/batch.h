@@ -1,47 +1,58 @@
-/* Functions for rules of batches (.batch, ir/ops/op.h). A batched operand has the batch as first
- * dimension, so its other dimensions have numbers greater by one. */
+/* Rules of batches (.batch, ir/ops/op.h), and functions to write them. n is a node, of one member;
+ * b is where the node for the whole batch is added (ir/graph/build.h). A batched operand has the
+ * batch as first dimension, so its other dimensions have numbers greater by one. */
 #ifndef WEFT_IR_OPS_BATCH_H
 #define WEFT_IR_OPS_BATCH_H
 
 #include "ir/ops/op.h"
 
-/* A copy of n's attributes, one for each argument of its schema, which the next functions
- * change. */
+/* A copy of n's attributes in the scratch arena, one for each argument of its schema. The next
+ * three functions change attributes in such a copy. */
 Attr *batch_attrs(Build *b, Node n);
-/* Adds 1 to the dimension of that name, or to each of a list. */
+/* Adds 1 to a dimension, the int attribute of that name, or to each dimension of an int[]
+ * attribute. Dimensions are not negative. */
 void batch_next(Build *b, Node n, Attr *attr, const char *name);
-/* Adds an element in front of the list of that name. */
+/* Adds an element in front of an int[] attribute. */
 void batch_first(Build *b, Node n, Attr *attr, const char *name, Sym first);
 void batch_first_int(Build *b, Node n, Attr *attr, const char *name, int64_t first);
-/* n with other operands and attributes. */
+/* A call of n's operator with as many other operands, and other attributes. */
 Node batch_again(Build *b, Node n, const Node *in, const Attr *attr);
 
-/* The type with the batch dimension; of a tuple, each of its types. */
+/* The type with the extent `size` in front; of a tuple, each of its types. */
 TypeId batch_type(Ir *, TypeId, Sym size);
-/* x with the batch dimension; repeats x if it has none. */
+/* x with the batch dimension: x itself if batched, else x repeated `size` times. */
 Node batch_wide(Build *b, Node x, bool batched, Sym size);
-/* The same for every operand. */
+/* batch_wide for every operand of n; the array is in the scratch arena. */
 Node *batch_all_wide(Build *b, Node n, const Node *in, const bool *batched, Sym size);
-/* batch_to moves the first dimension to position `to`; batch_from moves it back. */
+/* batch_to moves the first dimension of x to position `to`; batch_from moves dimension `from` to
+ * the front. The others keep their order. */
 Node batch_to(Build *b, Node x, uint32_t to);
 Node batch_from(Build *b, Node x, uint32_t from);
-/* batch_merge merges dimension k into the one before; batch_split splits dimension k in two. */
+/* Merges dimension k >= 1 of x into dimension k - 1. */
 Node batch_merge(Build *b, Node x, uint32_t k);
+/* Splits dimension k of x into the dimensions k and k + 1, of the extents `first` and `second`,
+ * whose product is the extent. */
 Node batch_split(Build *b, Node x, uint32_t k, Sym first, Sym second);
 
-/* Executes n for one member of the batch after the other, which is always possible. */
+/* Rules (.batch). in[k]: operand k, with the batch in front if batched[k]; size: the extent of the
+ * batch. The result has the batch dimension; no node after an error.
+ *
+ * For any operator: executes n for one member of the batch after the other. */
 Node batch_by_scan(Build *b, Node n, const Node *in, const bool *batched, Sym size);
-
-/* Rules: repeat each operand without a batch, and add 1 to n's attribute "dim", or to each of
- * "dims". */
+/* For operators that work along the dimension of the attribute "dim", or along each of "dims":
+ * repeats operands without a batch, and adds 1 to the attribute. */
 Node batch_dim(Build *b, Node n, const Node *in, const bool *batched, Sym size);
 Node batch_dims(Build *b, Node n, const Node *in, const bool *batched, Sym size);
-/* Rules of composites that are batched as a whole; the result has n's type with the batch.
- * batch_element_wise: broadcast operands, or one operand that may have more leading dimensions.
- * batch_along: one operand, along the dimension `dim`. batch_members: an operand whose first
- * dimension counts members. */
+/* For composites: the result is a call of n's operator, which is not expanded, of n's type with the
+ * batch.
+ *
+ * For element-wise operators: operands broadcast, or there is one operand, which may have any
+ * number of leading dimensions. */
 Node batch_element_wise(Build *, Node n, const Node *in, const bool *batched, Sym size);
+/* For operators of one operand that work along its dimension "dim", which may be negative. */
 Node batch_along(Build *, Node n, const Node *in, const bool *batched, Sym size);
+/* For operators of one operand that treat each index of its first dimension alone: batch and first
+ * dimension are merged, and split in the results. */
 Node batch_members(Build *, Node n, const Node *in, const bool *batched, Sym size);
 
 #endif

@@ -1,6 +1,10 @@
-/* Private to ir/ops: reading arguments and building nodes, as blocks of all of its rooms do.
- * Everything accepts a missing node (after an error) and passes it on. aten/priv.h adds what ATen's
- * operators share. */
+/* Private to ir/ops: reading arguments of a node and building nodes, as the blocks of all of its
+ * rooms do. aten/priv.h adds what ATen's operators share.
+ *
+ * b is where nodes are added and errors are recorded (ir/graph/build.h). n is the node that is
+ * expanded or derived, `name` an argument of its schema. A size is symbolic (Sym): constant, or
+ * known at run time. dims is a set of dimensions: bit k is dimension k. After an error (b_error) a
+ * function returns no node; every function takes no node as an operand and then returns no node. */
 #ifndef WEFT_IR_OPS_COMMON_H
 #define WEFT_IR_OPS_COMMON_H
 
@@ -13,37 +17,55 @@ typedef struct {
 
 /* ---- arguments ---- */
 
+/* The operand for a Tensor argument, or the first one of a Tensor[] argument; no node if the
+ * optional argument is absent. */
 static inline Node arg(const Build *b, Node n, const char *name)
 {
 	return node_arg(b->g, n, name);
 }
-/* The symbol's value is constant: else b_error. */
+/* Sets *out to the value of a constant size. Returns false after an error, with *out 0: the size is
+ * symbolic. */
 bool aten_const(Build *, Sym, int64_t *out);
-/* A constant integer; b_error and 0 when it is symbolic. */
+/* The value of an int argument, which must be present. A symbolic size is an error, which returns
+ * 0. */
 int64_t aten_int(Build *, Node n, const char *name);
 
 /* ---- shapes ---- */
 
+/* The shape of these extents, copied. */
 Shape shape_of(uint32_t rank, const Sym *dim);
+/* The shape of a node; rank 0 of no node and of a tuple. */
 Shape aten_shape(const Build *, Node);
-DType aten_dtype(const Build *, Node); /* DT_none of a missing node */
+/* The dtype of a node; DT_none of no node and of a tuple. */
+DType aten_dtype(const Build *, Node);
+/* The rank of a node; 0 of no node. */
 uint32_t aten_rank(const Build *, Node);
+/* The number of elements. */
 Sym shape_numel(const Build *, const Shape *);
 
 /* ---- nodes ---- */
 
-Node aten_size(Build *, Sym, DType);       /* 0-d */
-Node aten_like(Build *, Node x, double v); /* 0-d splat of x's dtype */
+/* The value of a size as a tensor without dimensions, of that dtype. */
+Node aten_size(Build *, Sym, DType);
+/* The number v as a constant without dimensions, of x's dtype. */
+Node aten_like(Build *, Node x, double v);
+/* x with dimension `from` moved to position `to`; the others keep their order. */
 Node aten_move_dim(Build *, Node x, uint32_t from, uint32_t to);
+/* torch.stack: joins n tensors of one shape along a new dimension dim. */
 Node aten_stack(Build *, const Node *x, uint32_t n, uint32_t dim);
-/* Iota along one dim of a shape, broadcast to it. */
+/* A tensor of that shape, each element of which is its own index along dim. */
 Node aten_iota_dim(Build *, const Shape *, uint32_t dim, DType);
+/* The reduction of x over dims (none: x itself), in x's dtype, f16 and bf16 accumulated in f32.
+ * keep: the dimensions stay with extent 1; else they are removed. */
 Node aten_reduce(Build *, ReduceKind, Node x, uint32_t dims, bool keep);
+/* The running reduction of x along dim: element i of the result combines the elements 0 .. i, or
+ * with `reverse` the elements i, i + 1, ... to the end. kind: "sum", "prod", "max", "min" (NaN
+ * wins) or "logaddexp"; of complex numbers "sum", "prod" or "logaddexp". */
 Node b_cumulative(Build *, const char *kind, Node x, uint32_t dim, bool reverse);
-/* The cotangent of x, of that of its running product along dim; in the dtype that x is computed in.
- * Zeros are no exception. Defined in prim/reduce_rules.c. */
+/* The cotangent of x from the cotangent ct of b_cumulative(b, "prod", x, dim, reverse); exact also
+ * if elements are zero. Its dtype is the one of arithmetic: f32 if x is f16, bf16 or f8. */
 Node b_cumprod_backward(Build *, Node ct, Node x, uint32_t dim, bool reverse);
-Node aten_detached(Build *, Node x); /* x, in derivatives a constant: results that PyTorch does not
-                                        differentiate */
+/* x as a constant of derivatives: no cotangent and no tangent passes. */
+Node aten_detached(Build *, Node x);
 
 #endif

@@ -1,15 +1,27 @@
-/* The language of .expand and of the rules of transforms: what ir/ops/expand.c evaluates and
- * ir/ops/derive.c asks of it. */
+/* Private to ir/ops: the evaluator of the texts in blocks (.expand, .vjp, .jvp, .deriv, .complex;
+ * the grammar is in ir/ops/expand.c) and of the rules of user operators. To evaluate a text: set b,
+ * p and the fields that are asked for in an Eval of zeros, bind names (expand_bind, expand_let),
+ * call expand_program once, look at `err`.
+ *
+ * A weak scalar is a bool, int or float that takes the dtype of the tensor beside it, as a Python
+ * number does. Without a graph (b NULL) a text is only checked: names and calls are known, numbers
+ * of arguments right; every value is VAL_any. */
 #ifndef WEFT_IR_EXPAND_PRIV_H
 #define WEFT_IR_EXPAND_PRIV_H
 
 #include "ir/ops/op.h"
 
-/* An operand, a list of them, or an attribute (of which bool, int, float are weak scalars). */
-typedef enum { VAL_none, VAL_node, VAL_nodes, VAL_attr, VAL_any } ValKind;
+/* A value of the language. */
+typedef enum {
+	VAL_none,  /* "none": an absent argument; a zero, of rules */
+	VAL_node,  /* a tensor, or a tuple */
+	VAL_nodes, /* a list of tensors; none stands for an absent one */
+	VAL_attr,  /* an attribute; a bool, int or float is a weak scalar */
+	VAL_any    /* unknown: the text is only checked */
+} ValKind;
 
 typedef struct {
-	ValKind kind; /* VAL_any: only checking */
+	ValKind kind;
 	Node node;
 	uint32_t n;
 	const Node *nodes;
@@ -31,37 +43,43 @@ typedef struct {
 enum { MAX_LETS = 32, MAX_CALL = 32, MAX_DEPTH = 64 };
 
 typedef struct {
-	Build *b; /* NULL: only checking */
-	bool user; /* of a user's definition: calls of users' operators, and what its author may get
-	              wrong is checked */
-	const struct UserOp *const *userop; /* which there are, when only checking */
+	Build *b;  /* where nodes are added; NULL: the text is only checked */
+	bool user; /* the text is of a user operator: it may call user operators, and mistakes of
+		      its author are errors, not bugs of Weft */
+	const struct UserOp *const *userop; /* the user operators, if b is NULL */
 	uint32_t nuserop;
-	const char *p, *err, *errp;
+	const char *p;    /* the text that is left */
+	const char *err;  /* what is wrong; NULL: nothing. A static text, or one of judge */
+	const char *errp; /* the place of the error in the text */
 	uint32_t depth, nlet;
-	/* Asked of each value that a call or an operator gives; what it says is wrong with it is an
-	 * error at `bad`. NULL: nothing. */
+	/* NULL, or called with each value that a call or an arithmetic operator gives. Returns
+	 * NULL, or an error, whose piece of text is then `bad`. */
 	const char *(*judge)(void *judged, const Val *);
 	void *judged;
-	Span bad, *item; /* item: where the elements of the last list stand, room for MAX_CALL;
-	                    NULL: not asked for */
-	Binding let[4 * MAX_ARGS + MAX_LETS]; /* arguments, those of a rule, and lets */
+	Span bad, *item; /* item[MAX_CALL], or NULL: receives the texts of the elements of the last
+			    list */
+	Binding let[4 * MAX_ARGS + MAX_LETS]; /* the bound names; later ones hide earlier ones */
 } Eval;
 
-/* The arguments of the op, by name. With no graph (e->b NULL), all that is known of them is that
- * they are there. */
+/* Binds the names of the op's schema: to the operands in[nin] and the attributes of a node. Absent
+ * arguments are VAL_none; if e->b is NULL, all are VAL_any. */
 void expand_bind(Eval *, Op, const Node *in, uint32_t nin, AttrId);
+/* Binds a name, which must stay valid; there is room for 4 * MAX_ARGS names. */
 void expand_let(Eval *, const char *name, Val);
-/* The text at e->p up to its end. */
+/* Evaluates the text at e->p to its end: "name = expression; ...; expression". Returns the value of
+ * the last expression; VAL_none after an error, with e->err set. */
 Val expand_program(Eval *);
-/* The same times `by`, without multiplying by 0 or 1, and within the arms of `select`: which takes
- * one of two products, so that one that is not a number does not spoil the other. None of both:
- * zero. */
+/* The product of that value and `by`. A factor 0 gives VAL_none (zero); 1 and -1 are not
+ * multiplied. If the value is a call of `select`, each of its alternatives is multiplied, so that a
+ * NaN of one does not get into the other. */
 Val expand_scaled(Eval *, Val by);
-/* user/rule.c: a call of the user's operator of that name, NULL: there is none; its value with
- * arguments in the order of its schema, NULL or what is wrong. */
+/* The user operator of that name ("mylib::decay", len characters), or NULL (user/rule.c). */
 const struct UserOp *expand_user_find(const Eval *, const char *name, uint32_t len);
+/* Calls a user operator; slot[k] is argument k of its schema, VAL_none: its default. Sets *out to
+ * the result, a tuple if there are several. Returns NULL, or what is wrong. */
 const char *expand_user_call(Eval *, const struct UserOp *, const Val *slot, Val *out);
-/* A tensor, of dtype d if it is a number; none after an error, which is recorded. */
+/* A value as a tensor; a weak scalar becomes one without dimensions, of dtype d. Other values are
+ * errors (b_error), which return no node. */
 Node expand_operand(Eval *, const Val *, DType d);
 
 #endif

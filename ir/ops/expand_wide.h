@@ -1,21 +1,21 @@
-/* Expansions of composites in storage types: arithmetic of several steps, or with a constant that
- * the type does not hold, is done in f32 and rounded once at the end, as PyTorch's kernels do. Some
- * of those (a sum, not a product) make a scalar a value of the storage type first: .narrow_scalars
- * in the table. */
+/* Private to ir/ops/expand.c: expansions of composites in storage types (f16, bf16, f8). Arithmetic
+ * of several steps, or with a constant that the type does not hold, is done in f32 and rounded once
+ * at the end, as PyTorch's kernels do. Operators for which PyTorch rounds a scalar argument to the
+ * storage type first have .narrow_scalars (ir/ops/op.h). */
 #ifndef WEFT_IR_EXPAND_WIDE_H
 #define WEFT_IR_EXPAND_WIDE_H
 
 #include "ir/ops/op.h"
 
-/* Node n was expanded in its own types: y, with new nodes behind `prev` up to b->before. Would more
- * than its result be rounded to a storage type? Not with a contraction among the new nodes: kernels
- * read its operands in their storage type, accumulate in f32 and round once by themselves. */
+/* n was expanded to y, in the types of n; the new nodes stand behind `prev` (no node: from the
+ * first node of the graph on), in front of b->before. Returns whether the expansion rounds more
+ * often than PyTorch does: then it is done again with expand_widen. Returns false if a new node is
+ * a contraction, whose kernel accumulates in f32 and rounds once by itself. */
 bool expand_rounds_often(const Build *b, Node n, Node prev, Node y);
 
-/* A copy of n, at b->before, of which operands and type are f32 where those of n are a storage
- * type. */
+/* Adds a copy of n in which operands and results of a storage type are f32. */
 Node expand_widen(Build *b, Node n);
-/* Result y with the dtypes of `type`. */
+/* y converted to the dtype of `type`; of a tuple each element. */
 Node expand_narrow(Build *b, Node y, TypeId type);
 
 #endif

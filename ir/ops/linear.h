@@ -15,14 +15,16 @@ typedef enum {
 
 typedef struct LinearTable LinearTable;
 
-/* Begins the analysis of a graph that serves no other purpose: composites are expanded in place. In
- * the scratch arena. */
+/* Begins the analysis of a graph. Uses up the graph: composites are expanded in place. The table is
+ * in the scratch arena. */
 LinearTable *linear_new(Graph *);
-/* Sets what an input or constant is; others are independent. Call it before linear_of. */
+/* States the answer for all results of a node, an input or a constant; without a statement it is
+ * LIN_FREE. Call it before linear_of. */
 void linear_set(LinearTable *, Node, Lin);
-/* The answer for result k of a node; k is 0 unless the node is a tuple. */
+/* The answer for result k of a node; k is 0 unless the node is a tuple. Takes time in proportion to
+ * the nodes that no call has looked at yet. */
 Lin linear_of(LinearTable *, Node, uint32_t k);
-/* The answer for the sum of two values. */
+/* The answer for the sum of two values with these answers. */
 Lin linear_sum(Lin, Lin);
 
 #endif

@@ -1,6 +1,11 @@
 /* The op table: one block for each operator, in ir/ops/<room>/<family>.c. A scanner collects the
  * blocks at build time into oplist.h, so an operator is added in one place. A block has a row for
- * each overload with the same meaning (Overload). */
+ * each overload with the same meaning (Overload).
+ *
+ * Terms. A node calls an operator; its operands are nodes, its attributes are the other arguments.
+ * A scalar function is an element-wise operator of one shape; the other primitives are structural;
+ * a composite is defined by its expansion into other operators. b is a Build (ir/graph/build.h):
+ * nodes are added in front of b->before. Errors are recorded in the context (base/ctx.h). */
 #ifndef WEFT_IR_OP_H
 #define WEFT_IR_OP_H
 
@@ -160,41 +165,55 @@ typedef struct OpInfo {
 	const char *doc;    /* one line, for docs and `weft show` */
 	Promote promote;
 	Expands expands;
-	bool effect;        /* never removed, kept in order */
-	bool (*has_effect)(const Graph *, Node); /* of some nodes only; NULL: as `effect` says */
-	bool (*draws)(const Graph *, Node); /* of those with a key (ir/ops/prim/random.h): whether
-	                                       it is needed; NULL: always */
+	bool effect;                             /* nodes are never removed, and stay in order */
+	bool (*has_effect)(const Graph *, Node); /* whether this node has an effect; NULL: as
+						    `effect` says */
+	bool (*draws)(const Graph *, Node);      /* of an operator with RANDOM_ARGS
+						    (ir/ops/prim/random.h): whether this node draws
+						    random numbers; NULL: it does */
 	const char *mode; /* the argument that says whether the model trains; NULL: none */
 	ViewKind view;
 	ViewIf view_if;
-	bool itself; /* a call that changes neither shape nor dtype returns the operand, history and
-	                all, as one of the view_ifs does */
-	const char *view_undo; /* VIEW_BITS: the operator that goes back; NULL: nothing can be
-	                          written through it */
+	bool itself; /* in PyTorch, a call that changes neither shape nor dtype returns the operand
+			itself, with its autograd history */
+	const char *view_undo; /* VIEW_BITS: the operator that turns the view back; NULL: a write
+				  through the view is an error */
 
-	/* Function transforms (docs/transforms.md). A composite that has one of these, or .deriv,
-	 * is kept by canon, so that it is derived and batched as a whole; where it has none for a
-	 * transform its expansion is transformed.
+	/* Function transforms (docs/transforms.md). A composite that has one of these fields, or
+	 * .deriv, is kept by canon, so that it is derived and batched as a whole. If it has no rule
+	 * for a transform, its expansion is transformed.
 	 *
-	 * .vjp: the cotangents of the operands as a list, "lets; [gx, none]", in terms of the
-	 * arguments, the results (y, or y0, y1, ...) and their cotangents (g, or g0, g1, ...; zeros
-	 * where there is none). The language of .expand. Those of a broadcast or promoted operand
-	 * are summed and converted to its type by the caller. Must be linear in g. .adjoint: the
-	 * same as a function: g[k] for operand k where want[k]; none is zero. ct[r]: of result r;
-	 * none is zero, and at least one is not. False after b_error. Of a primitive that is linear
-	 * nothing but attributes and the other operands is read, so it may be called where those
-	 * operands have no value. .jvp: the tangent of the result, in terms of the arguments, y and
-	 * t_NAME for every tensor argument. Without one the transposed .vjp or .adjoint is taken.
-	 * .tangent: the same as a function: t[k] of operand k, none is zero; ty[r] of result r.
-	 * .tangent_if: of some nodes only. .batch: n for a batch of `size`: in[k] is operand k,
-	 * with the batch as a new first dimension where batched[k] (of one at least); n keeps its
-	 * operands, whose types and attributes a rule may read. All results have the batch. None
-	 * after b_error. Of scalar functions it is known. .batch_leading: n itself, where leading
-	 * dimensions are independent of each other and no attribute counts them. */
+	 * .vjp: a text in the language of .expand, "lets; [gx, none]": the list of the cotangents
+	 * of the operands, in terms of the arguments, the results (y, or y0, y1, ...) and their
+	 * cotangents (g, or g0, g1, ...; zeros if there is none). It must be linear in g. The
+	 * caller sums the cotangent of a broadcast operand and converts it to the operand's type.
+	 *
+	 * .adjoint: the same as a function. ct[r] is the cotangent of result r; no node means zero,
+	 * and one at least is a node. The rule sets g[k] for operand k if want[k]; g[] holds no
+	 * nodes before, and no node means zero. It returns false after b_error. The rule of a
+	 * linear primitive reads nothing but attributes and the operands in which the primitive is
+	 * not linear, so it may be called if the others have no value.
+	 *
+	 * .jvp: a text, the tangent of the result in terms of the arguments, y, and t_NAME for each
+	 * tensor argument NAME. NULL, and no .tangent: the transpose of the rule for cotangents.
+	 *
+	 * .tangent: the same as a function. t[k] is the tangent of operand k, no node means zero;
+	 * the rule sets ty[r] of result r, and returns false after b_error. .tangent_if: whether
+	 * the rule holds for this node; NULL: it does.
+	 *
+	 * .batch: adds n for a batch of `size` members (op_batch). in[k] is operand k, with the
+	 * batch as a new first dimension if batched[k], which one at least is. n is in the graph,
+	 * and the rule may read its attributes and its operands' types. Returns the result, with
+	 * the batch dimension, or no node after b_error. Scalar functions need no rule.
+	 *
+	 * .batch_leading: n's operator itself computes the batch: leading dimensions are
+	 * independent of each other, and no attribute counts dimensions from the front. */
 	Linear linear;
-	uint32_t linear_in; /* 0, of those that are linear: every operand; of a composite: it is
-	                       linear in these, which its expansion does not show */
-	bool (*linear_if)(const Graph *, Node); /* of some nodes only; NULL: of all */
+	uint32_t linear_in; /* bits: the operands in which the operator is linear (.linear); 0: all,
+			       if .linear is set. Of a composite: linear in these, which its
+			       expansion does not show */
+	bool (*linear_if)(const Graph *, Node); /* whether .linear holds for this node; NULL: it
+						   does */
 	const char *vjp, *jvp;
 	bool (*adjoint)(Build *b, Node n, const Node *ct, const bool *want, Node *g);
 	bool (*tangent)(Build *b, Node n, const Node *t, Node *ty);
@@ -202,9 +221,10 @@ typedef struct OpInfo {
 	Node (*batch)(Build *b, Node n, const Node *in, const bool *batched, Sym size);
 	bool batch_leading;
 
-	/* Of complex numbers: n of the real and imaginary parts of its operands (node_parts in
-	 * ir/ops/parts.h has the contract). NULL: a linear primitive (.linear) is applied to each
-	 * part, a bilinear one is four products; others stay complex, for the interpreter. */
+	/* How n is computed on the real and imaginary parts of its operands (the contract is that
+	 * of node_parts, ir/ops/parts.h). NULL: a linear primitive (.linear) is applied to each
+	 * part, a bilinear one is four products; other operators stay complex, for the interpreter.
+	 */
 	bool (*parts)(Build *b, Node n, const struct Parts *in, struct Parts *out);
 
 	/* ---- facts that passes and transforms ask about ----
@@ -254,39 +274,42 @@ typedef struct OpInfo {
 	 * decompose; transform/partition*.c read the marks before. */
 	Mark (*marks)(const Graph *, Node);
 
-	/* OP_SCALAR; .deriv also of composites that are element-wise up to broadcasting */
-	const char *scalar;   /* body over the operand names, see ir/scalar/scalar.h */
+	/* Scalar functions; .deriv also of composites that are element-wise up to broadcasting */
+	const char *scalar;   /* an expression of the operands' names, see ir/scalar/scalar.h */
 	const char *deriv[4]; /* d result / d operand k, in terms of the operands and the result
 	                         y */
-	const char *no_deriv; /* why an operand of a function of real numbers has none */
-	const char *complex;  /* of complex numbers: "lets; y" or "lets; [re, im]", the language of
-	                         .expand, of operands x and their parts x_re and x_im */
+	const char *no_deriv; /* for messages: why an operand has no derivative */
+	const char *complex;  /* the value for complex operands, in the language of .expand: "lets;
+				 y" or "lets; [re, im]", in terms of an operand x and its parts x_re
+				 and x_im */
 	DType result;         /* DT_none: the operands' dtype; else fixed (DT_bool for
 	                         comparisons) */
 	bool exact;           /* the result is a value of any storage type that holds the
 	                         operands */
 
-	/* OP_PRIMITIVE: the result's type from operands and attributes; 0 after ctx_error. */
+	/* Primitives: returns the result's type from operands and attributes, or 0 after an error,
+	 * which begins with `where`. */
 	TypeId (*infer)(Graph *, Op, const Node *in, uint32_t nin, AttrId, const char *where);
-	/* Compute out[0..nout) (allocated, row-major, concrete shape) from in[]. False after
-	 * ctx_error. */
+	/* Primitives: computes all results out[] of a node from in[], for the interpreter. All
+	 * tensors are row-major and have their extents; out[] has memory. Returns false after an
+	 * error. */
 	bool (*eval)(struct EvalCtx *, Graph *, Node, const struct Tensor *in, struct Tensor *out);
 	bool accumulates;     /* adds or multiplies: rounds to a storage type */
 	OpLower lower;        /* how it becomes part of kernels */
 
-	/* OP_COMPOSITE: one expression over argument names, or a function that builds the
-	 * replacement at b's position and returns it (a tuple node when the op has several
-	 * results); none after ctx_error. A composite may also carry .infer and .eval of its
-	 * own. */
-	bool rounds_each; /* a composite that PyTorch makes of operators, each of which rounds; the
-	                     expansion rounds by itself */
-	bool narrow_scalars; /* scalar arguments take the operand's storage type; else composites
-	                        see f32 */
+	/* Composites: .expand is a text over the names of arguments (the grammar is in
+	 * ir/ops/expand.c); .build is a function that adds the expansion of n and returns its
+	 * result, a tuple if there are several, or no node after an error. A composite may have
+	 * .infer and .eval, too. */
+	bool rounds_each; /* PyTorch computes it by several operators, each of which rounds to the
+			     storage type; so does the expansion (else see ir/ops/expand_wide.h) */
+	bool narrow_scalars; /* scalar arguments are rounded to the operand's storage type; else
+				they are f32 */
 	const char *expand;
 	Node (*build)(Build *b, Node n);
 
-	const char *sample;    /* calls for the generic tests, see below */
-	const char *no_sample; /* why there is none */
+	const char *sample;    /* calls for the generic tests, see above */
+	const char *no_sample; /* why there is no sample */
 
 	const Overload *overloads; /* (const Overload[]){...}; scripts/oplist.py counts them; NULL:
 	                              none */
@@ -327,91 +350,119 @@ typedef struct {
 
 #include "oplist.h" /* generated: enum { OP_none, OP_input, ... } of the ops that code names */
 
-/* Parses one schema into the arena. Returns false on bad text; *err says what was expected, and
- * where. */
+/* Parses one schema into *s, with texts in the arena. Returns false if the text is no schema; *err
+ * is then a sentence in the arena that says what was expected, and where. */
 bool schema_parse(Arena *, const char *text, Schema *, const char **err);
 
 /* Parses all schemas and completes all overloads, once per process. Any thread may call; the
  * functions below call it. */
 void op_init(void);
-uint32_t op_count(void); /* operators are 1 .. op_count() - 1; 0 is none */
-const OpInfo *op_info(Op); /* of an overload: its row, completed from its block; .overloads is
-                              NULL */
-Op op_block(Op); /* the operator whose block has the overload's row; else the operator itself */
+/* One more than the number of operators: operators are 1 .. op_count() - 1, and 0 is OP_none. */
+uint32_t op_count(void);
+/* The block of an operator; of an overload its row, completed from the block, with .overloads NULL.
+ * Never NULL: of OP_none and of numbers out of range it is an empty block. */
+const OpInfo *op_info(Op);
+/* Of an overload: the operator whose block has the row. Of other operators: the operator itself. */
+Op op_block(Op);
+/* What defines the operator: OP_SCALAR if its block has .scalar, OP_COMPOSITE if it has .expand or
+ * .build, else OP_PRIMITIVE. */
 OpKind op_kind(Op);
+/* The parsed schema; never NULL. */
 const Schema *op_schema(Op);
-const char *op_name(Op); /* the schema's name */
-Op op_find(const char *name); /* by schema name or alias; OP_none if unknown */
-int op_arg_index(Op, const char *name); /* -1 if the schema has no such argument */
-/* The checks of a node; CHECKS_INDEX only if its mode checks. */
+/* The name in the schema: "aten.add.Tensor". */
+const char *op_name(Op);
+/* The operator whose schema has the name, or which has it as an alias; OP_none if there is none. */
+Op op_find(const char *name);
+/* The index of the argument in op_schema(op)->arg; -1 if the schema has no such argument. */
+int op_arg_index(Op, const char *name);
+/* What the node checks when it runs: .checks, but CHECKS_NOTHING if its attribute `mode` does not
+ * check indices. */
 Checks node_checks(const Graph *, Node);
-/* The mark of a node; MARK_NONE if its block has no .marks. */
+/* What .marks of the node's operator says of the node; MARK_NONE if it has no .marks. */
 Mark node_mark(const Graph *, Node);
-/* n is a node with .marks, or a `get` of one: returns the operand whose value n is. Returns none
+/* If n's operator has .marks, or n is a `get` of such a node: the operand whose value n is. No node
  * for other nodes. */
 Node node_marked(const Graph *, Node);
+/* Whether the operator is a scalar function. */
 static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
-const OpLower *op_lower(Op); /* LOWER_NONE for composites */
-/* The default of an argument, as an attribute; ATTR_none for None, and if there is no default. */
+/* How the operator becomes part of kernels; never NULL, and of role LOWER_NONE for composites. */
+const OpLower *op_lower(Op);
+/* The default of an argument, as an attribute; one of kind ATTR_none if the default is None, and if
+ * there is no default. */
 Attr op_default(Ir *, const Arg *);
-/* Whether the text of the default is complete and of the argument's kind: an integer of 64 bits, a
- * finite number, inf or nan, True or False, a list of integers. True for other kinds. */
+/* For the test of the table: whether the default's text is well-formed for the argument's kind: an
+ * integer of 64 bits, a finite number, inf or nan, True or False, a list of integers. True for
+ * other kinds, and if there is no default. */
 bool op_default_reads(const Arg *);
-/* Whether the argument may have this attribute. The slot of a Tensor[] has the constant number of
+/* Whether an attribute is of the argument's kind; ATTR_none only if the argument is optional. The
+ * attribute of a Tensor argument is ATTR_none, and of a Tensor[] the constant number of its
  * tensors. */
 bool op_attr_fits(const Ir *, const Arg *, const Attr *);
 
-/* Infers the result type of a scalar function, or of an operator with .infer. Returns 0 after
- * errors, for operators without a result, and for composites without .infer. */
+/* Infers the type of a call of a scalar function, or of an operator with .infer; adds nothing to
+ * the graph. Returns 0 after errors, for operators without a result, and for composites without
+ * .infer. */
 TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
 
-/* Expands a composite at b's position, by .expand or .build. Returns the result (a tuple if there
- * are several), or none after errors. */
+/* Adds the expansion of a call of a composite with these operands and attributes, by .expand or
+ * .build. Returns the result (a tuple if there are several), or no node after errors. */
 Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
-/* Expands an existing node, which stays. b->before must be the node, or a node before it. */
-Node op_expand_node(Build *, Node);
-/* op_complex expands a scalar node of complex numbers by .complex, at b's position; none after
- * errors. node_has_complex: whether .complex says how. */
-bool node_has_complex(const Graph *, Node);
+/* The same for a node n of a composite, which stays in the graph, unread by the expansion.
+ * b->before must be n, or a node before n. An expansion in a storage type is done in f32 where
+ * PyTorch computes in f32 (ir/ops/expand_wide.h). */
+Node op_expand_node(Build *, Node n);
+/* Whether n has complex operands and its operator has .complex. */
+bool node_has_complex(const Graph *, Node n);
+/* Adds n's value computed by .complex, from real and imaginary parts; node_has_complex must hold.
+ * Returns no node after errors. */
 Node op_complex(Build *, Node n);
-/* The real or imaginary part of x; the complex number of two parts. */
+/* The real part of a complex x, or the imaginary part. */
 Node b_part(Build *, Node x, bool imaginary);
+/* The complex tensor of two real ones of one shape and dtype. */
 Node b_complex(Build *, Node re, Node im);
 
 /* ---- rules of transforms (ir/ops/derive.c); n is a node of b->g, before b->before ---- */
 
-/* Whether an operator has a rule: for cotangents (.deriv, .vjp, .adjoint), for tangents (.deriv,
- * .linear, .jvp, .tangent), for batches. A composite without a rule expands. A node without a rule
- * for tangents uses the transposed rule for cotangents. */
+/* Whether an operator has a rule for cotangents: .deriv, .vjp or .adjoint. A composite without a
+ * rule is expanded before it is transformed. */
 bool op_has_vjp(Op);
+/* Whether an operator has a rule for tangents (.deriv, .linear, .jvp or .tangent), or one for
+ * cotangents, whose transpose gives tangents. */
 bool op_has_jvp(Op);
+/* Whether an operator has a rule for batches: it is a scalar function or element-wise, or has
+ * .batch or .batch_leading. */
 bool op_has_batch(Op);
+/* Whether op_jvp can be called: the node has a rule for tangents of its own. (Else its rule for
+ * cotangents is transposed.) */
 bool node_has_jvp(const Graph *, Node);
-/* Whether canon does not expand the composite: it has a rule, or a schedule (.expands). */
+/* Whether pass canon keeps the composite: it has a rule, or EXPANDS_IN_DECOMPOSE. */
 bool op_is_kept(Op);
-/* Computes cotangents of n's operands from those of its results. ct[r]: of result r; none means
- * zero. Sets g[k], of operand k's type, for each operand with want[k]; none means zero. Returns
- * false after an error, also if no derivative is known. */
+/* Adds the cotangents of n's operands. ct[r]: the cotangent of result r; no node means zero. Sets
+ * g[k] for each operand k: of operand k's type if want[k], else no node; no node means zero.
+ * Returns false after an error, also if no derivative is known. */
 bool op_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* Computes tangents of n's results, ty[r], from those of its operands, t[k] (none: zero). The node
- * must have a rule (node_has_jvp). */
+/* Adds the tangents of n's results. t[k]: the tangent of operand k; no node means zero. Sets ty[r]
+ * of result r that is not zero; the caller has set ty[] to no nodes. node_has_jvp must hold.
+ * Returns false after an error. */
 bool op_jvp(Build *, Node n, const Node *t, Node *ty);
-/* For rules: zeros of a value's type; the sum of x and y (none: zero); n with other operands, whose
- * types may differ. */
-Node b_zeros_like(Build *, Node);
+/* Zeros of x's type. */
+Node b_zeros_like(Build *, Node x);
+/* x + y; no node means zero. */
 Node b_add(Build *, Node x, Node y);
+/* A call of n's operator with n's attributes and as many other operands, whose types may differ
+ * from n's. Returns no node after an error. */
 Node b_again(Build *, Node n, const Node *in);
-/* n for a batch of `size` members. in[k]: operand k, with the batch as new first dimension if
- * batched[k]; at least one is batched. All results have the batch dimension. Without a rule, n is
- * executed for one member after the other. Returns none after errors, and for a node without a
- * result. */
+/* Adds n for a batch of `size` members. in[k]: operand k, with the batch as new first dimension if
+ * batched[k]; at least one is batched. Returns the result, a tuple if n is one; all results have
+ * the batch dimension. Without a rule, a scan executes n for one member after the other. Returns no
+ * node after errors, and for a node without a result. */
 Node op_batch(Build *, Node n, const Node *in, const bool *batched, Sym size);
-/* The sum of x over the dimensions that broadcasting `like` to x's shape repeats, in the dtype of
- * `like`. */
+/* The reverse of broadcasting: the sum of x over the dimensions that broadcasting `like` to x's
+ * shape repeats, of the shape and dtype of `like`. */
 Node b_sum_to(Build *, Node x, Node like);
 
-/* Checks the texts of .expand and of the rules of a composite: names and calls are known, numbers
- * of arguments right. Returns NULL, or what is wrong. */
+/* For the test of the table: checks the texts of .expand, .deriv, .vjp and .jvp: names and calls
+ * are known, numbers of arguments right. Returns NULL, or what is wrong. */
 const char *op_expand_check(Op);
 
 #endif

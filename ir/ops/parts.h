@@ -1,32 +1,37 @@
-/* Operators of complex numbers as operators of real ones: the real and the imaginary parts apart,
- * which is what is compiled (passes/split_complex.c). What becomes of an operator stands in its
- * block: a linear one (.linear) is applied to each part, a bilinear one is four products, an
- * element-wise function has a text (.complex), and others a rule (.parts). */
+/* Complex arithmetic as real arithmetic on real and imaginary parts, which is what is compiled
+ * (passes/split_complex.c). The block of an operator (ir/ops/op.h) says how: a linear operator
+ * (.linear) is applied to each part, a bilinear one is four products, an element-wise function has
+ * a text (.complex), other operators have a rule (.parts). Nodes are added at b (ir/graph/build.h).
+ */
 #ifndef WEFT_IR_OPS_PARTS_H
 #define WEFT_IR_OPS_PARTS_H
 
 #include "ir/ops/op.h"
 
-/* A complex value; of a real one `re` is the value itself and `im` none. */
+/* A value. Of a real value, `re` is the value itself and `im` is no node. */
 typedef struct Parts {
-	Node re, im;
-	Node pairs; /* both along a new last dimension of two, where that exists; or none */
+	Node re, im; /* of a real dtype and the value's shape */
+	Node pairs;  /* the same numbers as [..., 2]; no node if nothing has computed them yet */
 } Parts;
 
-/* n, whose operands are in[k], at b's position; one of complex operands or a complex result. False:
- * its parts are not known, so that it stays what it is, for the interpreter; nothing has been built
- * then. */
+/* Computes n on parts: in[k] are the parts of operand k, *out receives the parts of the result. n
+ * has a complex operand or a complex result. Returns false if the parts are not known, or after an
+ * error; n then stays complex, for the interpreter, and *out has no meaning. */
 bool node_parts(Build *b, Node n, const Parts *in, Parts *out);
 
-/* Rules. n on each of the parts of its complex operands. */
+/* Rules (.parts), with the contract of node_parts. parts_each: n on the real parts of its complex
+ * operands, and n on the imaginary parts. */
 bool parts_each(Build *b, Node n, const Parts *in, Parts *out);
-/* Do both parts agree: eq and ne. */
+/* eq: both parts are equal. ne: a part differs. The result is bool. */
 bool parts_eq(Build *b, Node n, const Parts *in, Parts *out);
 bool parts_ne(Build *b, Node n, const Parts *in, Parts *out);
 
-/* (x_re + i x_im) (y_re + i y_im). */
+/* The product of two complex values, which broadcast. */
 Parts parts_multiply(Build *b, Parts x, Parts y);
+/* The complex value whose parts are the elements 0 and 1 of the last dimension of pairs [..., 2].
+ */
 Parts parts_of_pairs(Build *b, Node pairs);
+/* The reverse, [..., 2], of a value with both parts. */
 Node parts_to_pairs(Build *b, const Parts *);
 
 #endif

@@ -234,7 +234,7 @@ static Node build_softshrink(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	Node l = aten_scalar_arg(b, n, "lambd", x);
-	if (!aten_arg_within(b, n, "lambd", 0, INFINITY))
+	if (!aten_check_arg_within(b, n, "lambd", 0, INFINITY))
 		return (Node){0};
 	Node above = b_bin(b, OP_gt, x, l), below = b_bin(b, OP_lt, x, b_un(b, OP_neg, l));
 	Node zero = b_bin_scalar(b, OP_mul, x, 0);

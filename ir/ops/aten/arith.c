@@ -217,7 +217,7 @@ static Node divide_trunc(Build *b, Node x, Node y, bool by_scalar)
 static Node divide(Build *b, Node n, Node x, Node y, bool by_scalar)
 {
 	bool rounds = aten_has(b, n, "rounding_mode");
-	if (!aten_word(b, n, "rounding_mode", "floor trunc"))
+	if (!aten_check_word(b, n, "rounding_mode", "floor trunc"))
 		return (Node){0};
 	if (rounds && divides_by_zero(b, x, y))
 		return (Node){0};

@@ -50,7 +50,7 @@ static Node safe_softmax(Build *b, Node x, bool maskable, Node *lse)
 	Node sum = aten_sum(b, e, dims, true);
 	if (lse) {
 		*lse = b_bin(b, OP_add, b_un(b, OP_log, sum), high);
-		*lse = aten_squeeze_mask(b, *lse, dims);
+		*lse = aten_squeeze_dims(b, *lse, dims);
 	}
 	/* An all-masked row is 0 / 1. */
 	if (maskable)

@@ -132,8 +132,8 @@ static bool gradient_fits(Build *b, Node n, Node g, Node x, Node w, const ConvGr
 					      sym_addi(t, reach, 1)),
 				      sym_sub(t, extra[k], sym_muli(t, a->pad[k], 2)));
 		else
-			out = aten_places(b, sym_add(t, in, sym_muli(t, a->pad[k], 2)),
-					  sym_addi(t, reach, 1), a->stride[k]);
+			out = aten_window_count(b, sym_add(t, in, sym_muli(t, a->pad[k], 2)),
+						sym_addi(t, reach, 1), a->stride[k]);
 		aten_require_equal(b, b_dim(b, g, 2 + (int)k), out,
 				   "grad_output is of the convolution's result");
 	}

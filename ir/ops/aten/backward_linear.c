@@ -141,7 +141,7 @@ static Node pad_axis(Build *b, Node e, Node n, uint32_t k, Op op)
 	const Sym *pad = node_ints(b->g, n, "padding", &len);
 	uint32_t want =
 		op_schema(node_op(b->g, n))->arg[op_arg_index(node_op(b->g, n), "padding")].size;
-	if (!aten_has_length(b, n, "padding", want))
+	if (!aten_check_length(b, n, "padding", want))
 		return (Node){0};
 	Attr attr[] = {attr_none(),
 		       attr_ints(pad + len - 2 - 2 * k, 2)}; /* the last dim comes first */

@@ -423,10 +423,10 @@ static bool windows_fit(Build *b, Node n, Node g, uint32_t dim)
 	const Sym *in = node_ints(b->g, n, "input_sizes", &rank);
 	int64_t step = aten_int(b, n, "step");
 	Sym size = node_sym(b->g, n, "size");
-	TRY(aten_within(b, "size", (double)aten_int(b, n, "size"), 0, INFINITY) &&
-	    aten_within(b, "step", (double)step, 1, INFINITY));
+	TRY(aten_check_within(b, "size", (double)aten_int(b, n, "size"), 0, INFINITY) &&
+	    aten_check_within(b, "step", (double)step, 1, INFINITY));
 	Shape want = shape_of(rank, in);
-	want.dim[dim] = aten_places(b, in[dim], size, step);
+	want.dim[dim] = aten_window_count(b, in[dim], size, step);
 	want = shape_insert(want, rank, size);
 	return aten_require_shape(b, g, &want, "grad_in is of the windows of input_sizes");
 }

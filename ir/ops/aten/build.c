@@ -239,7 +239,7 @@ Node aten_var(Build *b, Node x, uint32_t dims, double correction, Node *mean)
 	return aten_var_about(b, x, m, dims, correction);
 }
 
-Node aten_lose_infinite(Build *b, Node x, uint32_t dims)
+Node aten_nan_for_infinite(Build *b, Node x, uint32_t dims)
 {
 	Shape s = aten_shape(b, x);
 	Node before = {0};

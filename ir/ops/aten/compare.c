@@ -98,7 +98,8 @@ static Node build_isclose(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
 	double rtol = node_float(b->g, n, "rtol"), atol = node_float(b->g, n, "atol");
-	if (!aten_arg_within(b, n, "rtol", 0, INFINITY) || !aten_arg_within(b, n, "atol", 0, INFINITY))
+	if (!aten_check_arg_within(b, n, "rtol", 0, INFINITY) ||
+	    !aten_check_arg_within(b, n, "atol", 0, INFINITY))
 		return (Node){0};
 	Node close = b_bin(b, OP_eq, x, y);
 	bool ints = !dtype_is_inexact(aten_dtype(b, x));

@@ -200,7 +200,7 @@ static Node named_padding(Build *b, Node n, uint32_t ns)
 	bool same = aten_is(b, n, "padding", "same");
 	if (aten_rank(b, w) != ns + 2)
 		return b_error(b, "convolution with a weight of rank %u", aten_rank(b, w));
-	if (!aten_word(b, n, "padding", "valid same") || !read_args(b, n, ns, &a))
+	if (!aten_check_word(b, n, "padding", "valid same") || !read_args(b, n, ns, &a))
 		return (Node){0};
 	for (uint32_t k = 0; k < ns; k++) {
 		Sym total = same ? kernel_reach(b, b_dim(b, w, 2 + (int)k), a.dilation[k]) : b_int(b, 0);
@@ -224,7 +224,8 @@ static Node transposed(Build *b, Node n, uint32_t ns)
 	for (uint32_t k = 0; k < ns; k++) {
 		int64_t most = a.stride[k] > a.dilation[k] ? a.stride[k] : a.dilation[k], v;
 		bool known = a.stride[k] > 0 && a.dilation[k] > 0 && sym_is_const(b_syms(b), extra[k], &v);
-		if (known && !aten_within(b, "output_padding", (double)v, 0, (double)(most - 1)))
+		if (known &&
+		    !aten_check_within(b, "output_padding", (double)v, 0, (double)(most - 1)))
 			return (Node){0};
 	}
 	return conv(b, arg(b, n, "input"), arg(b, n, "weight"), arg(b, n, "bias"), &a, extra);

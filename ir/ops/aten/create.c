@@ -34,11 +34,11 @@ static Node build_new_ones(Build *b, Node n)
 }
 static Node build_new_empty_strided(Build *b, Node n)
 {
-	return aten_strides_fit(b, n) ? build_new_zeros(b, n) : (Node){0};
+	return aten_check_strides(b, n) ? build_new_zeros(b, n) : (Node){0};
 }
 static Node build_empty_strided(Build *b, Node n)
 {
-	return aten_strides_fit(b, n) ? build_zeros(b, n) : (Node){0};
+	return aten_check_strides(b, n) ? build_zeros(b, n) : (Node){0};
 }
 OP(aten_new_empty_strided){
 	.schema = "aten.new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, "

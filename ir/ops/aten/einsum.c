@@ -146,7 +146,7 @@ static void squeeze_repeated(Einsum *e, Labelled *v)
 			k++;
 			continue;
 		}
-		v->x = aten_squeeze_mask(e->b, v->x, 1u << k);
+		v->x = aten_squeeze_dims(e->b, v->x, 1u << k);
 		drop_dim(v, k);
 	}
 }

@@ -113,7 +113,7 @@ static uint32_t gradient_dims(Build *b, Node n, uint32_t rank, uint32_t *dim)
 			if (dim[j] == dim[k])
 				b_error(b, "dimension %lld stands twice in dim", (long long)d);
 	}
-	aten_arg_within(b, n, "edge_order", 1, 2);
+	aten_check_arg_within(b, n, "edge_order", 1, 2);
 	return count < MAX_RANK ? count : MAX_RANK;
 }
 

@@ -173,7 +173,8 @@ static Node build_grid_sampler(Build *b, Node n)
 	if (!s.x.i || (rank != 4 && rank != 5) || aten_rank(b, grid) != rank || how < 0 ||
 	    how > 2 || pad < 0 || pad > 2 || (how == 2 && rank != 4))
 		return b_error(b, "grid_sampler of ranks %u and %u", rank, aten_rank(b, grid));
-	aten_require_some(b, s.x, aten_dims_from(b, s.x, 2), "what a grid samples has elements");
+	aten_require_elements(b, s.x, aten_dims_from(b, s.x, 2),
+			      "what a grid samples has elements");
 	s.how = (Sampling)how;
 	s.pad = (Padding)pad;
 	DType d = node_dtype(b->g, s.x);

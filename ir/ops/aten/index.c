@@ -466,7 +466,7 @@ static Node build_scatter_value(Build *b, Node n)
 }
 static const char *reduction(Build *b, Node n)
 {
-	aten_word(b, n, "reduce", "add multiply");
+	aten_check_word(b, n, "reduce", "add multiply");
 	return aten_is(b, n, "reduce", "add") ? "add" : "mul";
 }
 static Node build_scatter_reduce_src(Build *b, Node n)

@@ -655,8 +655,8 @@ static Node pad_gather(Build *b, Node n, Node x, const char *mode)
 	if (!pad_lists(b, n, x, low, high, &ndim))
 		return (Node){0};
 	if (mode[0] == 'r') /* what is not the batch; circular padding demands room below */
-		aten_require_some(b, x, aten_dims_from(b, x, rank > ndim ? rank - ndim - 1 : 0),
-				  "what is padded by itself has elements");
+		aten_require_elements(b, x, aten_dims_from(b, x, rank > ndim ? rank - ndim - 1 : 0),
+				      "what is padded by itself has elements");
 	for (uint32_t d = rank - ndim; d < rank; d++) {
 		if (sym_is(t, low[d], 0) && sym_is(t, high[d], 0))
 			continue;

@@ -200,7 +200,7 @@ Node aten_vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
 	if (p == 0)
 		return aten_sum(b, b_convert(b, b_bin_scalar(b, OP_ne, b_un(b, OP_abs, x), 0), aten_dtype(b, x)), dims, keep);
 	if (p < 0 || isinf(p))
-		aten_require_some(b, x, dims, "a norm of this order has an element");
+		aten_require_elements(b, x, dims, "a norm of this order has an element");
 	return aten_length(b, x, p, dims, keep);
 }
 
@@ -249,9 +249,9 @@ static Node matrix_norm(Build *b, Node n, Node x, double p, bool frobenius)
 			       p);
 	uint32_t rest = 1u << (columns ? col : row);
 	Node sum = norm_of(b, x, 1, both & ~rest, true);
-	aten_require_some(b, x, rest, "a matrix of this norm has rows and columns");
+	aten_require_elements(b, x, rest, "a matrix of this norm has rows and columns");
 	Node y = aten_reduce(b, p > 0 ? REDUCE_MAX : REDUCE_MIN, sum, rest, true);
-	return keepdim(b, n) ? y : aten_squeeze_mask(b, y, both);
+	return keepdim(b, n) ? y : aten_squeeze_dims(b, y, both);
 }
 
 static Node float_self(Build *b, Node n)
@@ -342,7 +342,7 @@ static Node build_renorm(Build *b, Node n)
 	uint32_t rank = aten_rank(b, x), dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
 	if (rank < 2)
 		return b_error(b, "renorm of an operand of rank %u", rank);
-	if (!aten_arg_within(b, n, "maxnorm", 0, INFINITY))
+	if (!aten_check_arg_within(b, n, "maxnorm", 0, INFINITY))
 		return (Node){0};
 	return scaled_down(b, x, dim, node_float(b->g, n, "p"), node_float(b->g, n, "maxnorm"));
 }
@@ -415,7 +415,7 @@ static Node build_cdist(Build *b, Node n)
 	Node d = b_bin(b, OP_sub, x, y);
 	if (aten_rank(b, d) < 3)
 		return b_error(b, "cdist expects matrices");
-	if (!aten_arg_within(b, n, "p", 0, INFINITY))
+	if (!aten_check_arg_within(b, n, "p", 0, INFINITY))
 		return (Node){0};
 	double p = node_float(b->g, n, "p");
 	uint32_t last = 1u << (aten_rank(b, d) - 1);
@@ -444,7 +444,7 @@ static Node build_pdist(Build *b, Node n)
 	int64_t rows;
 	if (aten_rank(b, x) != 2 || !aten_const(b, b_dim(b, x, 0), &rows) || rows > 4096)
 		return b_error(b, "pdist of an operand of rank %u", aten_rank(b, x));
-	if (!aten_arg_within(b, n, "p", 0, INFINITY))
+	if (!aten_check_arg_within(b, n, "p", 0, INFINITY))
 		return (Node){0};
 	int64_t pairs = rows * (rows - 1) / 2, at = 0;
 	int64_t *i = arena_calloc(b->g->ir->ctx->scratch, (size_t)pairs, 2 * sizeof *i),

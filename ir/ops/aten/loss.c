@@ -427,7 +427,8 @@ static Node build_cross_entropy(Build *b, Node n)
 	Node x = arg(b, n, "self"), target = arg(b, n, "target"), w = arg(b, n, "weight");
 	Node weight, total;
 	double smooth = node_float(b->g, n, "label_smoothing");
-	if (!aten_within(b, "label_smoothing", smooth, 0, 1) || !aten_arg_within(b, n, "reduction", 0, 2))
+	if (!aten_check_within(b, "label_smoothing", smooth, 0, 1) ||
+	    !aten_check_arg_within(b, n, "reduction", 0, 2))
 		return (Node){0};
 	if (aten_rank(b, x) == 0 || !target.i)
 		return b_error(b, "cross_entropy_loss of a tensor without dims");

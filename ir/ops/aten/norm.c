@@ -62,11 +62,11 @@ static BatchNorm train(Build *b, Node x, Node w, Node bias, Node mean, Node var,
 	if (!r.y.i)
 		return r;
 	r.y = b_convert(b, r.y, d);
-	r.mean = aten_squeeze_mask(b, m, dims);
-	r.invstd = aten_squeeze_mask(b, invstd, dims);
+	r.mean = aten_squeeze_dims(b, m, dims);
+	r.invstd = aten_squeeze_dims(b, invstd, dims);
 	if (!mean.i)
 		return r;
-	v = aten_squeeze_mask(b, v, dims);
+	v = aten_squeeze_dims(b, v, dims);
 	Node count = aten_size(b, aten_count(b, wide, dims), aten_dtype(b, v));
 	Node less = b_bin_scalar(b, OP_sub, count, 1);
 	Node unbiased = b_bin(b, OP_mul, v, b_bin(b, OP_div, count, less));
@@ -489,7 +489,8 @@ OP(aten_rms_norm){
 static Norm group_norm_statistics(Build *b, Node n, Node x, int64_t groups, Node *wide)
 {
 	Norm r = {0};
-	aten_require_some(b, x, aten_dims_from(b, x, 2), "a group that is normalised has elements");
+	aten_require_elements(b, x, aten_dims_from(b, x, 2),
+			      "a group that is normalised has elements");
 	*wide = aten_grouped(b, aten_wide(b, x), groups);
 	if (!wide->i)
 		return r;
@@ -501,7 +502,7 @@ static Norm group_norm_statistics(Build *b, Node n, Node x, int64_t groups, Node
 /* [N, groups] */
 static Node of_groups(Build *b, Node x)
 {
-	return aten_squeeze_mask(b, x, aten_within_groups(b, x));
+	return aten_squeeze_dims(b, x, aten_within_groups(b, x));
 }
 
 static Norm group_norm(Build *b, Node n, Node x, int64_t groups)

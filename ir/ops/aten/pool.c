@@ -33,7 +33,7 @@ static Sym pooled(Build *b, const Pool *p, uint32_t k)
 static bool require_elements(Build *b, Node x, uint32_t first)
 {
 	uint32_t errors = b->g->ir->ctx->nerror;
-	aten_require_some(b, x, aten_dims_from(b, x, first), "what is pooled has elements");
+	aten_require_elements(b, x, aten_dims_from(b, x, first), "what is pooled has elements");
 	return b->g->ir->ctx->nerror == errors;
 }
 
@@ -61,7 +61,8 @@ static bool read_windows(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 			return false;
 		}
 		int64_t span = p->dilation[k] * (p->kernel[k] - 1) + 1;
-		TRY(aten_within(b, "the padding of a pooling", (double)p->pad[k], 0, (double)(span / 2)));
+		TRY(aten_check_within(b, "the padding of a pooling", (double)p->pad[k], 0,
+				      (double)(span / 2)));
 		p->in[k] = b_dim(b, x, (int)(p->first + k));
 	}
 	return true;

@@ -298,7 +298,7 @@ static Node build_squeeze(Build *b, Node n)
 		if (dims >> d & 1)
 			aten_require_equal(b, b_dim(b, x, (int)d), b_int(b, 1),
 					   "a dimension that is squeezed has one element");
-	return aten_squeeze_mask(b, x, dims);
+	return aten_squeeze_dims(b, x, dims);
 }
 OP(prims_squeeze){
 	.schema = "prims.squeeze(Tensor(a) a, int[] dimensions) -> Tensor(a)",

@@ -1,6 +1,16 @@
-/* Private to ir/ops/aten, and to the rooms whose operators are built like its own: reading
- * arguments of a composite and building what many of them share. Everything accepts a missing node
- * (after an error) and passes it on. */
+/* Private to ir/ops/aten, and to the rooms whose operators are built like its own: functions that
+ * read the arguments of an ATen composite, and functions that build the nodes of its expansion.
+ *
+ * Terms. b is where nodes are added and errors are recorded (ir/graph/build.h). n is the composite
+ * node that is expanded or derived; `name` is one of the arguments of its schema; any other name is
+ * an internal error (ctx_bug). dims is a set of dimensions: bit k is dimension k. keep: reduced
+ * dimensions stay with extent 1; else they are removed. A size is symbolic (Sym): constant, or
+ * known at run time. A guard is a condition on sizes that the compiled model checks at each call.
+ * Wide means converted to the dtype of arithmetic: f32 for f16, bf16 and f8, else unchanged.
+ *
+ * Errors. A function that meets an error records it (b_error) and returns false, 0 or no node.
+ * Every function takes no node as an operand (the result of an earlier error) and then returns no
+ * node. */
 #ifndef WEFT_IR_OPS_ATEN_PRIV_H
 #define WEFT_IR_OPS_ATEN_PRIV_H
 
@@ -8,185 +18,270 @@
 
 /* ---- arguments ---- */
 
-/* The k-th element of a Tensor[] argument; *n receives the count when k is 0 and n is given. */
+/* Copies the tensors of a Tensor[] argument to out[], at most `max` of them. Returns how many
+ * tensors the argument has, which may be more than `max`. */
 uint32_t aten_list(const Build *, Node n, const char *name, Node *out, uint32_t max);
-bool aten_has(const Build *, Node n, const char *name); /* an attribute that is not None */
-uint32_t aten_named_dims(const Build *, Node n); /* as the operator's name says: 2 of conv2d; 0 if
-                                                    the name does not say it */
+/* Whether an argument that is no tensor has a value, not None. */
+bool aten_has(const Build *, Node n, const char *name);
+/* The number of dimensions that the operator's name ends with: 2 of aten.conv2d and of
+ * aten.max_pool2d.out. Returns 0 if the name has no 1d, 2d or 3d. */
+uint32_t aten_named_dims(const Build *, Node n);
+/* The value of an int argument; `otherwise` if the argument is None. A symbolic size is an error,
+ * which returns 0. */
 int64_t aten_int_or(Build *, Node n, const char *name, int64_t otherwise);
-/* The list repeated or cut to `want` elements (a lone int stands for all); an absent list gives
- * `fill`, as does an empty one where the schema's default is one. */
+/* Fills in out[want] from an int[] argument. One integer stands for all `want` elements. If the
+ * argument is None, or empty where the schema's default is the empty list, all elements are `fill`.
+ * Returns false after an error: another length, or a symbolic size. */
 bool aten_ints(Build *, Node n, const char *name, uint32_t want, int64_t fill, int64_t *out);
-/* the same, of symbols too */
+/* The same, but symbolic sizes are accepted. */
 bool aten_syms(Build *, Node n, const char *name, uint32_t want, int64_t fill, Sym *out);
+/* The value of a ScalarType argument; `otherwise` if the argument is None. */
 DType aten_dtype_or(const Build *, Node n, const char *name, DType otherwise);
-/* Dims as a bit set; None or an empty list: all of them. b_error where one is there twice. */
+/* The dimensions that an int or int[] argument names, of a tensor of that rank; negative ones count
+ * from the end. None or an empty list: all dimensions. Errors, after which the set has no meaning:
+ * a dimension that stands twice, is out of range or is symbolic. */
 uint32_t aten_dims(Build *, Node n, const char *name, uint32_t rank);
-bool aten_is(const Build *, Node n, const char *name, const char *text); /* a string argument */
-/* None, or one of these words, blanks between: else b_error. */
-bool aten_word(Build *, Node n, const char *name, const char *words);
-/* A number is within bounds: else b_error. NaN is not. */
-bool aten_within(Build *, const char *what, double v, double lo, double hi);
-/* The same of a named float or Scalar argument. */
-bool aten_arg_within(Build *, Node n, const char *name, double lo, double hi);
+/* Whether a str argument is `text`. Returns false for None. */
+bool aten_is(const Build *, Node n, const char *name, const char *text);
+/* Checks that a str argument is None or one of `words`, a text of words with one blank between.
+ * Returns false after an error. */
+bool aten_check_word(Build *, Node n, const char *name, const char *words);
+/* Checks that lo <= v <= hi; NaN is an error. what: the name in the message. Returns false after an
+ * error. */
+bool aten_check_within(Build *, const char *what, double v, double lo, double hi);
+/* The same for a float or Scalar argument. */
+bool aten_check_arg_within(Build *, Node n, const char *name, double lo, double hi);
 
 /* ---- shapes and dtypes ---- */
 
-/* What the file says of result k of the call; `otherwise` where no file does. Statistics of f16 and
- * bf16 are f32 or rounded, depending on the device that exported. */
+/* The dtype of result k that the model file states for this call; `otherwise` if no file states it.
+ * (PyTorch gives statistics of f16 and bf16 as f32 or rounded, depending on the device that
+ * exported.) */
 DType aten_result_dtype(const Build *, Node n, uint32_t k, DType otherwise);
+/* The shape without dimension dim; unchanged if there is no such dimension. */
 Shape shape_remove(Shape, uint32_t dim);
+/* The shape with one more dimension, of that extent, in front of dimension dim <= rank; unchanged
+ * if the rank is MAX_RANK. */
 Shape shape_insert(Shape, uint32_t dim, Sym);
-bool aten_same_shape(const Build *, Node, Node); /* provably */
-/* The common shape; false after b_error. */
+/* Whether the shapes of two nodes are provably equal. */
+bool aten_same_shape(const Build *, Node, Node);
+/* Sets *out to the common shape of broadcasting. Extents that may be equal count as equal, and no
+ * guard is added. Returns false after an error: extents that are never equal. */
 bool aten_broadcast_shape(Build *, const Shape *, const Shape *, Shape *out);
-/* The least and the greatest value of an integer dtype (of u64: up to INT64_MAX). */
+/* Sets the least and the greatest value of an integer dtype; the greatest of u64 is INT64_MAX. */
 void dtype_limits(DType, int64_t *low, int64_t *high);
-/* floats unchanged, bool and ints to f32 (ATen's default dtype) */
+/* f32 for bool and integers; float and complex dtypes are returned unchanged. */
 DType dtype_to_float(DType);
-/* Entry guard a <= b unless proven. */
-void aten_require_le(Build *, Sym a, Sym b, const char *why);
-/* These dims of x have an element each: what has no value of nothing, and PyTorch refuses then,
- * even where the result has no element. */
-void aten_require_some(Build *, Node x, uint32_t dims, const char *why);
-uint32_t aten_dims_from(const Build *, Node x,
-			uint32_t first); /* the set of first and those behind it */
+/* The next functions state a condition on sizes. If it provably holds, nothing happens. If it
+ * provably does not hold, an error that begins with `why` is recorded. Else a guard with the text
+ * `why` is added. */
+void aten_require_le(Build *, Sym a, Sym b, const char *why); /* a <= b */
 void aten_require_equal(Build *, Sym a, Sym b, const char *why);
 void aten_require_multiple(Build *, Sym a, int64_t of, const char *why); /* of > 0 */
-/* x has that shape: false after b_error where it provably has not; a guard where that is not known.
- */
+/* Each of these dimensions of x has at least one element. For reductions that have no value without
+ * elements; PyTorch refuses them even if the result has no elements either. */
+void aten_require_elements(Build *, Node x, uint32_t dims, const char *why);
+/* x has that shape. Returns false after an error: also if x is no node or has another rank. */
 bool aten_require_shape(Build *, Node x, const Shape *, const char *why);
-/* The list has that many elements, or it is a lone integer, which stands for that many: else
- * b_error. */
-bool aten_has_length(Build *, Node n, const char *name, uint32_t want);
-/* `size` and `stride` are as long as each other, and nothing in them is negative: else b_error. */
-bool aten_strides_fit(Build *, Node n);
-/* Where a kernel of that reach (dilation * (extent - 1) + 1) fits into room, every stride: how many
- * times. */
-Sym aten_places(const Build *, Sym room, Sym reach, int64_t stride);
+/* The set of dimensions first, first + 1, ..., up to the last dimension of x. */
+uint32_t aten_dims_from(const Build *, Node x, uint32_t first);
+/* Checks that an int[] argument has `want` elements, or is one integer, which stands for all.
+ * Returns false after an error. */
+bool aten_check_length(Build *, Node n, const char *name, uint32_t want);
+/* Checks the arguments "size" and "stride" of n: equal lengths, no negative element. Returns false
+ * after an error. */
+bool aten_check_strides(Build *, Node n);
+/* The number of positions of a window that moves by `stride` > 0 within `room` elements and covers
+ * `reach` of them, dilation * (window - 1) + 1: floor((room - reach) / stride) + 1. */
+Sym aten_window_count(const Build *, Sym room, Sym reach, int64_t stride);
+
+/* ---- Python scalars ---- */
+
+/* The dtype in which ATen computes with a tensor of dtype d and a Python scalar: d, unless the
+ * scalar's category (bool < int < float < complex) is higher. d if the scalar is None. */
+DType aten_scalar_dtype(DType d, const Attr *);
+/* The next functions make a node without dimensions of a Python scalar; None is an error. They
+ * differ in values that the dtype does not have.
+ *
+ * As an operand of arithmetic and comparisons beside x, in the dtype of aten_scalar_dtype: an
+ * integer out of range wraps. */
+Node aten_scalar(Build *, Node x, const Attr *);
+/* The same for a Scalar argument. */
+Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
+/* As a value of fills and bounds: a value out of range is an error. */
+Node aten_scalar_as(Build *, const Attr *, DType);
+/* As a factor (alpha, beta, value of addcmul): out of range is an error of an integer dtype, and
+ * infinity in a float dtype. */
+Node aten_scalar_factor(Build *, const Attr *, DType);
+/* Whether a Scalar argument is the constant v. */
+bool aten_scalar_is(const Build *, Node n, const char *name, double v);
+/* x times a Scalar argument, which is converted to x's dtype as by aten_scalar_factor; x itself if
+ * the argument is 1. */
+Node aten_scaled(Build *, Node x, Node n, const char *name);
 
 /* ---- nodes ---- */
 
-/* The dtype of a Python scalar beside a tensor: the tensor's unless the scalar's category is
- * higher. */
-DType aten_scalar_dtype(DType, const Attr *);
-/* A Python scalar beside tensor x as 0-d of that dtype. It is an operand as ATen's arithmetic and
- * comparisons take it: an integer that the dtype lacks wraps. */
-Node aten_scalar(Build *, Node x, const Attr *);
-/* The same of a named argument. */
-Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
-/* 0-d of the dtype. It is a value as ATen's fills and bounds take it: b_error if the dtype lacks
- * it. */
-Node aten_scalar_as(Build *, const Attr *, DType);
-/* The same as selections and factors (alpha, beta, value) take it: a float type may round it to
- * inf. */
-Node aten_scalar_factor(Build *, const Attr *, DType);
-bool aten_scalar_is(const Build *, Node n, const char *name, double v);
-Node aten_truth(Build *, Node x);                       /* bool: x != 0 */
-Node aten_wide(Build *, Node x);                        /* f16, bf16, f8 to f32 */
-Node aten_conj(Build *, Node x);                        /* of real numbers: x */
-Node aten_abs(Build *, Node x);                         /* complex: how long; unsigned and bool:
-                                                           x */
-Node aten_to_float(Build *, Node x);                    /* bool and ints to f32 */
-Node aten_expand_shape(Build *, Node x, const Shape *); /* aligned at the right */
+/* x != 0, of dtype bool; x itself if it is bool. */
+Node aten_truth(Build *, Node x);
+/* x in the dtype of arithmetic: f16, bf16 and f8 become f32, others stay. */
+Node aten_wide(Build *, Node x);
+/* The complex conjugate; x itself if it is real. */
+Node aten_conj(Build *, Node x);
+/* |x|, of a complex x real; x itself for bool and unsigned integers. */
+Node aten_abs(Build *, Node x);
+/* bool and integers become f32; others stay. */
+Node aten_to_float(Build *, Node x);
+/* x broadcast to the shape; dimensions are aligned at the end. */
+Node aten_expand_shape(Build *, Node x, const Shape *);
+/* x in another shape with as many elements, in row-major order. */
 Node aten_reshape(Build *, Node x, const Shape *);
-Node aten_per_dim(Build *, Node v, Node like, uint32_t dim); /* v[C] along one dim of `like` */
-Node aten_squeeze_mask(Build *, Node x, uint32_t dims);      /* remove these dims of extent 1 */
+/* v[C] (or without dimensions) broadcast to the shape of `like`, C along dimension dim of `like`. A
+ * v of rank 2 or more is an error. */
+Node aten_per_dim(Build *, Node v, Node like, uint32_t dim);
+/* x without these dimensions, which must have extent 1. */
+Node aten_squeeze_dims(Build *, Node x, uint32_t dims);
+/* x with its dimensions first .. last merged into one. */
 Node aten_flatten(Build *, Node x, uint32_t first, uint32_t last);
-/* x clamped to scalar bounds (ATTR_none: none) in dtype d, to which x is converted. What an integer
- * dtype lacks on the harmless side bounds nothing; on the other side it is an error. */
+/* x converted to dtype d, then clamped to [low, high], where an Attr of kind ATTR_none is no bound.
+ * A bound that no value of an integer dtype can exceed has no effect; a bound that every value
+ * exceeds is an error. */
 Node aten_clamp(Build *, Node x, DType d, const Attr *low, const Attr *high);
-/* Negative bounds count from the end; INT64_MAX is the end. */
+/* The elements start .. end - 1 of x along dim. Negative bounds count from the end and are clamped
+ * to the extent; INT64_MAX is the end. Other bounds must be at most the extent, and start at most
+ * end. */
 Node aten_slice(Build *, Node x, uint32_t dim, int64_t start, int64_t end);
-/* x times a Python scalar, which takes x's dtype, unless it is 1 */
-Node aten_scaled(Build *, Node x, Node n, const char *name);
-
+/* x + y and x * y with promotion and broadcasting; of two bools the "or" and the "and". */
 Node aten_add(Build *, Node, Node);
-Node aten_mul(Build *, Node, Node); /* and of bools */
+Node aten_mul(Build *, Node, Node);
+/* A constant i64[n] with a copy of these values. */
+Node aten_const_ints(Build *, const int64_t *v, int64_t n);
 
-/* Indices as i64; b_error where they are fractions. */
+/* ---- elements by index ---- */
+
+/* Indices converted to i64. Float and complex dtypes are errors. */
 Node aten_index(Build *, Node);
-/* x[..., index[...], ...] along one dim: index [I...] of i64; result has I in the place of dim. */
-Node aten_take_dim(Build *, Node x, uint32_t dim, Node index, const char *mode);
+/* The node `gather`: the elements or slices of x that an index names. x[B..., axes and others],
+ * with `batch` dimensions B in front; index: i64[B..., I..., naxes], whose last dimension holds one
+ * position for each of axes[naxes] (dimensions of x behind B). Result: [B..., I..., the other
+ * dimensions of x]. mode says what an index out of range does, as IndexMode (ir/ops/lower.h):
+ * "check", "fill", "clamp", "promise" or "within". */
 Node b_gather(Build *, Node x, Node index, uint32_t batch, const uint32_t *axes, uint32_t naxes,
 	      const char *mode);
+/* The node `scatter`: x, where the elements that b_gather with these arguments reads are combined
+ * with `update`, of b_gather's shape and x's dtype, in row-major order of update. combine: "set",
+ * "add", "mul", "max" or "min". mode: "check" in b_scatter. */
 Node b_scatter(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
 	       uint32_t naxes, const char *combine);
-/* x with the elements under a mask, which covers dims first, first + 1, ..., set to (or increased
- * by) the values: one for all, or one row for each true element in order. */
-Node aten_mask_put(Build *, Node x, Node mask, uint32_t first, Node values, bool accumulate);
-/* The same, of a mode: b_scatter's is "check". */
-Node b_scatter_as(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes, uint32_t naxes, const char *combine,
-	          const char *mode);
-/* A constant vector of i64. */
-Node aten_const_ints(Build *, const int64_t *v, int64_t n);
-/* aten.gather: index has x's rank, elements along dim. Negative indices are errors. */
+Node b_scatter_as(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
+		  uint32_t naxes, const char *combine, const char *mode);
+/* x[..., index, ...] along dim, as torch.take: x[P..., D, Q...] and integers index[I...] give
+ * [P..., I..., Q...]. mode: as for b_gather. */
+Node aten_take_dim(Build *, Node x, uint32_t dim, Node index, const char *mode);
+/* torch.gather: the result has the shape of index, and its element at i is that of x at i with
+ * index[i] as the position along dim. index has x's rank and extents of at most x's in the other
+ * dimensions. An index out of range, also a negative one, is an error at run time. */
 Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
+/* x with the elements under a mask replaced by values, or (accumulate) increased by them. mask:
+ * bool [M...], whose dimensions are the dimensions first, first + 1, ... of x. values: broadcast to
+ * the other dimensions of x; or, with one more leading dimension, a slice for each true element of
+ * the mask, in row-major order. */
+Node aten_mask_put(Build *, Node x, Node mask, uint32_t first, Node values, bool accumulate);
+/* The node `window`: the windows of x along dim, with zeros outside of x. dim gets the extent
+ * `count`, and a new last dimension the extent `size`: element (p, k) of these is element p *
+ * stride
+ * + k * dilation - low of x. */
 Node b_window(Build *, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,
 	      int64_t low, Sym count);
+/* The index (i64) of the greatest (max) or least element along dim, which is removed; the first one
+ * of equal elements. NaN is both the greatest and the least. */
 Node b_arg_reduce(Build *, bool max, Node x, uint32_t dim);
-Node b_sort(Build *, Node x, uint32_t dim, bool descending, bool stable); /* tuple */
-/* the first of these, ties in order */
+/* x sorted along dim: a tuple of the values and their i64 indices in x. NaN counts as the greatest
+ * value. stable: equal elements keep their order. */
+Node b_sort(Build *, Node x, uint32_t dim, bool descending, bool stable);
+/* The first `first` elements (at most the extent) of a stable b_sort. */
 Node b_sort_first(Build *, Node x, uint32_t dim, bool descending, Sym first);
 
 /* ---- reductions and what is built on them ---- */
 
+/* The sum over dims, in x's dtype; integers wrap. */
 Node aten_sum(Build *, Node x, uint32_t dims, bool keep);
-Node aten_sum_operand(Build *, Node); /* sums of bool and ints are i64 */
-Node aten_mean(Build *, Node x, uint32_t dims, bool keep); /* floats; accumulates wide */
+/* x as the operand of torch.sum: bool and integers become i64, others stay. */
+Node aten_sum_operand(Build *, Node);
+/* The mean of a float or complex x over dims: computed wide, rounded to x's dtype. */
+Node aten_mean(Build *, Node x, uint32_t dims, bool keep);
+/* The number of elements over which a reduction of x over dims runs: the product of extents. */
 Sym aten_count(const Build *, Node x, uint32_t dims);
-/* Variance over dims; *mean (may be NULL) is kept-dims. Result keeps dims. x is wide. */
+/* The variance over dims, with extent 1: sum (x - mean)^2 / max(count - correction, 0). x must be
+ * wide. *mean (mean may be NULL) receives the mean, with extents 1, too. */
 Node aten_var(Build *, Node x, uint32_t dims, double correction, Node *mean);
-/* About that mean, which keeps dims. */
+/* The same with a given mean, of extent 1 along dims. */
 Node aten_var_about(Build *, Node x, Node mean, uint32_t dims, double correction);
-/* x, such that its mean is what ATen has beside a variance, which is updated element by element:
- * once infinite, it is NaN after the next one. So what is infinite is NaN unless it is the last one
- * of those that dims combine. */
-Node aten_lose_infinite(Build *, Node x, uint32_t dims);
-/* (sum |x|^p)^(1/p) with ATen's special orders 0, 1, 2, inf, -inf. */
+/* x, in which an infinite element is NaN, unless it is the last one along all dims. For the mean
+ * that PyTorch returns beside a variance: it is updated element by element, and an infinite mean
+ * becomes NaN at the next update. */
+Node aten_nan_for_infinite(Build *, Node x, uint32_t dims);
+/* (sum |x|^p)^(1/p) over dims; p may be 0 (the number of elements other than 0), inf and -inf (the
+ * greatest and the least |x|), as in torch.linalg.vector_norm. x: float or complex. */
 Node aten_vector_norm(Build *, Node x, double p, uint32_t dims, bool keep);
-/* The norm of x - y + eps over the last dim; integers are subtracted as such, so they wrap. */
+/* aten_vector_norm of x - y + eps over the last dimension. Integers are subtracted as integers,
+ * with wrapping, then converted to f32. Without dimensions: an error. */
 Node aten_row_distance(Build *, Node x, Node y, double p, double eps, bool keep);
-/* x[N, C, *space] as [N, groups, C / groups, *space]; the last two dimensions are one where the
- * rank has no room. What is merged has one order in memory, so the channels of images stay apart
- * from their space. */
+/* (sum |x|^p)^(1/p) over dims, p other than 0 and 1; the derivative at 0 is 0. */
+Node aten_length(Build *, Node x, double p, uint32_t dims, bool keep);
+/* The greatest (max) or least of all elements of x, without dimensions; requires an element. In the
+ * derivative equal elements share the cotangent. */
+Node aten_extreme(Build *, Node x, bool max);
+/* max(x, 0); the derivative at 0 is 0. */
+Node aten_hinge(Build *, Node x);
+/* x[N, C, *space] as [N, groups, C / groups, *space], for group norm. If that exceeds MAX_RANK, the
+ * last dimensions are merged. An error if `groups` does not provably divide C. */
 Node aten_grouped(Build *, Node x, int64_t groups);
-uint32_t aten_within_groups(const Build *, Node grouped);    /* the dimensions that are not over
-                                                                groups */
-Node aten_per_group(Build *, Node v, Node grouped);          /* v[N, groups] beside that */
-/* The dims of `input` that normalized_shape names; 0 after b_error. */
+/* Of a result of aten_grouped: the set of the dimensions behind N and groups. */
+uint32_t aten_within_groups(const Build *, Node grouped);
+/* v[N, groups] with dimensions of extent 1 appended, to broadcast with a result of aten_grouped. */
+Node aten_per_group(Build *, Node v, Node grouped);
+/* The dimensions of n's operand "input" over which its argument "normalized_shape" normalises: the
+ * last ones. Requires their extents to be normalized_shape. Returns 0 after an error. */
 uint32_t aten_normalised_dims(Build *, Node n);
+/* exp(x) / sum exp(x), and its logarithm, along dim: computed wide, rounded to x's dtype. x: float.
+ * Without dimensions: 1, and 0. */
 Node aten_softmax(Build *, Node x, uint32_t dim);
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
-/* x[N, C, *in] between its pixels, at places [N, *out] along each of n dims; 0 outside: [N, C,
- * *out]. */
+/* Linear interpolation in x[N, C, *in] at fractional positions: at[k] [N, *out] is the position
+ * along dimension 2 + k, for k < n <= 3. Elements outside of x are 0. Result: [N, C, *out]. */
 Node aten_sample_linear(Build *, Node x, const Node *at, uint32_t n);
-Node aten_reduce_loss(Build *, Node n, Node x); /* reduction: 0 none, 1 mean, 2 sum */
+/* The loss of the elements x, by n's argument "reduction": 0 x itself, 1 the mean of all, 2 the sum
+ * of all. */
+Node aten_reduce_loss(Build *, Node n, Node x);
+/* torch.nn.functional.linear: x [..., in], w [out, in] or [in], bias no node or [out]; rounded
+ * once, after the bias. Other ranks are errors. */
 Node aten_linear(Build *, Node x, Node w, Node bias);
-/* a norm of order p, not 0 or 1; in the derivative 0 at 0 */
-Node aten_length(Build *, Node x, double p, uint32_t dims, bool keep);
-Node aten_extreme(Build *, Node x, bool max); /* of all elements; those that are equal share the
-                                                 cotangent */
-Node aten_hinge(Build *, Node x); /* max(x, 0), in the derivative 0 at 0 */
-/* g[..., *out] added up at the places of x that index[..., *out] names, counted over the last nd
- * dims: the cotangent of x where it was pooled. */
+/* The cotangent of x[..., *in] that was pooled over its last nd dimensions: zeros, to which each g
+ * [..., *out] is added at the position index [..., *out], row-major within *in. An index out of
+ * range is an error at run time. */
 Node aten_pool_backward(Build *, Node x, Node index, Node g, uint32_t nd);
-Node aten_without_tangent(Build *, Node x); /* x, whose tangents are passed over, as those of class
-                                               weights are in PyTorch */
+/* x, whose tangent is taken as zero, while cotangents pass: as PyTorch treats class weights. */
+Node aten_without_tangent(Build *, Node x);
 
-/* ---- rules for cotangents (.adjoint), aten/rule.c ---- */
+/* ---- rules for cotangents (.adjoint of ir/ops/op.h, which has the contract); aten/rule.c ---- */
 
-/* Result 0 are the elements along dim that result 1 names. */
+/* For results (values, indices): values are the elements of operand 0 along the argument "dim" that
+ * indices name, as of max.dim, kthvalue and mode. */
 bool aten_adjoint_picked(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The result is an element of the operand: all that are equal to it share the cotangent. */
+/* For a result without dimensions that is an element of operand 0, as of median: all elements equal
+ * to it (or, of NaN, all NaN) share the cotangent. */
 bool aten_adjoint_shared(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* Of clamp with Scalar bounds: the cotangent passes where x is strictly within. */
 bool aten_adjoint_clamp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* Of clamp with tensors as bounds: x and a bound that is equal to x share the cotangent. */
 bool aten_adjoint_clamp_tensor(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* Variance or deviation, and the mean as result 1 if there is one. */
+/* Of variance and of standard deviation, with or without the mean as result 1. The derivative of a
+ * deviation of 0 is 0. */
 bool aten_adjoint_var(Build *, Node n, const Node *ct, const bool *want, Node *g);
 bool aten_adjoint_std(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* of these and of their means */
-Node aten_batch_moments(Build *, Node n, const Node *in, const bool *batched, Sym size);
 bool aten_adjoint_logsumexp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* .batch of var, std, var_mean and std_mean in all overloads: over the same dimensions behind the
+ * batch. */
+Node aten_batch_moments(Build *, Node n, const Node *in, const bool *batched, Sym size);
 
 #endif

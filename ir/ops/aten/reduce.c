@@ -226,8 +226,8 @@ OP(aten_all){
 static Node extreme(Build *b, Node n, bool max, uint32_t dims)
 {
 	Node x = arg(b, n, "self");
-	aten_require_some(b, x, dims,
-			  max ? "a maximum has an element" : "a minimum has an element");
+	aten_require_elements(b, x, dims,
+			      max ? "a maximum has an element" : "a minimum has an element");
 	return aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, dims, keepdim(b, n));
 }
 
@@ -290,8 +290,8 @@ static Node arg_of(Build *b, Node x, bool max, uint32_t dim, bool keep)
 		return x.i ? b_full_int(b, DT_i64, 0, 0, NULL) : x;
 	if (aten_dtype(b, x) == DT_bool)
 		x = b_convert(b, x, DT_u8);
-	aten_require_some(b, x, 1u << dim,
-			  max ? "a maximum has an element" : "a minimum has an element");
+	aten_require_elements(b, x, 1u << dim,
+			      max ? "a maximum has an element" : "a minimum has an element");
 	Node y = b_arg_reduce(b, max, x, dim);
 	return keep ? b_unsqueeze(b, y, (int)dim) : y;
 }
@@ -378,15 +378,17 @@ static Node moments(Build *b, Node n, uint32_t dims, double correction, bool roo
 	/* In f64 as ATen: squares of what f32 holds overflow it. Where x is infinite the variance
 	 * is NaN, whatever the mean is. */
 	Node wide = b_convert(b, x, dtype_is_complex(d) ? DT_c128 : DT_f64);
-	Node m = aten_mean(b, pair && !dtype_is_complex(d) ? aten_lose_infinite(b, wide, dims) : wide, dims, true);
+	Node m = aten_mean(
+		b, pair && !dtype_is_complex(d) ? aten_nan_for_infinite(b, wide, dims) : wide, dims,
+		true);
 	Node v = aten_var_about(b, wide, m, dims, correction);
 	if (root)
 		v = b_un(b, OP_sqrt, v);
-	v = aten_squeeze_mask(b, v, drop);
+	v = aten_squeeze_dims(b, v, drop);
 	v = v.i ? b_convert(b, v, dtype_is_complex(d) ? dtype_real(d) : d) : v;
 	if (!pair)
 		return v;
-	m = aten_squeeze_mask(b, m, drop);
+	m = aten_squeeze_dims(b, m, drop);
 	m = m.i ? b_convert(b, m, d) : m;
 	return b_tuple(b, (Node[]){v, m}, 2);
 }
@@ -614,7 +616,7 @@ static Node build_cosine_similarity(Build *b, Node n)
 	Node xy = b_bin(b, OP_mul, x, y);
 	uint32_t rank = aten_rank(b, xy);
 	double eps = node_float(b->g, n, "eps");
-	if (!aten_within(b, "eps", eps, 0, INFINITY))
+	if (!aten_check_within(b, "eps", eps, 0, INFINITY))
 		return (Node){0};
 	uint32_t dims = rank ? 1u << b_wrap_dim(b, aten_int(b, n, "dim"), rank) : 0;
 	Shape s = aten_shape(b, xy);
@@ -715,7 +717,7 @@ static Node build_logsumexp(Build *b, Node n)
 	high = b_select(b, finite, high, aten_like(b, x, 0));
 	Node sum = aten_sum(b, b_un(b, OP_exp, b_bin(b, OP_sub, x, high)), dims, true);
 	Node y = b_bin(b, OP_add, b_un(b, OP_log, sum), high);
-	y = aten_squeeze_mask(b, y, drop);
+	y = aten_squeeze_dims(b, y, drop);
 	return y.i ? b_convert(b, y, d) : y;
 }
 OP(aten_logsumexp){

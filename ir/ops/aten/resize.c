@@ -356,7 +356,7 @@ static Node resize(Build *b, Node n, Method how, uint32_t ns)
 			return (Node){0};
 		aten_require_le(b, b_int(b, 1), a->out, "what is resized gets elements");
 	}
-	aten_require_some(b, x, aten_dims_from(b, x, 1), "what is resized has elements");
+	aten_require_elements(b, x, aten_dims_from(b, x, 1), "what is resized has elements");
 	if (!copied && bytes)
 		return resize_bytes(b, x, how, axis);
 	uint32_t order[MAX_SPACE] = {0};

@@ -1,31 +1,38 @@
-/* Resizing: what the float and the 8-bit computation share. */
+/* Private to ir/ops/aten/resize*.c: resizing of images along one axis after the other, which the
+ * float and the 8-bit computation share. An output element is a weighted sum of input elements
+ * (taps). b: as in ir/ops/aten/priv.h. */
 #ifndef WEFT_IR_OPS_ATEN_RESIZE_PRIV_H
 #define WEFT_IR_OPS_ATEN_RESIZE_PRIV_H
 
 #include "ir/ops/aten/priv.h"
 
 typedef struct {
-	uint32_t dim;
-	Sym in, out;
-	double scale; /* given by the caller, 0: in / out */
-	bool align_corners;
+	uint32_t dim; /* of the tensor */
+	Sym in, out;  /* extents of the input and the output */
+	double scale; /* output elements per input element, if the call gives it; 0: out / in */
+	bool align_corners; /* as torch.nn.functional.interpolate: the first and the last elements
+			       of input and output coincide */
 } Axis;
 
-/* The elements that each output reads and their weights. */
+/* The input elements that each output element reads, and their weights. */
 typedef struct {
-	Node index;  /* [out, taps] of i64, -1: none */
+	Node index;  /* [out, taps] of i64; -1: no element */
 	Node weight; /* [out, taps] of f64 */
 } Taps;
 
-/* Where in the input (f64, [out]) each output lies; clamped: not before its first element. */
+/* The position in the input, f64[out], of each output element; between elements it is a fraction.
+ * clamped: positions before the first element are 0 (unless align_corners, where there are none).
+ */
 Node resize_source(Build *, const Axis *, bool clamped);
-/* Keys' cubic with parameter a: |t| <= 1, and 1 < |t| < 2. */
+/* The cubic convolution kernel of Keys (1981) with parameter a at distance t >= 0: near for t <= 1,
+ * far for 1 < t < 2. */
 Node resize_cubic_near(Build *, Node t, double a);
 Node resize_cubic_far(Build *, Node t, double a);
-/* The 2 (linear) or 4 (cubic) nearest elements; the weights of what lies outside go to the
- * border. */
+/* The 2 (linear) or 4 (cubic) nearest elements of each output element. Elements outside of the
+ * input are replaced by the border element, which gets their weights. */
 Taps resize_near_taps(Build *, const Axis *, bool cubic);
-/* x of u8 along the axis, in ATen's fixed-point arithmetic. */
+/* x of u8 resized along the axis, in ATen's fixed-point arithmetic: u8, with weights rounded to
+ * 16-bit integers. */
 Node resize_fixed(Build *, Node x, const Axis *, const Taps *);
 
 #endif

@@ -297,7 +297,8 @@ static bool adjoint_extreme(Build *b, Node n, const Node *ct, const bool *want, 
 Node aten_extreme(Build *b, Node x, bool max)
 {
 	uint32_t all = (1u << aten_rank(b, x)) - 1;
-	aten_require_some(b, x, all, max ? "a maximum has an element" : "a minimum has an element");
+	aten_require_elements(b, x, all,
+			      max ? "a maximum has an element" : "a minimum has an element");
 	if (!all || !dtype_is_float(aten_dtype(b, x)))
 		return aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, all, false);
 	return b_node(b, OP_extreme, &x, 1, (Attr[]){attr_none(), attr_bool(max), dims_attr(b, all)}, 3);

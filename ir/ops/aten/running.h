@@ -11,10 +11,11 @@ typedef struct {
 	bool some;               /* an input without elements leaves the statistics unchanged */
 } Running;
 
-/* Returns NULL if no operator of that name updates statistics. */
+/* The row of the operator of that name, "aten.batch_norm"; NULL if it updates no statistics. */
 const Running *running_of(const char *name);
-/* The new statistics, as a tuple: (1 - momentum) * old + momentum * statistics of x. mean and var:
- * the old ones; none: absent, its result has no elements. */
+/* The tuple of the new running mean and variance: (1 - momentum) * old + momentum * statistic of
+ * x [N, C, ...]. mean, var: the old ones, [C]; no node: the statistic is not kept, and its result
+ * has no elements. */
 Node b_running_stats(Build *, const Running *, Node x, Node mean, Node var, double momentum);
 
 #endif

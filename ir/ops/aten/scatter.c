@@ -267,7 +267,7 @@ static Node build_unfold(Build *b, Node n)
 			       (long long)step);
 	if (node_rank(b->g, x) == 0) {
 		b_wrap_dim(b, aten_int(b, n, "dimension"), 0);
-		if (!aten_within(b, "size", (double)size, 0, 1))
+		if (!aten_check_within(b, "size", (double)size, 0, 1))
 			return (Node){0};
 		x = b_unsqueeze(b, x, 0);
 		return b_slice(b, x, 0, b_int(b, 0), b_int(b, size < 1 ? size : 1), b_int(b, 1));
@@ -304,7 +304,7 @@ static bool read_columns(Build *b, Node n, const Sym *in, Columns *c)
 	SymTab *t = b_syms(b);
 	static const char *const name[] = {"kernel_size", "dilation", "padding", "stride"};
 	for (uint32_t k = 0; k < 4; k++)
-		TRY(aten_has_length(b, n, name[k], 2));
+		TRY(aten_check_length(b, n, name[k], 2));
 	TRY(aten_ints(b, n, "kernel_size", 2, 1, c->kernel));
 	TRY(aten_ints(b, n, "dilation", 2, 1, c->dilation));
 	TRY(aten_ints(b, n, "padding", 2, 0, c->pad));
@@ -332,7 +332,8 @@ static Node build_im2col(Build *b, Node n)
 		return b_error(b, "im2col of an operand of rank %u", s.rank);
 	if (!read_columns(b, n, s.dim + 2, &c))
 		return (Node){0};
-	aten_require_some(b, x, aten_dims_from(b, x, 1), "what is cut into columns has elements");
+	aten_require_elements(b, x, aten_dims_from(b, x, 1),
+			      "what is cut into columns has elements");
 	for (uint32_t k = 0; k < 2; k++)
 		aten_require_le(b, b_int(b, 1), c.count[k], "there is a block of each dim");
 	for (uint32_t k = 0; k < 2; k++)
@@ -426,11 +427,11 @@ static Node build_unpool2(Build *b, Node n)
 static Node build_unpool3(Build *b, Node n)
 {
 	int64_t stride[3];
-	if (!aten_has_length(b, n, "stride", 3) || !aten_has_length(b, n, "padding", 3) ||
+	if (!aten_check_length(b, n, "stride", 3) || !aten_check_length(b, n, "padding", 3) ||
 	    !aten_ints(b, n, "stride", 3, 1, stride))
 		return (Node){0};
 	for (uint32_t k = 0; k < 3; k++)
-		if (!aten_within(b, "stride", (double)stride[k], 1, INFINITY))
+		if (!aten_check_within(b, "stride", (double)stride[k], 1, INFINITY))
 			return (Node){0};
 	return unpool(b, n, 3);
 }
@@ -472,7 +473,7 @@ static Node pool_backward(Build *b, Node n, uint32_t nd)
 static Node fractional_backward(Build *b, Node n, uint32_t nd)
 {
 	Shape s = aten_shape(b, arg(b, n, "self"));
-	if (s.rank < nd || !aten_has_length(b, n, "output_size", nd))
+	if (s.rank < nd || !aten_check_length(b, n, "output_size", nd))
 		return s.rank < nd ? b_error(b, "max pooling of an operand of rank %u", s.rank)
 				   : (Node){0};
 	const Sym *out = node_ints(b->g, n, "output_size", &(uint32_t){0});
@@ -526,7 +527,7 @@ static Node strided_index(Build *b, Node n, Shape *size)
 		  *stride = node_ints(b->g, n, "stride", &nt);
 	Sym offset = aten_has(b, n, "storage_offset") ? node_sym(b->g, n, "storage_offset")
 						      : b_int(b, 0);
-	if (!aten_strides_fit(b, n) || ns > MAX_RANK)
+	if (!aten_check_strides(b, n) || ns > MAX_RANK)
 		return (Node){0};
 	*size = shape_of(ns, dim);
 	Node at = aten_expand_shape(b, aten_size(b, offset, DT_i64), size);

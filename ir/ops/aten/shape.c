@@ -137,7 +137,7 @@ OP(aten__unsafe_view){
 };
 static Node build_reshape_alias(Build *b, Node n)
 {
-	return aten_strides_fit(b, n) ? build_view(b, n) : (Node){0};
+	return aten_check_strides(b, n) ? build_view(b, n) : (Node){0};
 }
 
 static Node build_reshape(Build *b, Node n)
@@ -279,7 +279,7 @@ static Node squeeze(Build *b, Node x, uint32_t dims)
 	for (uint32_t k = 0; k < s.rank; k++)
 		if (!sym_is(b_syms(b), s.dim[k], 1))
 			dims &= ~(1u << k);
-	return aten_squeeze_mask(b, x, dims);
+	return aten_squeeze_dims(b, x, dims);
 }
 
 static Node build_squeeze(Build *b, Node n)
@@ -650,7 +650,8 @@ static Node build_meshgrid(Build *b, Node n)
 		  aten_is(b, n, "indexing", "xy");
 	if (count > MAX_RANK)
 		return b_error(b, "meshgrid of %u tensors", count);
-	if (node_op(b->g, n) == OP_aten_meshgrid_indexing && !aten_word(b, n, "indexing", "ij xy"))
+	if (node_op(b->g, n) == OP_aten_meshgrid_indexing &&
+	    !aten_check_word(b, n, "indexing", "ij xy"))
 		return (Node){0};
 	for (uint32_t k = 0; k < count; k++) {
 		x[k] = node_in(b->g, n, first + k);

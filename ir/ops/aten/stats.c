@@ -59,7 +59,7 @@ static Node median_dim(Build *b, Node n, bool skip_nan)
 {
 	Node x = arg(b, n, "self");
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	aten_require_some(b, x, 1u << dim, "a median has an element");
+	aten_require_elements(b, x, 1u << dim, "a median has an element");
 	return median(b, x, dim, skip_nan, keepdim(b, n));
 }
 static Node build_median_dim(Build *b, Node n)
@@ -164,7 +164,7 @@ static Node quantile(Build *b, Node n, Node q, bool skip_nan)
 	if (!all)
 		dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
 	Shape full = aten_shape(b, x);
-	aten_require_some(b, x, (1u << rank) - 1, "a quantile is of a tensor with elements");
+	aten_require_elements(b, x, (1u << rank) - 1, "a quantile is of a tensor with elements");
 	if (all || rank == 0)
 		x = flat(b, x);
 	else
@@ -201,7 +201,7 @@ static Node quantile(Build *b, Node n, Node q, bool skip_nan)
 
 static Node scalar_q(Build *b, Node n)
 {
-	if (!aten_arg_within(b, n, "q", 0, 1))
+	if (!aten_check_arg_within(b, n, "q", 0, 1))
 		return (Node){0};
 	return aten_scalar_as(b, node_attr(b->g, n, "q"), aten_dtype(b, arg(b, n, "self")));
 }
@@ -276,7 +276,7 @@ static Node build_mode(Build *b, Node n)
 	uint32_t rank = aten_rank(b, x), dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
 	if (rank == 0)
 		return x.i ? b_tuple(b, (Node[]){x, b_full_int(b, DT_i64, 0, 0, NULL)}, 2) : x;
-	aten_require_some(b, x, 1u << dim, "a mode has an element");
+	aten_require_elements(b, x, 1u << dim, "a mode has an element");
 	Node s = b_sort(b, x, dim, false, true), value = b_get(b, s, 0), index = b_get(b, s, 1);
 	Node row = b_unsqueeze(b, value, (int)dim + 1);
 	Node same = b_bin(b, OP_eq, row, b_unsqueeze(b, value, (int)dim));
@@ -354,7 +354,8 @@ static Node search(Build *b, Node n, Node sequence, Node x, bool right)
 	DType d = b_promote(b, (Node[]){sequence, x}, 2);
 	Node in[2] = {b_convert(b, sequence, d), b_convert(b, x, d)};
 	Attr attr[3] = {attr_none(), attr_none(), attr_bool(right)};
-	if (op_arg_index(node_op(b->g, n), "side") >= 0 && !aten_word(b, n, "side", "left right"))
+	if (op_arg_index(node_op(b->g, n), "side") >= 0 &&
+	    !aten_check_word(b, n, "side", "left right"))
 		return (Node){0};
 	Node at = b_node(b, OP_searchsorted, in, 2, attr, 3);
 	return node_bool(b->g, n, "out_int32") ? b_convert(b, at, DT_i32) : at;

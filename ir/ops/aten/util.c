@@ -87,7 +87,7 @@ bool aten_is(const Build *b, Node n, const char *name, const char *text)
 	return a->kind == ATTR_str && strcmp(a->str, text) == 0;
 }
 
-bool aten_word(Build *b, Node n, const char *name, const char *words)
+bool aten_check_word(Build *b, Node n, const char *name, const char *words)
 {
 	const Attr *a = node_attr(b->g, n, name);
 	if (a->kind != ATTR_str)
@@ -99,7 +99,7 @@ bool aten_word(Build *b, Node n, const char *name, const char *words)
 	return b_error(b, "%s is \"%s\", expected one of: %s", name, a->str, words).i;
 }
 
-bool aten_within(Build *b, const char *what, double v, double lo, double hi)
+bool aten_check_within(Build *b, const char *what, double v, double lo, double hi)
 {
 	if (v >= lo && v <= hi)
 		return true;
@@ -110,9 +110,9 @@ bool aten_within(Build *b, const char *what, double v, double lo, double hi)
 	return b_error(b, "%s is %g, expected %g to %g", what, v, lo, hi).i;
 }
 
-bool aten_arg_within(Build *b, Node n, const char *name, double lo, double hi)
+bool aten_check_arg_within(Build *b, Node n, const char *name, double lo, double hi)
 {
-	return aten_within(b, name, node_float(b->g, n, name), lo, hi);
+	return aten_check_within(b, name, node_float(b->g, n, name), lo, hi);
 }
 
 /* ---- shapes and dtypes ---- */
@@ -200,7 +200,7 @@ uint32_t aten_dims_from(const Build *b, Node x, uint32_t first)
 	return ((1u << aten_rank(b, x)) - 1) & ~((1u << first) - 1);
 }
 
-void aten_require_some(Build *b, Node x, uint32_t dims, const char *why)
+void aten_require_elements(Build *b, Node x, uint32_t dims, const char *why)
 {
 	for (uint32_t k = 0; k < aten_rank(b, x); k++)
 		if (dims >> k & 1)
@@ -239,7 +239,7 @@ bool aten_require_shape(Build *b, Node x, const Shape *want, const char *why)
 	return b->g->ir->ctx->nerror == errors;
 }
 
-bool aten_has_length(Build *b, Node n, const char *name, uint32_t want)
+bool aten_check_length(Build *b, Node n, const char *name, uint32_t want)
 {
 	uint32_t len;
 	node_ints(b->g, n, name, &len);
@@ -256,18 +256,18 @@ static bool not_negative(Build *b, const char *name, Sym v)
 	return true;
 }
 
-bool aten_strides_fit(Build *b, Node n)
+bool aten_check_strides(Build *b, Node n)
 {
 	uint32_t rank;
 	const Sym *size = node_ints(b->g, n, "size", &rank),
 		  *stride = node_ints(b->g, n, "stride", &(uint32_t){0});
-	TRY(aten_has_length(b, n, "stride", rank));
+	TRY(aten_check_length(b, n, "stride", rank));
 	for (uint32_t k = 0; k < rank; k++)
 		TRY(not_negative(b, "size", size[k]) && not_negative(b, "stride", stride[k]));
 	return true;
 }
 
-Sym aten_places(const Build *b, Sym room, Sym reach, int64_t stride)
+Sym aten_window_count(const Build *b, Sym room, Sym reach, int64_t stride)
 {
 	SymTab *t = b_syms(b);
 	return sym_addi(t, sym_divi(t, sym_sub(t, room, reach), stride), 1);
@@ -422,7 +422,7 @@ Node aten_per_dim(Build *b, Node v, Node like, uint32_t dim)
 	return b_broadcast_in_dim(b, v, s.rank, s.dim, &dim);
 }
 
-Node aten_squeeze_mask(Build *b, Node x, uint32_t dims)
+Node aten_squeeze_dims(Build *b, Node x, uint32_t dims)
 {
 	Shape s = aten_shape(b, x), r = {0};
 	for (uint32_t k = 0; k < s.rank; k++)

@@ -1,29 +1,35 @@
-/* Private to ir/ops: results whose size depends on data. A count becomes a symbol (OP_to_size);
- * what stands behind is ordinary code of symbolic sizes. */
+/* Private to ir/ops: results whose size depends on data (aten.nonzero). The count becomes the value
+ * of a symbol (b_to_size, ir/graph/build.h); later nodes treat it like any other symbolic size. b
+ * and n: as in ir/ops/common.h. */
 #ifndef WEFT_IR_OPS_PRIM_DATA_SIZE_H
 #define WEFT_IR_OPS_PRIM_DATA_SIZE_H
 
 #include "ir/ops/common.h"
 
-/* The extent of dimension dim of result k as the file says; a new symbol where no file does. */
+/* The extent of dimension dim of result k of n: the one of the type that the model file gives n,
+ * else a new symbol (data_size_new). */
 Sym data_size(Build *, Node n, uint32_t k, uint32_t dim);
+/* A new symbol for a size >= 0 that depends on data. */
 Sym data_size_new(Build *);
-/* .has_effect: a node that gives such a size its value stays although nobody reads it. */
+/* .has_effect (ir/ops/op.h) of operators with such results: whether the result of n has a size that
+ * depends on data. n gives the size its value, so n stays even if nobody reads it. */
 bool data_size_effect(const Graph *, Node);
 
-/* The true elements of a mask, in row-major order. */
+/* The true elements of a mask in row-major order. Positions are row-major in the flat mask. */
 typedef struct {
-	Node place;  /* i64[size]: where they stand in the flat mask, itself flat */
-	Node before; /* i64[n]: of each element of it, how many true ones stand up to it, less
-	                one */
+	Node place;  /* i64[size]: the position of each true element */
+	Node before; /* i64[elements of the mask]: the number of true elements up to and including
+			this position, minus 1 */
 } TrueElements;
 
-/* All of size: data_size(), or what the count has to be. */
+/* All true elements of a bool mask. From here on `size` is their number: a symbol of data_size(),
+ * or a size that their number must have, else the call ends with an error that names `what`. Both
+ * nodes are none if mask is no node. */
 TrueElements true_elements(Build *, Node mask, Sym size, const char *what);
-/* The same of the first `size` of them; where there are fewer, `absent` is the place of the
- * others. */
+/* The first `size` true elements. If the mask has fewer, the remaining elements of place are
+ * `absent`. */
 TrueElements first_true_elements(Build *, Node mask, Sym size, int64_t absent);
-/* i64[size] row-major places in a tensor of that shape: the index along dimension k. */
+/* The indices along dimension k of row-major positions i64[...] in a tensor of that shape. */
 Node place_along(Build *, Node place, const Shape *, uint32_t k);
 
 #endif

@@ -1,5 +1,7 @@
-/* What the structural primitives share: reading operands and attributes while inferring, and
- * strided walks over concrete tensors while evaluating. */
+/* Private to the structural primitives: functions that check arguments and infer types (.infer of
+ * ir/ops/op.h), and functions that read arguments and copy strided tensors while a node is
+ * interpreted (.eval). Sizes (Sym) may be symbolic. An attribute is an argument of the schema that
+ * is no tensor. */
 #ifndef WEFT_IR_OPS_PRIM_PRIV_H
 #define WEFT_IR_OPS_PRIM_PRIV_H
 
@@ -8,21 +10,23 @@
 
 /* ---- inference ---- */
 
-/* One call of .infer. Functions return false after recording an error, so that TRY chains them. */
+/* One call of .infer. The functions that return bool return false after recording an error at
+ * `where`; TRY (base/ctx.h) returns then. */
 typedef struct Infer {
 	Graph *g;
 	SymTab *syms;
 	Op op;
 	const Node *in;
 	uint32_t nin;
-	const Attr *attr; /* by schema argument */
+	const Attr *attr; /* by argument of the schema; NULL: there are none */
 	const char *where;
-	TypeId type; /* the result */
+	TypeId type; /* the type of the result, which the function sets (infer_result) */
 } Infer;
 
 typedef bool InferFn(Infer *);
 
-/* Checks that the operands are tensors and as many as the schema says, then calls fn. */
+/* Checks that the operands are tensors and as many as the schema says, then calls fn. Returns the
+ * type that fn set, or 0 after an error. */
 TypeId infer_with(InferFn *fn, Graph *, Op, const Node *in, uint32_t nin, AttrId,
                   const char *where);
 
@@ -34,71 +38,99 @@ TypeId infer_with(InferFn *fn, Graph *, Op, const Node *in, uint32_t nin, AttrId
 		return infer_with(shape_##name, g, op, in, nin, attr, where);                      \
 	}
 
+/* Records an error at f->where, which names the operator. Returns false. */
 bool infer_fail(Infer *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define infer_fail(...) ctx_false(infer_fail(__VA_ARGS__))
-Type infer_in(const Infer *, uint32_t k); /* type of operand k; stays valid */
-/* Operands of a Tensor[] argument. */
+/* The type of operand k < nin. Its extents stay valid as long as the Ir. */
+Type infer_in(const Infer *, uint32_t k);
+/* The operands of a Tensor or Tensor[] argument: in[*first], in[*first + 1], ... Returns their
+ * number. */
 uint32_t infer_args(const Infer *, const char *name, uint32_t *first);
 
-const Attr *infer_attr(const Infer *, const char *name); /* ATTR_none when absent */
+/* The attribute; one of kind ATTR_none if it is absent or the schema has no such argument. */
+const Attr *infer_attr(const Infer *, const char *name);
+/* The next functions read an attribute into *v, *dim, ... An attribute that is absent or of another
+ * kind is an error. A list of integers: v[n], valid as long as the Ir. */
 bool infer_ints(Infer *, const char *name, const Sym **v, uint32_t *n);
-bool infer_ints_n(Infer *, const char *name, uint32_t n, const Sym **v); /* exactly n */
-bool infer_sym(Infer *, const char *name, Sym *);
-bool infer_const(Infer *, const char *name, int64_t *); /* an integer known now */
+/* A list of exactly n integers. */
+bool infer_ints_n(Infer *, const char *name, uint32_t n, const Sym **v);
+/* An integer. */
+bool infer_sym(Infer *, const char *name, Sym *v);
+/* An integer that is constant. */
+bool infer_const(Infer *, const char *name, int64_t *v);
+/* A constant dimension, 0 <= *dim < rank. */
 bool infer_dim(Infer *, const char *name, uint32_t rank, uint32_t *dim);
-bool infer_dims(Infer *, const char *name, uint32_t rank, uint32_t *dim,
-                uint32_t *n); /* distinct */
-/* Index in a NULL-terminated list of what is allowed. */
+/* A list of different dimensions: dim[*n], with room for `rank` elements. */
+bool infer_dims(Infer *, const char *name, uint32_t rank, uint32_t *dim, uint32_t *n);
+/* A text of the list `allowed`, which ends with NULL: allowed[*which]. */
 bool infer_choice(Infer *, const char *name, const char *const *allowed, uint32_t *which);
-/* A way to combine values of that dtype, by an attribute that names it. */
-bool infer_combiner(Infer *, const char *name, ReduceUse, DType, ReduceKind *);
+/* A text that names a way to combine values (ir/scalar/reduce.h) of that dtype, by an operator of
+ * kind `use`. */
+bool infer_combiner(Infer *, const char *name, ReduceUse use, DType, ReduceKind *);
+/* A dtype. */
 bool infer_dtype(Infer *, const char *name, DType *);
-/* Result dtype of an accumulating op. Floats: the operand's, acc is the precision, and the result's
- * dtype as well where `out` says so: an epilogue reads it before anything is rounded. Ints and
- * bool: acc, since accumulating modulo 2^n in less than the result has no other meaning. */
+/* Sets the result's dtype of an operator that accumulates values of dtype x, from its attributes
+ * `acc` (the dtype of the accumulator; absent: x) and `out`. Integers and bool give acc. Float and
+ * complex x give x; a float x gives acc if `out` says acc, so that an epilogue reads the sum before
+ * it is rounded. */
 bool infer_acc(Infer *, DType x, DType *result);
 
-/* Provable violations fail; MAYBE passes. */
-bool infer_at_least(Infer *, const char *what, Sym v, int64_t lo);
-bool infer_le(Infer *, const char *what, Sym a, Sym b);
-bool infer_same(Infer *, const char *what, Sym a, Sym b);
+/* Conditions: a provable violation is an error that begins with `what`; a condition that is not
+ * decided before run time passes. */
+bool infer_at_least(Infer *, const char *what, Sym v, int64_t lo); /* v >= lo */
+bool infer_le(Infer *, const char *what, Sym a, Sym b);            /* a <= b */
+bool infer_same(Infer *, const char *what, Sym a, Sym b);          /* a == b */
+/* Operands k and l have one dtype. */
 bool infer_same_dtype(Infer *, uint32_t k, uint32_t l);
-bool infer_index_scalars(Infer *, uint32_t first, uint32_t n); /* operands are 0-d i64 */
+/* The n operands from `first` on are i64 without dimensions. */
+bool infer_index_scalars(Infer *, uint32_t first, uint32_t n);
 
-bool infer_result(Infer *, DType, uint32_t rank, const Sym *dim);
+/* Sets f->type. A rank above MAX_RANK and a provably negative extent are errors. */
+bool infer_result(Infer *f, DType, uint32_t rank, const Sym *dim);
 
 /* ---- evaluation ---- */
 
-/* Loop nest over two strided arrays; strides in elements, of any sign. */
+/* A loop nest over two strided arrays of equal extents, the last dimension fastest. Strides are in
+ * elements, of any sign. */
 typedef struct Walk {
 	uint32_t rank;
 	int64_t dim[MAX_RANK + 1];
-	int64_t dst[MAX_RANK + 1], src[MAX_RANK + 1];
+	int64_t dst[MAX_RANK + 1], src[MAX_RANK + 1]; /* strides of the target and the source */
 } Walk;
 
-/* Copy elements of `size` bytes (1, 2, 4, 8 or 16). */
+/* Copies each element of src to dst, which point to the elements of index 0; size: bytes of an
+ * element, 1, 2, 4, 8 or 16. The arrays do not overlap. */
 void walk_copy(const Walk *, void *dst, const void *src, size_t size);
-/* Row-major strides in elements. */
+/* Sets stride[rank] to the row-major strides, in elements. */
 void walk_strides(uint32_t rank, const int64_t *dim, int64_t *stride);
-/* walk_copy of t with its dims permuted, into a temporary. */
+/* A copy of t with dimension k of the result dimension perm[k] of t; valid until the evaluation of
+ * the node ends. */
 Tensor eval_permuted(EvalCtx *, const Tensor *t, const uint32_t *perm);
-/* Move dim to the end (or back). */
+/* Sets perm[rank] to the permutation that moves dimension dim to the end. */
 void perm_dim_last(uint32_t rank, uint32_t dim, uint32_t *perm);
+/* Sets inverse[rank] to the permutation that undoes perm. */
 void perm_inverse(uint32_t rank, const uint32_t *perm, uint32_t *inverse);
+/* The address of element i of a row-major tensor. */
 static inline char *elem_at(const Tensor *t, int64_t i)
 {
 	return (char *)t->data + i * (int64_t)dtype_size(t->dtype);
 }
-void copy_elems(Tensor *dst, const Tensor *src); /* same numel and dtype */
+/* Copies all elements of src to dst, in row-major order. Both have one dtype and as many
+ * elements. */
+void copy_elems(Tensor *dst, const Tensor *src);
 
+/* Set v to the value of an int[] or int attribute of the node that is evaluated; v has room for all
+ * *n elements. Return false after an error: a size whose symbols have no value. */
 bool eval_ints(EvalCtx *, Graph *, Node, const char *name, int64_t *v, uint32_t *n);
 bool eval_int(EvalCtx *, Graph *, Node, const char *name, int64_t *v);
+/* Records an error at the node, which begins with the name of its operator. Returns false. */
 bool eval_error(EvalCtx *, Graph *, Node, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Temporaries of one evaluation. */
+/* n uninitialised elements of type T, valid until the evaluation of the node ends. */
 #define EVAL_ARRAY(e, T, n) ARENA_ARRAY((e)->arena, T, (size_t)(n))
 
-/* Whether values are computed as double (true) or int64; complex is neither. */
+/* Whether values of a real dtype are computed as double (true) or as int64_t (false: integers and
+ * bool). Do not ask of complex dtypes. */
 static inline bool eval_as_float(DType d)
 {
 	return dtype_is_float(d);
@@ -116,8 +148,8 @@ typedef struct {
 	const int64_t *row, *col;
 } MatI64;
 
-enum { GEMM_WORK = 64 * 256 + 256 * 256 + 64 }; /* doubles of work space */
-/* c[m, n] += a[m, k] * b[k, n], c row-major. */
+enum { GEMM_WORK = 64 * 256 + 256 * 256 + 64 }; /* the number of doubles of gemm_f64's `work` */
+/* c[m, n] += a[m, k] * b[k, n], for a row-major c. Integers wrap. */
 void gemm_f64(int64_t m, int64_t n, int64_t k, MatF64 a, MatF64 b, double *c, double *work);
 void gemm_i64(int64_t m, int64_t n, int64_t k, MatI64 a, MatI64 b, int64_t *c);
 

@@ -17,39 +17,45 @@
 
 #define RANDOM_ARGS "Tensor? rng=None, int stream=0"
 
-/* It has RANDOM_ARGS, and with these arguments it draws. */
+/* Whether the node draws random numbers: its operator has RANDOM_ARGS, and with the node's other
+ * arguments numbers are needed (dropout in training). */
 bool node_draws(const Graph *, Node);
 
-/* What one node draws: its key [B..., 2], and its stream; `part` counts what is drawn so far, so
- * that each is different. */
+/* The random numbers of one node, at its expansion. Each draw_ function below advances `part`, so
+ * later calls give other numbers. */
 typedef struct {
-	Node key;
-	uint32_t stream, part;
+	Node key;              /* u64[B..., 2], one key for each member of a batch */
+	uint32_t stream, part; /* part: how many tensors were drawn; 256 is the most, then an
+				  error */
 } Draw;
-/* Of n; false after b_error where it has no key. */
+/* Begins the draws of n. Returns false after an error: n has no key. */
 bool draw_begin(Build *, Node n, Draw *);
 
-/* 64 random bits in every element [B..., *shape]: the first two words, or with `high` the
- * others. */
+/* The next functions return tensors [B..., *shape] (B of Draw.key), and no node after an error.
+ *
+ * u64: 64 random bits in every element. */
 Node draw_bits(Build *, Draw *, const Shape *);
+/* The bits of a given part. high: the words 2 and 3 of Philox's four, else the words 0 and 1. */
 Node b_random_bits(Build *, Node key, uint32_t stream, uint32_t part, bool high, const Shape *);
-/* In [0, 1), of the dtype's precision as PyTorch's: 53 bits of f64, 24 of f32, 11 of f16, 8 of
+/* Uniform in [0, 1), with as many bits as PyTorch draws: 53 of f64, 24 of f32, 11 of f16, 8 of
  * bf16. */
 Node draw_uniform(Build *, Draw *, DType, const Shape *);
-/* In (0, 1), of f64 or f32, and neither of them. */
+/* Uniform in (0, 1), without 0 and 1; DType: f64 or f32. */
 Node draw_open(Build *, Draw *, DType, const Shape *);
-/* Mean 0, deviation 1; of f64, else of f32. */
+/* Normal, of mean 0 and standard deviation 1. The result is f64 for f64, and f32 for every other
+ * dtype. */
 Node draw_normal(Build *, Draw *, DType, const Shape *);
-/* bool: true with that probability, to within 2^-53. */
+/* bool: true with probability p, to within 2^-53. */
 Node draw_chance(Build *, Draw *, double p, const Shape *);
-/* Of dropout: which elements of x stay (bool, of extent 1 along the dims in `shared`, a bit each,
- * for which one decision is made); what it makes of x; both together. */
+/* Dropout with probability p of x, in two steps. draw_keep: a bool for each element, true if the
+ * element stays; along the dimensions in the bit set `shared` the extent is 1, and one decision
+ * holds for all. dropout_of: x / (1 - p) where keep, else x * 0. draw_dropout: both. */
 Node draw_keep(Build *, Draw *, Node x, double p, uint32_t shared);
 Node dropout_of(Build *, Node x, Node keep, double p);
 Node draw_dropout(Build *, Draw *, Node x, double p, uint32_t shared);
 
-/* The key for number `data` (integers [B...]) of the one given: [B..., 2]. Of another key or number
- * it is another. */
+/* jax.random.fold_in: a key [B..., 2] made of a key u64[2] or u64[B..., 2] and integers data[B...].
+ * Other keys and other data give other keys. */
 Node b_random_fold(Build *, Node key, Node data);
 
 #endif

@@ -4,20 +4,26 @@
 
 #include "ir/ops/parts.h"
 
-/* update[.., i, ..] combined with x[.., index[.., i, ..], ..] along dim; update and index have one
- * shape, the indices are valid. */
+/* x with each update[..., i, ...] combined into x[..., index[..., i, ...], ...] along dim. update
+ * and index (i64) have one shape, which agrees with x's but along dim; each index must be in range,
+ * which nothing checks. combine: "set", "add", "mul", "max" or "min". unique: the indices along dim
+ * are different. */
 Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, const char *combine, bool unique);
 
-/* reduce and cumulative (reduce_rules.c) */
+/* .adjoint, .tangent, .linear_if and .parts (ir/ops/op.h) of the primitives reduce and cumulative
+ * (reduce_rules.c). */
 bool adjoint_reduce(Build *, Node n, const Node *ct, const bool *want, Node *g);
 bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node *g);
-bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty); /* of kind logaddexp */
-bool is_sum(const Graph *, Node);                                  /* their kind */
+/* For cumulative of kind "logaddexp" only. */
+bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty);
+/* Whether the attribute `kind` of a reduce or cumulative is "sum", or "logaddexp". */
+bool is_sum(const Graph *, Node);
 bool is_logaddexp(const Graph *, Node);
-/* Of sums, and of products over dimensions of few elements. */
+/* For reduce of kind "sum", and of kind "prod" over a constant, small number of elements. Returns
+ * false for others: their parts are not known. */
 bool parts_reduce(Build *, Node n, const Parts *in, Parts *out);
 
-/* The rule is no function of numbers in the table, but a graph (aten/special.c). */
+/* .adjoint of trigamma, whose derivative is no scalar function of the table (aten/special.c). */
 bool adjoint_trigamma(Build *, Node n, const Node *ct, const bool *want, Node *g);
 
 #endif

@@ -106,8 +106,8 @@ static bool bounds_fit(Build *b, Node n, DType d)
 {
 	double low, high;
 	TRY(quant_bounds(b, d, &low, &high));
-	return (arg(b, n, "quant_min").i || aten_arg_within(b, n, "quant_min", low, high)) &&
-	       (arg(b, n, "quant_max").i || aten_arg_within(b, n, "quant_max", low, high));
+	return (arg(b, n, "quant_min").i || aten_check_arg_within(b, n, "quant_min", low, high)) &&
+	       (arg(b, n, "quant_max").i || aten_check_arg_within(b, n, "quant_max", low, high));
 }
 
 /* ---- one scale for all ---- */
@@ -330,8 +330,8 @@ static Node scale_of(Build *b, Node n, Node x, double by)
 /* The range that parameters are chosen for has 0 in it, and more than 0. */
 static bool range_fits(Build *b, int64_t least, int64_t most)
 {
-	return aten_within(b, "quant_min", (double)least, -INFINITY, 0) &&
-	       aten_within(b, "quant_max", (double)most, least < 0 ? 0 : 1, INFINITY);
+	return aten_check_within(b, "quant_min", (double)least, -INFINITY, 0) &&
+	       aten_check_within(b, "quant_max", (double)most, least < 0 ? 0 : 1, INFINITY);
 }
 
 static Node build_choose_qparams(Build *b, Node n)

@@ -1,25 +1,30 @@
-/* Private to quantized.c, fake_quantize.c and torchao.c. Everything accepts a missing node and
- * passes it on. */
+/* Private to ir/ops/quant: steps of quantisation. A quantised value q stands for (q - zero_point) *
+ * scale. b, n, dims and missing nodes: as in ir/ops/aten/priv.h. */
 #ifndef WEFT_IR_OPS_QUANT_QUANTIZED_PRIV_H
 #define WEFT_IR_OPS_QUANT_QUANTIZED_PRIV_H
 
 #include "ir/ops/aten/priv.h"
 
-/* x op y, rounded to the dtype that PyTorch computes in: compiled code may keep more bits of f16
- * and bf16 than that, and here the next step rounds to integers. */
+/* x op y, and x op v, computed wide and rounded to the promoted dtype (that of x) at once.
+ * Elsewhere compiled code may keep more bits of f16 and bf16; here the next step rounds to
+ * integers. */
 Node quant_step(Build *, Op, Node x, Node y);
 Node quant_step_scalar(Build *, Op, Node x, double v);
-Node quant_inverse(Build *, Node scale); /* 1 / scale */
-/* The one element of n's scale or zero point: a number, or a tensor; 0-d of that dtype. */
+/* 1 / scale, rounded to its dtype. */
+Node quant_inverse(Build *, Node scale);
+/* n's argument `name` (a scale or a zero point), a Python scalar or a tensor of one element, as a
+ * tensor without dimensions, of that dtype. Several elements are an error. */
 Node quant_parameter(Build *, Node n, const char *name, DType);
-/* The least and greatest value of a quantised dtype; false after an error: values cannot be of that
- * dtype. */
+/* Sets the least and the greatest value of a dtype of quantised values: an integer or f8. Returns
+ * false after an error: another dtype. */
 bool quant_bounds(Build *, DType, double *low, double *high);
-/* round(x * inv_scale) + zero_point between n's quant_min and quant_max, as the dtype. */
+/* round(x * inv_scale) + zero_point (no node: 0), clamped to n's arguments quant_min and quant_max,
+ * converted to the dtype. round: to nearest, ties to even. */
 Node quantize(Build *, Node n, Node x, Node inv_scale, Node zero_point, DType);
-/* (x - zero_point) * scale; there may be no zero point. */
+/* (x - zero_point) * scale, converted to the dtype; zero_point may be no node: 0. */
 Node dequantize(Build *, Node x, Node scale, Node zero_point, DType);
-/* The least and greatest value over dims, which are kept, and 0. */
+/* Sets *low to the least value of x over dims, or 0 if that is less, and *high to the greatest
+ * value, or 0 if that is greater. The dimensions stay with extent 1. */
 void quant_range(Build *, Node x, uint32_t dims, Node *low, Node *high);
 
 #endif

@@ -203,8 +203,8 @@ static Node build_choose_qparams_affine(Build *b, Node n)
 		zero = b_full(b, d, trunc((most + least + 1) / 2), s.rank, s.dim);
 	}
 	uint32_t drop = node_bool(b->g, n, "keepdim") ? k.inner : dims;
-	scale = aten_squeeze_mask(b, scale, drop);
-	zero = aten_squeeze_mask(b, zero, drop);
+	scale = aten_squeeze_dims(b, scale, drop);
+	zero = aten_squeeze_dims(b, zero, drop);
 	if (!scale.i || !zero.i)
 		return (Node){0};
 	DType dz = aten_dtype_or(b, n, "zero_point_dtype", asymmetric ? DT_i32 : d);

@@ -1,19 +1,23 @@
-/* The names that rules of users' operators may use. */
+/* Private to ir/ops/user: binds the names that the rules of a user operator (WeftOpDef.vjp, .jvp)
+ * may use. Bound values are read while the rule is evaluated and must stay valid until then. */
 #ifndef WEFT_IR_OPS_USER_RULE_H
 #define WEFT_IR_OPS_USER_RULE_H
 
 #include "ir/ops/expand_priv.h"
 #include "ir/ops/user/userop.h"
 
-/* A call's arguments under the names of the operator's schema; in NULL: that they are there. */
+/* Binds the names of the schema to the arguments of a call: in[k] is tensor operand k, and the
+ * scalars. in NULL: the rule is only checked, and the values are VAL_any. */
 void userop_bind_arguments(Eval *, const UserOp *, const Node *in, const UserScalars *);
-/* "y", or "y0", "y1", ... of several results; the same of cotangents. value[k]: of result k. */
+/* Binds `name` ("y": results; "g": cotangents) to value[0]; of several results name0, name1, ... to
+ * value[0], value[1], ... The names are in the arena. */
 void userop_bind_results(Eval *, Arena *, const UserOp *, const char *name, const Val *value);
-/* "t_NAME", of the tensor arguments in order. */
+/* Binds t_NAME, for each tensor argument NAME in order, to value[0], value[1], ... */
 void userop_bind_tangents(Eval *, Arena *, const UserOp *, const Val *value);
-/* Where the rule begins, behind what it binds. */
+/* The part of a rule behind its last ";": the expression that is its value. */
 const char *userop_rule_value(const char *text);
-/* NULL, or why an argument cannot have that name where the operator has rules. */
+/* Returns NULL if an argument of an operator with rules may have that name, else a reason: the
+ * language of rules uses the name. */
 const char *userop_name_taken(const char *name);
 
 #endif

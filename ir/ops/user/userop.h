@@ -46,13 +46,15 @@ typedef struct UserOp {
 /* Reads and checks a definition. where: the file it comes from, for messages. Returns NULL after
  * errors. */
 const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
-/* Finds an operator by its name in graphs or in PyTorch ("mylib::decay", "mylib.decay.default"), or
- * returns NULL. */
+/* The registered operator of that name, "mylib::decay" or "mylib.decay.default"; NULL if there is
+ * none. */
 const UserOp *userop_find(const Ir *, const char *name);
-/* The symbol that has the address WeftOpDef.user in code for this process. */
+/* The name of the symbol by which code that runs in this process refers to WeftOpDef.user. No
+ * symbol of a C program has the name. */
 const char *userop_user_symbol(Arena *, const UserOp *);
-/* The operator of a call; NULL: no operator has the name. */
+/* The operator that a node of OP_call calls; NULL if no operator of that name is registered. */
 const UserOp *userop_of(const Graph *, Node);
+/* Whether WeftOpDef.flags has the flag, WEFT_OP_EFFECT or another one. */
 static inline bool userop_is(const UserOp *op, unsigned flag)
 {
 	return (op->def.flags & flag) != 0;
@@ -68,18 +70,19 @@ typedef struct {
 
 /* ---- derivatives (user/rule.c) ---- */
 
-/* Checks the rules: they parse, give the right number of values, call existing operators (of Weft,
- * or userop[0..n)), and are linear in cotangents or tangents, as far as that is known without a
- * call. Returns false after errors. */
+/* Checks the rules .vjp and .jvp of a definition: they parse, give the right number of values, call
+ * existing operators (of Weft, or userop[0..n)), and are linear in cotangents or tangents, as far
+ * as that is known without the types of a call. Returns false after errors. */
 bool userop_check_rules(Ctx *, const UserOp *, const UserOp *const *userop, uint32_t n);
-/* Checks linearity of a rule for a call with these types, of operands, then results
- * (user/linear.c). Returns NULL, or a sentence in the arena of the Ir. Returns NULL also if the
- * rule does not fit the types at all, which another check reports. */
+/* Checks that a rule (vjp, else jvp) is linear in cotangents or tangents for a call with these
+ * types of operands, then results. Returns NULL if so, else a sentence in the arena of the Ir.
+ * Returns NULL also if the rule does not fit the types at all, which userop_vjp reports. */
 const char *userop_nonlinear(Ir *, const UserOp *, bool vjp, const TypeId *type, const UserScalars *);
 /* The same for an example of a call: sizes are symbols, any dtype is f32, flags have their
  * defaults. */
 const char *userop_nonlinear_sample(Ir *, const UserOp *, bool vjp);
-/* The .adjoint and .tangent of OP_call, by the rules of the operator that n calls. */
+/* .adjoint and .tangent (ir/ops/op.h) of OP_call, by the rules of the operator that n calls. An
+ * operator without .vjp is an error; userop_jvp needs .jvp. */
 bool userop_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 bool userop_jvp(Build *, Node n, const Node *t, Node *ty);
 
@@ -102,21 +105,22 @@ typedef struct {
 	ARRAY(UserNeed) need;
 } UserSolution;
 
-/* Solves the names for a call with operands of these types. Returns false, and sets s->why, if they
- * do not fit the definition. */
+/* Finds the values of all names for a call with operand[k], the type of operand k, and these
+ * scalars. Returns false, and sets s->why, if the types do not fit the definition; else s->need has
+ * the conditions that are left to check at run time. */
 bool userop_solve(Ir *, const UserOp *, const Type *operand, const UserScalars *, UserSolution *s);
-/* The type of tensor k, operands first, then results, with the values of names in s. */
+/* The type of tensor k with the values of names in s; tensors are operands, then results. */
 TypeId userop_type(Ir *, const UserOp *, const UserSolution *s, uint32_t k);
-/* The type of result k, with the values of names. */
+/* The type of result k with the values of names in s. */
 TypeId userop_result(Ir *, const UserOp *, const UserSolution *, uint32_t k);
-/* The bytes of the workspace; none if the definition has none. */
+/* The bytes of the workspace with the values of names in s; no size if the operator needs none. */
 Sym userop_work(Ir *, const UserOp *, const UserSolution *);
-/* The scalars of a call in a graph. */
+/* The scalars of a node of OP_call; valid as long as the Ir. */
 UserScalars userop_scalars(const Graph *, Node);
 
-/* Calls the function in this process; arguments as in weft_op.h. context: without op_user,
- * which is the definition's; NULL: one thread, nothing else. Returns false after a failure; status
- * has the message. */
+/* Calls the function in this process; the arguments are those of WeftOpFn (weft_op.h). context: its
+ * op_user is replaced by the definition's; NULL: one thread, no WeftContext. Returns false after a
+ * failure, with code and message in *status, which is not NULL and else unchanged. */
 bool userop_call(const UserOp *, const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t bytes, WeftStatus *);
 
 #endif

@@ -64,11 +64,11 @@ static bool places_fit(Build *b, Node n, const Deform *c, Sym in, uint32_t a)
 	uint32_t errors = b->g->ir->ctx->nerror;
 	int64_t step = aten_int(b, n, stride[a]), wide = aten_int(b, n, dilation[a]),
 		outside = aten_int(b, n, pad[a]);
-	TRY(aten_within(b, stride[a], (double)step, 1, INFINITY) &&
-	    aten_within(b, dilation[a], (double)wide, 1, INFINITY));
-	TRY(aten_within(b, pad[a], (double)outside, 0, INFINITY));
+	TRY(aten_check_within(b, stride[a], (double)step, 1, INFINITY) &&
+	    aten_check_within(b, dilation[a], (double)wide, 1, INFINITY));
+	TRY(aten_check_within(b, pad[a], (double)outside, 0, INFINITY));
 	Sym reach = sym_addi(t, sym_muli(t, sym_addi(t, c->kernel[a], -1), wide), 1);
-	Sym out = aten_places(b, sym_addi(t, in, 2 * outside), reach, step);
+	Sym out = aten_window_count(b, sym_addi(t, in, 2 * outside), reach, step);
 	aten_require_equal(b, c->out[a], out, "offsets are of each place of the result");
 	return b->g->ir->ctx->nerror == errors;
 }

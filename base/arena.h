@@ -1,5 +1,6 @@
-/* Arenas: memory that is freed all at once. Running out of memory unwinds (longjmp) to the API
- * boundary. */
+/* Arenas: memory that is freed all at once. No allocation returns NULL: running out of memory
+ * unwinds, which means that longjmp leaves all callers up to the function of the API that called
+ * setjmp (the API boundary). */
 #ifndef WEFT_BASE_ARENA_H
 #define WEFT_BASE_ARENA_H
 
@@ -12,40 +13,48 @@ typedef struct Arena Arena;
 /* The values that longjmp gives to setjmp at the API boundary. */
 enum { UNWIND_OOM = 1, UNWIND_BUG = 2 };
 
-/* Returns NULL if there is no memory. unwind: where allocations of the arena unwind to; must
- * outlive the arena. NULL: to the place that arena_catch set. */
+/* Returns an empty arena, or NULL if there is no memory. unwind: where allocations of the arena
+ * unwind to; must outlive the arena. NULL: they unwind to the place that arena_catch set. */
 Arena *arena_new(jmp_buf *unwind);
 /* Sets where this thread unwinds to if an arena without `unwind` runs out of memory; NULL: abort().
  * Returns the place that was set before. */
 jmp_buf *arena_catch(jmp_buf *);
 /* Unwinds to the place of arena_catch with UNWIND_OOM. */
 _Noreturn void arena_out_of_memory(void);
+/* Frees the arena and all its allocations. NULL is allowed. */
 void arena_free(Arena *);
 
-/* Returns n zeroed bytes, 16-byte aligned, valid until the arena is released or freed. For n 0 the
- * pointer is valid too. */
+/* Returns n zeroed bytes, 16-byte aligned, valid until arena_release to an earlier mark or
+ * arena_free. For n 0 the pointer is not NULL either. */
 void *arena_alloc(Arena *, size_t n);
 /* Returns n * size zeroed bytes. An overflow of the product counts as out of memory. */
 void *arena_calloc(Arena *, size_t n, size_t size);
-/* Copies in the arena, valid like those of arena_alloc. */
+/* Copies in the arena, valid as long as those of arena_alloc. */
+/* Returns a copy of the n bytes at p. p may be NULL if n is 0. */
 void *arena_dup(Arena *, const void *p, size_t n);
+/* Returns a copy of the string s, which must not be NULL. */
 char *arena_strdup(Arena *, const char *s);
+/* Returns a copy of exactly n bytes of s, with a NUL behind them; a NUL in s does not end it. */
 char *arena_strndup(Arena *, const char *s, size_t n);
+/* Returns the formatted text, as long as needed. */
 char *arena_printf(Arena *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* arena_release frees everything that was allocated since the mark. */
+/* arena_release(a, m) frees all that was allocated in `a` since m = arena_mark(a). Marks are
+ * released in reverse order: releasing m invalidates the marks taken after m. */
 typedef struct {
 	void *block;
 	size_t used;
 } ArenaMark;
 ArenaMark arena_mark(const Arena *);
 void arena_release(Arena *, ArenaMark);
-/* The bytes allocated so far; in debug builds with the guards behind allocations. */
+/* Returns the bytes that all live allocations take: each rounded up to 16, in debug builds with the
+ * guard behind it. */
 size_t arena_used(const Arena *);
 
-/* In debug builds: nobody may read the n bytes at p between arena_lost and arena_found (the unused
- * end of an array). AddressSanitizer stops a read; without it the bytes hold values that are no
- * handle and no pointer. */
+/* arena_lost: from now on nobody may read the n bytes at p (the unused end of an array).
+ * arena_found: the bytes are in use again, with unspecified values. Both check in debug builds
+ * only: AddressSanitizer stops a read; without it the lost bytes hold 0xa5, so that what is read
+ * is no handle and no pointer. */
 #ifdef NDEBUG
 static inline void arena_lost(void *p, size_t n) { (void)p, (void)n; }
 static inline void arena_found(void *p, size_t n) { (void)p, (void)n; }
@@ -54,11 +63,13 @@ void arena_lost(void *p, size_t n);
 void arena_found(void *p, size_t n);
 #endif
 
-/* For tests: the nth block allocation from now on fails; 0: none. */
+/* For tests: of the blocks that arenas of this thread take from malloc, the nth from now on fails
+ * (1: the next); 0: none fails. */
 void arena_fail_after(size_t n);
 /* For tests: every allocation of this thread is a block of its own. */
 void arena_tiny_blocks(bool on);
 
+/* A zeroed T, and a zeroed array of n Ts, in the arena. */
 #define ARENA_NEW(a, T) ((T *)arena_alloc((a), sizeof(T)))
 #define ARENA_ARRAY(a, T, n) ((T *)arena_calloc((a), (n), sizeof(T)))
 

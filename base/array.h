@@ -1,5 +1,5 @@
 /* The growable array. Elements live in an arena; a pointer to an element is invalid after the next
- * push. */
+ * push. An array of zeros is empty. Nothing is freed before the arena is. */
 #ifndef WEFT_BASE_ARRAY_H
 #define WEFT_BASE_ARRAY_H
 
@@ -13,10 +13,12 @@
 		uint32_t n, cap;                                                                   \
 	}
 
-/* Makes room for one more element of `size` bytes. Returns the data, which may have moved. */
+/* Makes room behind the n elements at `data` (of `size` bytes each, room for *cap of them) for one
+ * more. Returns the data: `data`, or a larger copy, whose room *cap then is. */
 void *array_grow(Arena *, void *data, uint32_t n, uint32_t *cap, size_t size);
 
-/* Appends an element: array_push(arena, &list, value). */
+/* Appends an element: array_push(arena, &list, value). The list must always grow in the same
+ * arena. */
 #define array_push(arena, a, ...)                                                                  \
 	((a)->data = array_grow((arena), (a)->data, (a)->n, &(a)->cap,                             \
 				sizeof(__typeof__(*(a)->data))),                                   \

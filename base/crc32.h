@@ -1,12 +1,13 @@
-/* CRC-32 of zip and gzip. */
+/* The checksum of zip and gzip: CRC-32, reflected polynomial 0xedb88320. */
 #ifndef WEFT_BASE_CRC32_H
 #define WEFT_BASE_CRC32_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-uint32_t crc32_of(const void *, size_t);
-/* The same without special instructions of the processor; for tests. */
-uint32_t crc32_by_table(const void *, size_t);
+/* Returns the CRC-32 of the n bytes at p. */
+uint32_t crc32_of(const void *p, size_t n);
+/* Returns the same value, computed without special instructions of the processor; for tests. */
+uint32_t crc32_by_table(const void *p, size_t n);
 
 #endif

@@ -1,5 +1,6 @@
-/* The context of one compilation: its memory, its diagnostics, and the way out after an error that
- * cannot be handled. */
+/* The context of one compilation: its memory, its diagnostics (errors, warnings and notes for the
+ * user), and the way out after an error that cannot be handled. To unwind is to longjmp to
+ * ctx->unwind with a value of base/arena.h. */
 #ifndef WEFT_BASE_CTX_H
 #define WEFT_BASE_CTX_H
 
@@ -42,19 +43,21 @@ typedef struct Ctx {
 /* Returns NULL if there is no memory. The caller must call setjmp(ctx->unwind) before using the
  * context. */
 Ctx *ctx_new(void);
+/* Runs the functions of ctx_defer, then frees both arenas and the context. NULL is allowed. */
 void ctx_free(Ctx *);
 
-/* ctx_free will call run(arg). Call ctx_defer before acquiring the resource, so that running out of
- * memory in ctx_defer leaks nothing. */
+/* Makes ctx_free call run(arg). Call ctx_defer before acquiring the resource, so that running out
+ * of memory in ctx_defer leaks nothing. */
 void ctx_defer(Ctx *, void (*run)(void *), void *arg);
 
-/* Registers an input file by device and inode number. Outputs that are the same file are
- * refused. */
+/* Registers a file that the compilation reads, by device and inode number. Functions that write
+ * files ask ctx_is_input whether a file was registered, and refuse to replace one that was. */
 void ctx_input(Ctx *, uint64_t device, uint64_t number);
 bool ctx_is_input(const Ctx *, uint64_t device, uint64_t number);
 
-/* Records an error about bad input. where: NULL means ctx->file. Copies the texts. Returns
- * false. */
+/* Records an error about bad input. where: the place; NULL means ctx->file. Copies the texts, with
+ * hidden characters made visible. Returns false; the caller cleans up and returns its own sign of
+ * failure ("after ctx_error" in other headers). */
 bool ctx_error(Ctx *, const char *where, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 /* So that compilers and analysers know in every file that ctx_error returns false. */
@@ -64,27 +67,29 @@ static inline bool ctx_false(bool failed)
 	return false;
 }
 #define ctx_error(...) ctx_false(ctx_error(__VA_ARGS__))
+/* Record a warning, or a note about the diagnostic before it; otherwise as ctx_error. */
 void ctx_warn(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void ctx_note(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Reports an internal error: records pass and text, and unwinds with UNWIND_BUG. */
+/* Reports an internal error, which is a bug of Weft: writes the pass and the text to ctx->bug_text
+ * and unwinds with UNWIND_BUG. */
 _Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Reports an internal error because a verifier refused the result of `stage`; repeats the
- * verifier's last message. */
+/* ctx_bug because a verifier refused the result of `stage`; the text repeats the last diagnostic,
+ * which is the verifier's. */
 _Noreturn void ctx_bug_verify(Ctx *, const char *stage);
 /* Memory outside of the arena ran out: unwinds with UNWIND_OOM. */
 _Noreturn void ctx_out_of_memory(Ctx *);
-/* ctx_rewind removes all diagnostics since the mark: those of an attempt whose failure does not
- * matter. */
+/* ctx_rewind(ctx, m) removes all diagnostics recorded since m = ctx_mark(ctx): those of an attempt
+ * whose failure does not matter. */
 typedef struct {
 	Diag *last;
 	uint32_t nerror;
 } CtxMark;
 CtxMark ctx_mark(const Ctx *);
 void ctx_rewind(Ctx *, CtxMark);
-/* Keeps only the first error since the mark; later errors follow from it. Returns false if there is
- * an error. */
+/* Removes every diagnostic behind the first error since the mark, because later errors follow from
+ * that error. Returns true, and removes nothing, if there was no error since the mark. */
 bool ctx_first_only(Ctx *, CtxMark);
-/* Prints all diagnostics, one per line: "where: error: text". */
+/* Appends all diagnostics to the text, each as "where: error: text" and a line break. */
 void ctx_print(const Ctx *, Text *);
 
 /* For functions that leave results unset if they return false: the caller must look at the

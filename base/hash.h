@@ -6,12 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Returns the hash of the n bytes at p; another seed gives another hash. */
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed);
+/* Returns the hash of the pair (a, b), which differs from that of (b, a). */
 uint64_t hash_combine(uint64_t a, uint64_t b);
 
-/* Large data is hashed in blocks, so that several threads can each hash some. */
+/* Large data is hashed in blocks of HASH_BLOCK bytes, so that several threads can each hash
+ * some. */
 #define HASH_BLOCK ((size_t)1 << 16)
-/* out[k]: hash_bytes with seed 0 of block k of p. The last block may be smaller. */
+/* Sets out[k] to hash_bytes of block k of the n bytes at p, with seed 0. The last block may be
+ * smaller. out has room for (n + HASH_BLOCK - 1) / HASH_BLOCK hashes. */
 void hash_blocks(const void *p, size_t n, uint64_t *out);
 
 #endif

@@ -21,15 +21,17 @@ typedef struct {
 	ARRAY(InternEntry) entry; /* entry.data[id - 1] */
 } Intern;
 
+/* Makes the table empty. Its memory comes from the arena. */
 void intern_init(Intern *, Arena *);
-/* Returns the id of the key, and adds a copy of a new key. *fresh: whether the key is new; may be
- * NULL. */
+/* Returns the id of the key of len < 2^32 bytes. A new key gets the next id, and the table keeps a
+ * copy of it. Sets *fresh to whether the key is new; fresh may be NULL. */
 uint32_t intern(Intern *, const void *key, size_t len, bool *fresh);
-/* Returns the id, or 0 if the key was not added. */
+/* Returns the id, or 0 if the key is not in the table. */
 uint32_t intern_find(const Intern *, const void *key, size_t len);
-/* Returns the one copy of a NUL-terminated string in the table: equal strings have equal
- * pointers. */
+/* Returns the table's copy of the NUL-terminated string s, and adds a new string: equal strings
+ * have equal pointers. */
 const char *intern_str(Intern *, const char *s);
+/* Returns the table's copy of the key with this id, or NULL for id 0. */
 const void *intern_key(const Intern *, uint32_t id);
 
 #endif

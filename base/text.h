@@ -1,4 +1,5 @@
-/* A text buffer that grows in an arena. Always NUL-terminated. */
+/* A text buffer that grows in an arena: n bytes at `data`, always NUL-terminated. `data` may move
+ * when the text grows. The text_ functions append to a text that text_init has made empty. */
 #ifndef WEFT_BASE_TEXT_H
 #define WEFT_BASE_TEXT_H
 
@@ -22,12 +23,15 @@ void text_printf(Text *, const char *fmt, ...) __attribute__((format(printf, 2, 
 void text_vprintf(Text *, const char *fmt, va_list);
 /* Appends s for use in a format of printf: doubles percent signs. */
 void text_format(Text *, const char *s);
-/* Appends the shortest decimal that reads back as the same double; inf, -inf and nan by name. */
+/* Appends the shortest decimal that reads back as the same double, with a point or an exponent
+ * ("1.0", "1e+20"); or "inf", "-inf", "nan". Independent of the locale. */
 void text_double(Text *, double v);
-/* Writes the text to a file, whole or not at all (temporary file and rename). Returns false and
- * sets errno on failure. */
+/* Writes the text to a file, whole or not at all (temporary file and rename), and replaces a file
+ * of that name. Devices and pipes are written to directly. Returns false and sets errno on
+ * failure. */
 bool text_write_file(const Text *, const char *path);
-/* Whether s is an identifier of C and of Python: letters, digits and _, no digit first. */
+/* Whether s is formed as an identifier of C and of Python: letters, digits and _, at least one, no
+ * digit first. Keywords count. */
 bool text_is_identifier(const char *);
 
 #endif

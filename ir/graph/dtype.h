@@ -1,4 +1,5 @@
-/* Element types. bool, f16, bf16, f8 and c32 are storage dtypes: arithmetic uses a wider dtype. */
+/* Element types (dtypes). bool, f16, bf16, f8 and c32 are storage dtypes: values are kept in them,
+ * arithmetic uses a wider dtype. */
 #ifndef WEFT_IR_DTYPE_H
 #define WEFT_IR_DTYPE_H
 
@@ -18,27 +19,29 @@ typedef enum {
 
 const char *dtype_name(DType);               /* "f32"; "?" if out of range */
 DType dtype_parse(const char *s, uint32_t n); /* DT_none if unknown */
-uint32_t dtype_size(DType);                   /* bytes of one element; bool is 1 */
+uint32_t dtype_size(DType);                   /* bytes of one element; bool is 1, DT_none is 0 */
 bool dtype_is_float(DType);                   /* f8, f16, bf16, f32, f64 */
 bool dtype_is_int(DType);                     /* signed and unsigned, not bool */
-bool dtype_is_signed(DType);
+bool dtype_is_signed(DType);                  /* signed integers, floats, complex */
 bool dtype_is_complex(DType);
 bool dtype_is_inexact(DType);                 /* float or complex: has derivatives */
-double dtype_max(DType); /* the greatest finite value of a float type */
-DType dtype_real(DType); /* c64 -> f32; others unchanged */
-DType dtype_complex(DType); /* f32 -> c64; DT_none if there is none */
-/* The compute dtype: f32 for f8, f16 and bf16; others are their own. */
+double dtype_max(DType); /* the greatest finite value of a float dtype; that of f32 for others */
+DType dtype_real(DType); /* the dtype of the real part: c64 -> f32; other dtypes are returned */
+DType dtype_complex(DType); /* the complex dtype of such parts: f32 -> c64; DT_none if none */
+/* Returns the dtype in which arithmetic computes values of this dtype: f32 for f8, f16 and bf16,
+ * c64 for c32; other dtypes are returned. */
 DType dtype_compute(DType);
-/* The integer dtype with the bits in memory: u16 for f16 and bf16, u8 for bool and f8; others are
- * their own. */
+/* Returns the integer dtype in which programs load and store a storage dtype: u16 for f16 and bf16,
+ * u8 for bool and f8; other dtypes are returned. */
 DType dtype_raw(DType);
-/* Whether a conversion keeps every value. */
+/* Whether a conversion keeps every value. False also if that is not known: f8, complex. */
 bool dtype_keeps(DType from, DType to);
-/* ATen's promotion of two tensors' dtypes (neither is weak). */
+/* ATen's promotion of the dtypes of two tensors with dimensions. DT_none counts as absent: the
+ * other dtype is returned. */
 DType dtype_promote(DType, DType);
 
-/* Conversions of storage dtypes: round to nearest even, NaN stays NaN. f8e4m3 has no infinity: it
- * becomes the largest number. */
+/* Conversions between f32 and the bits of a narrow float: round to nearest even, NaN stays NaN.
+ * f8e4m3 has no infinity: larger numbers and infinity become its largest number, 448. */
 float f16_to_f32(uint16_t);
 uint16_t f32_to_f16(float);
 float bf16_to_f32(uint16_t);

@@ -1,11 +1,13 @@
-/* Element types as the interfaces of Weft name them: DLPack's codes. */
+/* Element types as the public interface of Weft names them: DLPack's code, bits and lanes. */
 #ifndef WEFT_IR_DTYPE_API_H
 #define WEFT_IR_DTYPE_API_H
 
 #include "ir/graph/dtype.h"
 #include "weft_model.h"
 
+/* Returns the public name of a dtype; all zeros for DT_none. */
 WeftDType dtype_to_api(DType);
-DType dtype_from_api(WeftDType); /* DT_none: not supported */
+/* Returns the dtype, or DT_none if Weft has no such dtype or lanes is not 1. */
+DType dtype_from_api(WeftDType);
 
 #endif

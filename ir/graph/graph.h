@@ -1,6 +1,16 @@
 /* The Graph: nodes in program order, in arrays behind 32-bit handles, with use lists. Types,
  * attributes and source locations are interned in the Ir, which all graphs of a compilation have in
- * common. */
+ * common.
+ *
+ * Memory: all that these functions make lies in ctx->arena of the Ir and is valid as long as the
+ * context, unless its comment names the scratch arena, which the pass driver resets between passes.
+ * Pointers are not NULL unless said. A function that takes a Node wants a node of this graph, not
+ * none, unless said.
+ *
+ * Terms: a reader of a node is a node that has it as an operand, or a graph output. A subgraph is a
+ * Graph that is an attribute: a body of scan, while and cond. State is an input that the graph
+ * itself writes (INPUT_PARAM, INPUT_BUFFER). A size is unbacked if it depends on data (sym.h). The
+ * schema and the composites of an operator: ir/ops/op.h. */
 #ifndef WEFT_IR_GRAPH_H
 #define WEFT_IR_GRAPH_H
 
@@ -105,45 +115,58 @@ typedef struct Ir {
 	                                        (ir/ops/user/userop.h) */
 } Ir;
 
-/* An empty Ir, in the context's arena. */
+/* Returns an empty Ir. */
 Ir *ir_new(Ctx *);
 
+/* Return the tensor type of rank <= MAX_RANK, or the tuple type of n elements. Equal types have
+ * equal handles. */
 TypeId ir_type(Ir *, DType, uint32_t rank, const Sym *dim);
 TypeId ir_type_ints(Ir *, DType, uint32_t rank, const int64_t *dim);
 TypeId ir_tuple(Ir *, uint32_t n, const TypeId *elem);
-const Type *ir_type_of(const Ir *, TypeId); /* the result is valid until the next ir_type or
-                                               ir_tuple */
+/* Returns the type of a handle; of 0 {DT_none, 0}. The pointer is valid until the next ir_type or
+ * ir_tuple. */
+const Type *ir_type_of(const Ir *, TypeId);
+/* Returns the number of elements of a tensor type; 1 for a tuple. */
 Sym type_numel(const Ir *, TypeId);
 
-/* Interns a tuple of n attributes, one for each argument of the schema (ir/ops/op.h). Copies
- * lists. */
+/* Interns a tuple of n attributes, one for each argument of the schema (ir/ops/op.h): equal tuples
+ * have equal handles. Copies strings and lists. If all are ATTR_none, returns 0, the empty
+ * tuple. */
 AttrId ir_attrs(Ir *, uint32_t n, const Attr *);
-/* Attribute k of a tuple; every attribute of the empty tuple is ATTR_none. Valid as long as the
- * Ir. */
+/* Returns attribute k of a tuple; every attribute of the empty tuple is ATTR_none. */
 const Attr *ir_attr(const Ir *, AttrId, uint32_t k);
-bool attr_equal(const Attr *, const Attr *); /* compares graphs by identity and floats by bits */
-LocId ir_loc(Ir *, const char *text); /* "net.py:12" */
-const char *ir_loc_text(const Ir *, LocId); /* "" when unknown */
-/* The number of leading bytes of the location that name file and line, without " in MODULE". */
+/* Whether two attributes are equal. Compares graphs by identity and floats by bits. */
+bool attr_equal(const Attr *, const Attr *);
+/* Interns a source location, "net.py:12", with hidden characters made visible. NULL, "" and blanks
+ * give 0. */
+LocId ir_loc(Ir *, const char *text);
+const char *ir_loc_text(const Ir *, LocId); /* "" for 0 */
+/* Of the text "net.py:12 in MODULE", returns the length of "net.py:12"; of a text without " in "
+ * the whole length. */
 size_t ir_loc_line(const char *text);
-/* Adds a constant; equal constants are not merged. Copies name and dimensions, not the data. */
+/* Adds a constant; equal constants are not merged. Copies the name (NULL: "") and dim[], but not
+ * the data, which must stay valid as long as the Ir. */
 ConstId ir_const(Ir *, Const);
-const Const *ir_const_of(const Ir *, ConstId); /* the result is valid until the next ir_const */
-/* Returns, by constant, its other names in the file, each followed by a newline, or NULL. Returns
- * NULL if no constant has other names. */
+/* Returns a constant. The pointer is valid until the next ir_const. */
+const Const *ir_const_of(const Ir *, ConstId);
+/* Returns an array in the arena, by ConstId: the constant's other names in the file (same_as), each
+ * followed by a newline, or NULL if it has none. Returns NULL if no constant has other names. */
 const char **ir_const_aliases(const Ir *, Arena *);
-/* The constant that has the bytes: follows view_of to its end. */
+/* Returns the constant that has the bytes: follows view_of to its end. */
 ConstId const_root(const Ir *, ConstId);
-/* Whether it is a parameter that requires gradients in the model's file. */
+/* Whether the constant is a parameter of float or complex dtype that requires gradients in the
+ * model's file. */
 bool const_requires_grad(const Ir *, ConstId);
-/* The name of that of which the file stores this one as a part; NULL: it has memory of its own. */
+/* Returns the name of the constant in whose memory the file stores this one (Const.holder), or
+ * NULL. */
 const char *const_holder(const Ir *, ConstId);
-/* Whether the value changes when set_weights replaces parameters. */
+/* Whether set_weights may change the value: the root is a parameter or has a recipe. */
 bool const_is_replaceable(const Ir *, ConstId);
-uint64_t const_hash(Ir *, ConstId); /* for a constant with a recipe, the hash of the recipe's
-                                       text */
-void const_hash_all(Ir *, uint32_t jobs); /* computes all hashes that are not known yet, with `jobs`
-                                             threads */
+/* Returns Const.hash, never 0, and computes it if it is not known yet; of a constant with a recipe,
+ * the hash of the recipe's text. */
+uint64_t const_hash(Ir *, ConstId);
+/* Computes all hashes that are not known yet, with up to `jobs` threads. */
+void const_hash_all(Ir *, uint32_t jobs);
 
 static inline Attr attr_none(void) { return (Attr){ATTR_none, 0, {0}}; }
 static inline Attr attr_bool(bool b) { return (Attr){ATTR_bool, 0, {.b = b}}; }
@@ -156,15 +179,15 @@ static inline Attr attr_ints(const Sym *v, uint32_t n) { return (Attr){ATTR_ints
 static inline Attr attr_graph(Graph *g) { return (Attr){ATTR_graph, 0, {.graph = g}}; }
 static inline Attr attr_const(ConstId c) { return (Attr){ATTR_const, 0, {.c = c}}; }
 Attr attr_int(Ir *, int64_t);
-Attr attr_str(Ir *, const char *);
-/* The dtype with which a Python scalar takes part in type promotion: bool, i64, f32 for any float,
- * c64 for any complex number. DT_none for other attributes. */
+Attr attr_str(Ir *, const char *); /* interns the string */
+/* Returns the dtype with which a Python scalar takes part in type promotion: bool, i64, f32 for any
+ * float, c64 for any complex number. DT_none for other attributes. */
 DType attr_weak_dtype(const Attr *);
 
 /* ---- graphs ---- */
 
 typedef struct {
-	Op op;
+	Op op; /* OP_none: the node was erased */
 	uint16_t nin;
 	uint32_t in;    /* operand k is use[in + k] */
 	Use first_use;  /* head of the list of readers */
@@ -175,6 +198,8 @@ typedef struct {
 } NodeData;
 _Static_assert(sizeof(NodeData) == 32, "two nodes per cache line");
 
+/* An operand of node `user`: the value of node `def` (0: an absent optional tensor). prev and next
+ * are the other operands that read `def`. */
 typedef struct {
 	Node def, user;
 	Use prev, next;
@@ -191,8 +216,9 @@ typedef struct {
 	const char *name; /* the name that users see */
 	ConstId init;     /* of state: the initial contents; 0 for inputs that callers pass */
 } GraphInput;
-#define RANDOM_STATE "weft.rng" /* the state, or input, that random numbers depend on */
-/* Its WeftTensorInfo.role. */
+#define RANDOM_STATE "weft.rng" /* the name of the state, or input, that random numbers depend on */
+/* Returns the role of an input, as in WeftTensorInfo.role: "input", "param" or "buffer" by its
+ * kind; "rng" if its name is RANDOM_STATE. */
 const char *input_role(InputKind, const char *name);
 
 typedef struct {
@@ -231,6 +257,8 @@ struct Graph {
 	bool numbered;
 };
 
+/* A condition on sizes that the compiled model checks at the start of each call, which fails with
+ * `why` if it does not hold. */
 typedef enum { GUARD_EQ, GUARD_NE, GUARD_LE } GuardKind;
 struct GraphGuard {
 	GuardKind kind;
@@ -245,64 +273,79 @@ Graph *graph_new(Ir *, const char *name);
 /* Makes the graph's scope the current one: names of symbols mean this graph's. Needed if the Ir
  * holds graphs of several files. */
 static inline void graph_enter(const Graph *g) { sym_set_scope(g->ir->syms, g->scope); }
-/* Adds a node in front of `before` (none: at the end). in[k] may be none for an absent optional
- * tensor. Invalidates NodeData pointers. */
+/* Adds a node in front of `before` (none: at the end) and returns it. in[k] may be none for an
+ * absent optional tensor. Checks nothing; b_node (build.h) infers the type and checks operands.
+ * Invalidates NodeData pointers. */
 Node graph_add(Graph *, Node before, Op, const Node *in, uint32_t nin, AttrId, TypeId, LocId);
+/* Adds an input behind all other inputs and returns its node. */
 Node graph_add_input(Graph *, const char *name, InputKind, TypeId);
-/* The first node in program order that is no input, or none. Inputs come first. */
+/* Returns the first node in program order behind all inputs, or none. Inputs come first. */
 Node graph_behind_inputs(const Graph *);
+/* Adds an output behind the other outputs. writes: as in GraphOutput. */
 void graph_add_output(Graph *, const char *name, Node, int32_t writes);
-/* Changes the value of output k. */
+/* Makes the node the value of output k. */
 void graph_set_output(Graph *, uint32_t k, Node);
 /* Removes output k; its node stays. */
 void graph_remove_output(Graph *, uint32_t k);
 /* Removes all outputs; their nodes stay. */
 void graph_clear_outputs(Graph *);
-/* Makes every reader of `old`, graph outputs included, read `new`. Takes O(readers). */
+/* Makes every reader of `old`, graph outputs included, read `new`. `new` takes the name of `old` if
+ * it has none. `old` stays in the graph, without readers. Takes O(readers). */
 void graph_replace(Graph *, Node old, Node new);
-/* Removes a node, which must have no readers. */
+/* Removes a node from the graph; a node with readers is an internal error. */
 void graph_erase(Graph *, Node);
+/* Makes operand k of `user` read `def`, which may be none. */
 void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
 /* Changes a node's type. The caller sees to it that readers accept the new type. */
 void graph_set_type(Graph *, Node, TypeId);
+/* Changes a node's attributes. The caller sees to it that its type still fits them. */
 void graph_set_attrs(Graph *, Node, AttrId);
-/* Names a node. Characters other than [A-Za-z0-9_.$] become "_"; a number is appended to a name
- * that is taken. */
+/* Names a node; NULL and "" take its name away. Characters other than [A-Za-z0-9_.$] become "_"; a
+ * number is appended to a name that is taken. */
 void graph_set_name(Graph *, Node, const char *);
-const char *graph_name(Graph *, Node); /* "conv2d_3", or "17" for an unnamed node; never NULL */
-/* The name at the last numbering of the graph; for a newer node its operator. For messages: takes
- * O(1). */
+/* Returns the node's name, "conv2d_3"; of an unnamed node its number in program order, "17", in the
+ * scratch arena; "none" for 0. May number all nodes, in O(nodes). */
+const char *graph_name(Graph *, Node);
+/* As graph_name, but with the numbers of the last call of graph_name that numbered; for an unnamed
+ * node that is newer, returns the name of its operator. For messages: takes O(1). */
 const char *graph_last_name(Graph *, Node);
-/* Compares two extents. NO: they differ provably, or at the hints, or at a sampled point of sizes
- * of 2 and more. MAYBE: they may be equal; require that by graph_guard. */
+/* Compares two extents. YES: they are provably equal. NO: they provably differ, or differ at the
+ * hints of their symbols or at one of 16 sampled points that the guards admit, with sizes of 2 and
+ * more. MAYBE: they may be equal; require that by graph_guard. */
 Truth graph_same_extent(const Graph *, Sym, Sym);
-/* Adds a guard, unless the condition is provably true or already a guard. */
+/* Adds a guard, unless the condition is provably true or already a guard. why: the message if the
+ * guard fails; may be NULL. */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
-/* Finds the first input dimension whose extent contains the size symbol. Returns false if there is
- * none. */
+/* Finds the first dimension of an input whose extent contains the size symbol, and sets *input to
+ * the index in g->input and *dim to the dimension. Returns false if there is none. */
 bool graph_symbol_input(const Graph *, Sym var, uint32_t *input, uint32_t *dim);
-/* Names the first input dimension whose extent contains a size symbol, for messages: " (input \"x\"
- * dimension 0)"; "" if there is none. The text lies in the scratch arena. */
+/* Returns that dimension for a message, " (input \"x\" dimension 0)", in the scratch arena; "" if
+ * there is none. */
 const char *graph_symbol_origin(const Graph *, Sym var);
 /* Removes nodes without readers and effects, except inputs. Returns true if it removed any. */
 bool graph_dce(Graph *);
-/* Returns a copy. Subgraphs are copied too: no two nodes have the same subgraph. */
+/* Returns a copy in the same Ir. Subgraphs are copied too, so that no two nodes have the same
+ * subgraph. */
 Graph *graph_clone(const Graph *);
-/* Returns a copy in another Ir, in a new scope, which becomes the current one. The data of
- * constants is not copied: both Irs must live equally long. */
-Graph *graph_import(Ir *, const Graph *);
-/* The same in the current scope of `to`: size[k], a symbol of src, becomes by[k] of `to`; other
- * symbols get names that are new there. constant[]: by constant of src's Ir what it becomes, none:
- * a new constant, which the call writes there. */
+/* Returns a copy of src in another Ir, in a new scope of symbols (sym.h). The new scope becomes the
+ * current one of `to`; src's scope becomes that of its Ir. The data of constants is not copied, and
+ * must stay valid as long as `to`. */
+Graph *graph_import(Ir *to, const Graph *src);
+/* As graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
+ * expression by[k] of `to` (k < n); other symbols get names that are new there. constant[], by
+ * ConstId of src's Ir: the constant of `to` that stands for it; where it is 0, the call adds a
+ * constant to `to` if the graph reads it, and writes it there. */
 Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n, ConstId *constant);
-/* Adds to dst a copy of node n of src, with its name. map[]: by handle in src, the node of dst that
- * replaces an operand. Subgraphs are copied. */
+/* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name, and
+ * returns it. map[i]: the node of dst that the copy reads where n reads node i of src. Subgraphs
+ * are copied. Both graphs are of one Ir. */
 Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map);
-/* Adds the nodes of src to dst in front of `before`. arg[k] takes the place of input k; out[k]
- * receives output k. */
+/* Adds copies of the nodes of src to dst in front of `before` (none: at the end), and src's guards.
+ * arg[k], a node of dst, takes the place of input k. Sets out[k] to the node of dst that is output
+ * k. Both graphs are of one Ir. */
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
-/* Whether both graphs have equal nodes in the same order, names, types, attributes, inputs, outputs
- * and guards. Both must be of one Ir. */
+/* Whether both graphs have equal nodes in the same order, names, types, attributes, locations,
+ * inputs, outputs and guards. Both are of one Ir. */
 bool graph_equal(const Graph *, const Graph *);
 
 static inline const NodeData *node_data(const Graph *g, Node n) { return &g->node.data[n.i]; }
@@ -328,21 +371,26 @@ static inline Sym node_dim(const Graph *g, Node n, uint32_t k)
 	assert(t->dtype != DT_none && k < t->n);
 	return t->dim[k];
 }
-uint32_t node_nuses(const Graph *, Node); /* the number of readers, graph outputs included */
+/* Returns the number of readers, graph outputs included. */
+uint32_t node_nuses(const Graph *, Node);
 bool node_is_output(const Graph *, Node);
-bool node_has_effect(const Graph *, Node); /* of the node or of its subgraphs */
-bool node_has_graph(const Graph *, Node);  /* whether it has subgraphs: scan, while, cond */
-/* The number of results (0, 1, or the number of elements of its tuple), and their types. */
+/* Whether the node, or a node of its subgraphs, does more than compute its value: it must run even
+ * without readers, in program order (a check that fails the call, a size read from data). */
+bool node_has_effect(const Graph *, Node);
+/* Whether the node's operator takes subgraphs: scan, while, cond. */
+bool node_has_graph(const Graph *, Node);
+/* Returns the number of results: 0 without a type, the number of elements of a tuple, else 1. */
 uint32_t node_nresult(const Graph *, Node);
+/* Returns the type of result k < node_nresult. */
 TypeId node_result_type(const Graph *, Node, uint32_t k);
-/* Whether its type has a size that depends on data; the node may be the one that computes the
- * size. */
+/* Whether an extent of the node's type contains an unbacked size. The node may be the one that
+ * computes the size. */
 bool node_has_data_size(const Graph *, Node);
-/* Returns element k of a value that a `tuple` node makes of its operands. Returns none if the value
- * has another operator. */
+/* If the node is an OP_tuple, returns its operand k; else none. */
 Node node_element(const Graph *, Node, uint32_t k);
-/* Returns the next reader, from *u on, that is a `get` of result k of a tuple; *u becomes the use
- * behind it. Returns none at the end. */
+/* Walks the readers of a node, from the use *u on, that are an OP_get of result k. Returns the next
+ * one and moves *u behind it; returns none at the end. Start: Use u = node_data(g,
+ * n)->first_use. */
 Node node_next_get(const Graph *, Use *u, uint32_t k);
 
 /* Whether output k writes state. Such an output is no output of the compiled model. */
@@ -361,58 +409,62 @@ static inline int32_t graph_writer(const Graph *g, uint32_t input)
 	return -1;
 }
 
-/* The constant of an OP_constant node; 0 for other nodes. */
+/* Returns the constant of an OP_constant node; 0 for other nodes. */
 ConstId node_const(const Graph *, Node);
 
-/* The attribute of an argument, by its name in the schema; an internal error if the schema has no
- * such argument. */
+/* The value of an argument, by its name in the schema. It is an internal error (ctx_bug) if the
+ * schema has no such argument, or if the value is not of the kind that the function returns. */
 const Attr *node_attr(const Graph *, Node, const char *name);
-Sym node_sym(const Graph *, Node, const char *name);
-int64_t node_int(const Graph *, Node, const char *name); /* an internal error if the value is not a
-                                                            constant integer */
-bool node_bool(const Graph *, Node, const char *name);
-double node_float(const Graph *, Node, const char *name); /* int and bool are converted; of a
-                                                             complex number: NaN after ctx_error */
+Sym node_sym(const Graph *, Node, const char *name);     /* an integer or bool */
+int64_t node_int(const Graph *, Node, const char *name); /* one that is constant */
+bool node_bool(const Graph *, Node, const char *name);   /* a bool or constant integer */
+/* A float, constant integer or bool. Of a complex number: NaN after ctx_error. */
+double node_float(const Graph *, Node, const char *name);
 const char *node_str(const Graph *, Node, const char *name);
-/* A list of symbolic integers, of length *n. */
+/* A list of symbolic integers, of length *n; NULL and 0 if it is empty or absent. */
 const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);
-/* The operand of a tensor argument, by its name in the schema; none if absent. node_args, for
- * Tensor[]: returns the number of tensors; *first is the index of the first operand. */
+/* Returns the operand of a tensor argument, by its name in the schema; none if absent. */
 Node node_arg(const Graph *, Node, const char *name);
+/* Returns the number of operands of a Tensor[] argument and sets *first to the index of the first
+ * (as in node_in). */
 uint32_t node_args(const Graph *, Node, const char *name, uint32_t *first);
 
-/* For a `to_size` node: the message for a value out of the size's range, a format of printf with
- * one %lld. */
+/* For an OP_to_size node: returns the message for a value out of the size's range, a format of
+ * printf with one %lld for the value. */
 const char *node_size_message(const Graph *, Node);
-/* For a `to_size` node whose size is known already, from the inputs of `bound` (or NULL): the
- * message for another value, a format with two %lld: the value and the known size. */
+/* For an OP_to_size node whose size is known before it runs: returns the message for another value,
+ * a format of printf with two %lld: the value and the known size. bound: the graph of whose inputs
+ * the size is an extent, or NULL. */
 const char *node_size_differs(const Graph *, Node, const Graph *bound);
-/* Where the node is, for diagnostics: "model.pt2: node conv2d_3 (net.py:12)". In the scratch
- * arena. */
+/* Returns where the node is, for diagnostics: "model.pt2: node conv2d_3 (net.py:12)". In the
+ * scratch arena. */
 const char *node_where(Graph *, Node);
 /* node_where with graph_last_name: for texts that are made for every node and rarely read. */
 const char *node_near(Graph *, Node);
 
 /* ---- text form ---- */
 
+/* Appends the text form of the graph. */
 void graph_print(const Graph *, Text *);
-/* Sets used[k] if sym_var_at(k) occurs in the types or attributes of the nodes, subgraphs
- * included. */
+/* Sets used[k] to true if the symbol sym_var_at(k) occurs in the types or attributes of the nodes,
+ * subgraphs included; other elements stay. used has sym_nvars elements. */
 void graph_used_symbols(const Graph *, bool *used);
-void graph_print_node(const Graph *, Node, Text *); /* one line, with a line break */
-void type_print(const Ir *, TypeId, Text *); /* "f32[s0, 3]", "(f32[2], i64[])" */
-const char *type_str(const Ir *, TypeId);    /* in the scratch arena */
-/* Parses the text form. Parsing a printed graph gives an equal graph; constants are looked up by id
- * in the Ir; new symbols are created. Returns NULL after errors at "name:line:col". */
+/* Appends the node's statement: one line with its line break, more with subgraphs. */
+void graph_print_node(const Graph *, Node, Text *);
+void type_print(const Ir *, TypeId, Text *); /* appends "f32[s0, 3]", "(f32[2], i64[])" */
+const char *type_str(const Ir *, TypeId);    /* the same text, in the scratch arena */
+/* Parses the text form. Parsing a printed graph gives an equal graph. Constants are looked up by id
+ * in the Ir; symbols that the current scope lacks are added. Returns NULL after an error, whose
+ * place is "name:line:col". */
 Graph *graph_parse(Ir *, const char *text, const char *name);
-/* Parses a type, "f32[B, 3]". New symbols are created. Returns 0 after an error, which says `name`
- * for the place. */
+/* Parses a type, "f32[B, 3]". Symbols that the current scope lacks are added. Returns 0 after an
+ * error, whose place is "name:line:col". */
 TypeId type_parse(Ir *, const char *text, const char *name);
-/* Checks structure, types, order and use lists. Returns false after errors. */
+/* Checks structure, types, order and use lists. Returns true if all is well, false after errors. */
 bool graph_verify(Graph *);
-/* Whether the node's value has less than 2^48 bytes, so that sizes and their sums fit 64 bits.
- * Symbols count with their least value; the program checks the real value at run time. Index maps
- * that only view a value are counted too. */
+/* Whether the node's tensor may have less than 2^48 bytes, so that sizes and their sums fit 64
+ * bits. Each extent counts with the least value in its range; the program checks the real value at
+ * run time. A node that only views another value counts with its own type. */
 bool node_fits(const Graph *, Node);
 
 #endif

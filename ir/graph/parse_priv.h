@@ -1,5 +1,7 @@
-/* Private to parse*.c: the reader of the text form. After the first error everything returns false.
- */
+/* Private to parse*.c: the reader of the text form. The functions that read move r->p behind the
+ * text that they have read; but for parse_name they skip blanks and comments first. Those that
+ * return bool return false after an error (parse_fail), except parse_at and parse_accept, for which
+ * false is an answer. Only the first error is recorded. */
 #ifndef WEFT_IR_PARSE_PRIV_H
 #define WEFT_IR_PARSE_PRIV_H
 
@@ -19,31 +21,37 @@ typedef struct {
 
 enum { PARSE_DEPTH = 72 }; /* graph_verify accepts 64 bodies in one another; tuples in them */
 
-/* Record "name:line:col: error: ..." once; false. */
+/* Records the error at the position of r->p, unless one was recorded, and sets r->failed. Returns
+ * false. */
 bool parse_fail(Parser *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define parse_fail(...) ctx_false(parse_fail(__VA_ARGS__))
-/* "name:line:col" of what is next, in scratch memory. */
+/* Returns the position of r->p, "name:line:col", in the scratch arena. */
 const char *parse_position(Parser *);
-/* Past blanks, newlines and comments. */
+/* Moves r->p behind blanks, line breaks and comments (; to the end of the line). */
 void parse_skip(Parser *);
-/* A punctuation or a whole word, if it is next. */
-bool parse_accept(Parser *, const char *);
-bool parse_expect(Parser *, const char *);
-bool parse_at(Parser *, const char *);
+/* Whether the punctuation or whole word s is next. parse_at does not read it; parse_accept reads
+ * it; parse_expect reads it, or records an error. */
+bool parse_at(Parser *, const char *s);
+bool parse_accept(Parser *, const char *s);
+bool parse_expect(Parser *, const char *s);
 bool parse_word_char(char); /* [A-Za-z0-9_.$] */
-/* [A-Za-z_][A-Za-z0-9_.$]*; NULL if none is next. In scratch memory. */
+/* Reads [A-Za-z_][A-Za-z0-9_.$]* and returns it, in the scratch arena; NULL if no word is next. */
 const char *parse_word(Parser *);
-/* Letters, digits, "_.$" in any order. */
+/* Reads all of [A-Za-z0-9_.$]* at r->p and returns it, in the scratch arena; it may be "". */
 const char *parse_name(Parser *);
-bool parse_string(Parser *, const char **); /* interned */
-bool parse_i64(Parser *, int64_t *);        /* an optional sign and digits */
-/* A symbolic integer up to a comma, bracket, relation or string. Creates the symbols it reads, up
- * to the end of the inputs. */
-bool parse_sym(Parser *, Sym *);
-bool parse_type(Parser *, TypeId *);
-/* A value of the argument's kind; graphs are left to the caller. */
-bool parse_attr(Parser *, const Arg *, Attr *);
-/* The where clause: with `guards` NULL the ranges of symbols only, else the guards only. */
+/* Reads a string in quotes, with \\ \" \xNN, and interns it in the Ir. */
+bool parse_string(Parser *, const char **out);
+/* Reads an optional minus sign and digits. */
+bool parse_i64(Parser *, int64_t *out);
+/* Reads a symbolic integer up to a comma, bracket, relation or string. Symbols that are new are
+ * added while the header of the outermost graph is read (!in_body); afterwards they are errors. */
+bool parse_sym(Parser *, Sym *out);
+/* Reads a tensor or tuple type. */
+bool parse_type(Parser *, TypeId *out);
+/* Reads a value of the argument's kind, or "none" (ATTR_none). Not for ARG_graph: an error. */
+bool parse_attr(Parser *, const Arg *, Attr *out);
+/* Reads the list behind the word "where": ranges of symbols and guards ("require a == b"). guards
+ * NULL: sets the ranges, and skips the guards. Else adds the guards to that graph as well. */
 bool parse_where(Parser *, Graph *guards);
 
 #endif

@@ -1,6 +1,7 @@
 /* The reference interpreter: executes a graph node by node on concrete sizes, and is the oracle of
- * tests. It is clear before fast, and accumulates f16 to f32 in f64. Composites run by their
- * expansion. */
+ * tests. It is clear before fast. Sums of f16, bf16 and f32 are accumulated in f64. A composite
+ * operator without .eval (ir/ops/op.h) runs by its expansion. Functions that return bool return
+ * false after an error, which they record. */
 #ifndef WEFT_IR_INTERP_H
 #define WEFT_IR_INTERP_H
 
@@ -21,26 +22,30 @@ typedef struct EvalCtx {
 	                       it */
 } EvalCtx;
 
-/* Sets *out to the value of a symbolic integer. Returns false after an error: an unknown symbol, an
- * overflow. */
+/* Sets *out to the value of a symbolic integer. False: a symbol has no value, an overflow, a
+ * division by 0. */
 bool eval_sym(EvalCtx *, Sym, int64_t *out);
-/* The same for n values. */
-bool eval_syms(EvalCtx *, const Sym *, uint32_t n, int64_t *out);
-/* Makes a zeroed tensor of a type; its dimensions are evaluated. Returns false after an error. */
+/* Sets out[k] to the value of s[k] for k < n. */
+bool eval_syms(EvalCtx *, const Sym *s, uint32_t n, int64_t *out);
+/* Makes *out a zeroed tensor, in e->arena, of a tensor type of the graph's Ir; its extents are
+ * evaluated. False: an extent has no value or is negative, or the tensor is too large. */
 bool eval_alloc(EvalCtx *, TypeId, Graph *, Tensor *out);
 
-/* Solves the symbols of the graph's input types from concrete inputs, and checks ranges and guards.
- * Returns false after an error that names input, dimension, expected and actual value: a wrong
- * rank, dtype or extent, two inputs that disagree. */
-bool interp_bind(EvalCtx *, Graph *, const Tensor *input, uint32_t n);
-/* Runs a graph after interp_bind. out[nout]: a tensor for each output, in e->arena. Values are
- * freed after their last reader. Returns false after an error: an index out of range, an assertion,
- * ... */
-bool interp_run(EvalCtx *, Graph *, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout);
-/* Returns the graph with all composites without .eval expanded: a copy, or g itself if there are
- * none. NULL after an error. */
+/* Prepares *e for a run of the graph on these n inputs, one for each of g->input: gives the symbols
+ * of the input types the values that the inputs have, and checks ranges and guards. The caller has
+ * set e->ctx and e->arena, and zeroed the rest; the inputs must stay valid until the run ends.
+ * False: a wrong number of inputs, rank, dtype or extent, two inputs that disagree, a guard; the
+ * error names input, dimension, expected and actual value. */
+bool interp_bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n);
+/* Runs the graph after interp_bind with the same inputs. Sets out[k], k < nout = g->output.n, to
+ * the value of output k, in e->arena. Intermediate values are freed after their last reader. False:
+ * an index out of range, an assertion of the model, a size out of range. */
+bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout);
+/* Returns the graph in the form that interp_run executes: composites without .eval are expanded,
+ * and nodes of complex numbers become nodes of their parts. Returns g itself if nothing changes,
+ * else a copy; NULL after an error. */
 Graph *interp_expand(Graph *g);
-/* Binds and runs; results are in the arena. */
+/* interp_bind and interp_run; the results are in the arena. */
 bool interp(Ctx *, Graph *, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout, Arena *);
 
 #endif

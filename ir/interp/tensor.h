@@ -14,20 +14,27 @@ typedef struct Tensor {
 	void *data; /* row-major; complex as (re, im) pairs of the real dtype */
 } Tensor;
 
-int64_t tensor_numel(const Tensor *);
-uint64_t tensor_bytes(const Tensor *);
-/* Element i, converted to double or int64 as docs/numerics.md says. */
+int64_t tensor_numel(const Tensor *); /* the number of elements */
+uint64_t tensor_bytes(const Tensor *); /* the bytes of its data */
+
+/* Elements are numbered in row-major order. The functions below convert between the tensor's dtype
+ * and double or int64 as docs/numerics.md says: floats are rounded to the dtype, integers wrap
+ * around, a float that becomes an integer is truncated. Of complex numbers the real part is read;
+ * writing sets the imaginary part to 0. The int64 of a u64 has its bits. */
+
+/* Return element i. */
 double tensor_f64(const Tensor *, int64_t i);
 int64_t tensor_i64(const Tensor *, int64_t i);
-void tensor_set_f64(Tensor *, int64_t i, double v); /* rounds to the dtype */
+/* Set element i. */
+void tensor_set_f64(Tensor *, int64_t i, double v);
 void tensor_set_i64(Tensor *, int64_t i, int64_t v);
-/* Copies n elements from `first` on, converted. Complex numbers: reads the real part, writes an
- * imaginary part of 0. u64 keeps its bits in an int64. */
+/* Copy the n elements from `first` on to dst[], or from src[] to them. */
 void tensor_read_f64(const Tensor *, int64_t first, int64_t n, double *dst);
 void tensor_write_f64(Tensor *, int64_t first, int64_t n, const double *src);
 void tensor_read_i64(const Tensor *, int64_t first, int64_t n, int64_t *dst);
-void tensor_write_i64(Tensor *, int64_t first, int64_t n, const int64_t *src); /* wraps */
-/* The same data as a flat tensor of the real dtype: [numel * 2] if complex, else [numel]. */
+void tensor_write_i64(Tensor *, int64_t first, int64_t n, const int64_t *src);
+/* Returns a tensor of one dimension and the real dtype over the same data: [numel * 2] if the
+ * tensor is complex, else [numel]. */
 Tensor tensor_flat_real(const Tensor *);
 
 #endif

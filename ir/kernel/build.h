@@ -1,27 +1,36 @@
-/* Makes expressions of kernels, for lowering. */
+/* Makes expressions (Kx) of kernels, for lowering; kernel.h has the basic ones. All add expressions
+ * to the kernel, in the arena, and return the last one; an equal expression is not added twice. A
+ * compute dtype is one for which dtype_compute is the identity. */
 #ifndef WEFT_IR_KERNEL_BUILD_H
 #define WEFT_IR_KERNEL_BUILD_H
 
 #include "ir/kernel/kernel.h"
 
+/* The constant 0 of a compute dtype. */
 Kx kx_zero(Kernel *, Arena *, DType compute);
-Kx kx_and(Kernel *, Arena *, Kx a, Kx b); /* none means true */
+/* a and b, two bools; none stands for true. */
+Kx kx_and(Kernel *, Arena *, Kx a, Kx b);
+/* cond ? yes : no; yes and no have one dtype. */
 Kx kx_select(Kernel *, Arena *, Kx cond, Kx yes, Kx no);
+/* in[0] * in[1], both of the compute dtype. */
 Kx kx_product(Kernel *, Arena *, DType compute, const Kx in[2]);
 /* x converted to a compute dtype; x itself if it has the dtype. */
-Kx kx_to(Kernel *, Arena *, DType compute, Kx);
-/* x as a value of the dtype: rounded if it is a storage dtype. */
-Kx kx_as(Kernel *, Arena *, DType, Kx);
+Kx kx_to(Kernel *, Arena *, DType compute, Kx x);
+/* x converted to the dtype. For a storage dtype: converted to its compute dtype and rounded to a
+ * value of the storage dtype. */
+Kx kx_as(Kernel *, Arena *, DType, Kx x);
 
-/* The operand of a conversion; x if it is none. */
-Kx kx_unconverted(const Kernel *, Kx);
+/* Returns the operand if x is a conversion; else x. */
+Kx kx_unconverted(const Kernel *, Kx x);
 
-/* v, plus extent if v is negative; v is an i64 that depends on data. */
+/* v < 0 ? v + extent : v, of an i64 that depends on data. */
 Kx kx_wrap(Kernel *, Arena *, Kx v, Sym extent);
-/* cond and 0 <= v < extent */
+/* cond and 0 <= v < extent; cond may be none, which is true. */
 Kx kx_below(Kernel *, Arena *, Kx cond, Kx v, Sym extent);
 
-/* An element-wise operator: operands of dtype `from`, the result of dtype `to`. */
+/* The value of a node with a scalar operator, whose operands in[] have the graph's dtype `from` and
+ * whose result has the dtype `to`, both perhaps storage dtypes. OP_convert and OP_bitcast round a
+ * value of a storage dtype first, unless it is rounded already. */
 Kx kx_map(const Lowered *, Kernel *, Op, DType from, DType to, const Kx *in, uint32_t nin);
 
 #endif

@@ -257,7 +257,8 @@ static inline bool step_is_nested(const Step *s)
 }
 
 enum { MAX_STEP_LISTS = 2 };
-/* The lists inside a step, in order of execution. Returns their number. */
+/* Sets list[] to the lists inside a step (test, body, other), in order of execution. Returns their
+ * number, 0 for a step that is not nested. */
 uint32_t step_lists(const Step *, StepList *list[MAX_STEP_LISTS]);
 
 /* State: keeps its value from call to call. The shape is constant; complex numbers are pairs. */
@@ -288,64 +289,94 @@ typedef struct Lowered {
 	ARRAY(uint32_t) other;
 } Lowered;
 
+/* Returns a Lowered without buffers, steps and messages, in the arena of the Ir's context. */
 Lowered *lowered_new(Ir *, const Graph *);
-/* Gives messages the numbers that they have in `before`. Call it before adding messages. */
+/* Makes all messages of `before` messages of this Lowered, with the same numbers, so that kernels
+ * of both can be equal. Call it before lowered_check. */
 void lowered_check_after(Lowered *, const Lowered *before);
-/* Adds a message and returns its number; a message of the graph before keeps its number, so that
- * kernels of both can be equal. */
+/* Returns the number (>= 1) of a message of run-time checks: that of lowered_check_after if
+ * `before` has the message, else a new one. Keeps the pointer. */
 uint32_t lowered_check(Lowered *, const char *message);
+/* Adds a buffer in row-major layout and returns it. Copies dim[], keeps the name's pointer. k: as
+ * in Buffer. */
 BufId lowered_buf(Lowered *, BufKind, uint32_t k, DType, uint32_t rank, const Sym *dim, const char *name);
+/* Returns the buffer; the pointer is valid until the next lowered_buf. */
 static inline Buffer *buf_of(const Lowered *l, BufId b) { return &l->buf.data[b.i]; }
+/* Returns the row-major layout of a shape. */
 Layout layout_row_major(Ir *, uint32_t rank, const Sym *dim);
-/* The layout with dimensions in the order perm[0] (slowest) ... perm[rank-1] (fastest). */
+/* Returns the layout with dimensions in the order perm[0] (slowest) ... perm[rank-1] (fastest). */
 Layout layout_permuted(Ir *, uint32_t rank, const Sym *dim, const uint32_t *perm);
+/* Whether the layout is row-major without padding. */
 bool layout_is_row_major(const Layout *, uint32_t rank);
 bool layout_equal(const Layout *, const Layout *);
-/* The offset, in elements, of a logical index. */
+/* Returns the offset, in elements, of the element with the logical index idx[]. */
 Sym layout_offset(Ir *, const Layout *, const Sym *idx);
-Sym layout_numel(Ir *, const Layout *); /* the number of allocated elements */
+/* Returns the number of allocated elements, padding included. */
+Sym layout_numel(Ir *, const Layout *);
 
-/* A copy whose axes, stages and indices may be changed. */
+/* Returns a copy in the arena whose expressions, axes, value variables and stages may be changed.
+ * `computes` and the index lists are those of the original. */
 Kernel *kernel_copy(Arena *, const Kernel *);
 
+/* Functions that add an expression to the kernel, in the arena, and return it; an equal expression
+ * is not added twice. They copy idx[]. Fields: see KxData. */
+
+/* A constant of a float dtype, and of an integer dtype or bool. */
 Kx kx_const(Kernel *, Arena *, DType, double);
 Kx kx_const_int(Kernel *, Arena *, DType, int64_t);
+/* A scalar operator on nin <= 4 operands; its result has the compute dtype `result`. */
 Kx kx_op(Kernel *, Arena *, Op, DType result, const Kx *in, uint32_t nin);
-/* x, an f32, rounded to a storage dtype. */
+/* x, an f32, rounded to a value of the storage dtype; the result is an f32. */
 Kx kx_round(Kernel *, Arena *, DType storage, Kx x);
-/* The scalar function of an OP_bitcast expression with an operand of dtype `in`; NULL if the sizes
- * differ. */
-const ScFn *kx_bitcast_fn(const KxData *, DType in);
-/* The bits of x, a value of dtype `from`, as a value of `to`. */
+/* The bits of x, a value of dtype `from` in its compute dtype, as a value of `to` in its compute
+ * dtype. Both dtypes have one size. */
 Kx kx_bitcast(Kernel *, Arena *, DType from, DType to, Kx x);
-Kx kx_load(Kernel *, Arena *, BufId, DType, uint32_t nidx, const Sym *idx, Kx guard, Kx other);
+/* Returns the scalar function of an OP_bitcast expression whose operand has the compute dtype `in`;
+ * NULL if the sizes differ. */
+const ScFn *kx_bitcast_fn(const KxData *, DType in);
+/* The element buf[idx], converted to the compute dtype. If guard (none: true) is false, nothing is
+ * read and the value is `other`. */
+Kx kx_load(Kernel *, Arena *, BufId, DType compute, uint32_t nidx, const Sym *idx, Kx guard, Kx other);
+/* The value of a symbolic integer as an i64. */
 Kx kx_index(Kernel *, Arena *, Sym);
+/* The bool lo <= e < hi. */
 Kx kx_inrange(Kernel *, Arena *, Sym e, Sym lo, Sym hi);
-Kx kx_stage(Kernel *, Arena *, uint32_t stage, DType, uint32_t nidx, const Sym *idx);
+/* The result of an earlier stage at idx[], one for each of its inner map axes. */
+Kx kx_stage(Kernel *, Arena *, uint32_t stage, DType compute, uint32_t nidx, const Sym *idx);
 
-/* Sets mark[kx] for every expression that the stages first .. end - 1, and value variables, are
- * made of. */
+/* ---- questions about kernels and steps ---- */
+
+/* Sets mark[k.i] for every expression k of which values and guards of the stages first .. end - 1,
+ * and value variables, are made; other elements stay. mark has kx.n elements. */
 void kernel_reached(const Kernel *, uint32_t first, uint32_t end, bool *mark);
-/* Whether `to` may have the memory of `from`, which the kernel reads: each element is read at the
- * index at which it is stored, before the store, and no schedule stores it twice. */
+/* Whether buffer `to`, which the kernel stores, may have the memory of buffer `from`, which it
+ * loads. True if provably each element of `from` is loaded at the index at which `to` is stored,
+ * before the store, and no schedule stores it twice. Also true if the kernel does not load `from`
+ * or does not store `to`. */
 MUST_LOOK bool kernel_replaces(const Kernel *, BufId to, BufId from, Arena *scratch);
-/* Whether the kernels provably store different elements of the buffer: in some dimension one ends
- * before the other begins. */
+/* Whether two kernels provably store different elements of the buffer: in some dimension all
+ * indices of one are less than those of the other. */
 MUST_LOOK bool kernel_stores_apart(const Lowered *, const Kernel *, const Kernel *, BufId);
-/* Whether no stage stores an element or checks: each has an axis of extent 0. */
+/* Whether provably no stage stores an element or checks, because an axis has extent 0. */
 bool kernel_stores_nothing(const Lowered *, const Kernel *);
-/* The condition under which another stage needs the result of this one; none: always. */
+/* Returns a bool expression such that the result of the stage is needed only at points where the
+ * expression is true; none if no such expression was found. */
 Kx kernel_needed_where(const Kernel *, uint32_t stage, Arena *scratch);
-/* Calls visit for every buffer that the step, or a step inside it, reads or writes; in order, some
- * more than once. A STAGE_SCATTER writes. */
+/* Calls visit(data, buffer, write) for every buffer that the step, or a step inside it, reads
+ * (write false) or writes (true); some more than once. The steps inside come in order. A
+ * STAGE_SCATTER counts as a write only. */
 void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, bool write), void *data);
 
+/* ---- text, checks ---- */
+
+/* Append the text form of a kernel, and of all buffers and steps. */
 void kernel_print(const Lowered *, const Kernel *, Text *);
-/* The lines of the graph that the kernel computes, for the comment in emitted code; NULL: none. */
-const char *kernel_text(const Kernel *, Arena *);
 void lowered_print(const Lowered *, Text *);
+/* Returns the lines of the graph that the kernel computes, for the comment in emitted code; NULL if
+ * none are known. */
+const char *kernel_text(const Kernel *, Arena *);
 /* Checks that indices are in range, axes in scope, dtypes agree, and elements are written once.
- * Returns false after errors. */
+ * Returns true if all is well, false after errors. */
 MUST_LOOK bool lowered_verify(Lowered *);
 
 #endif

@@ -13,7 +13,7 @@ typedef enum {
 	SHAPE_SERIAL       /* steps in order: cumulative ops, sorts, scatters */
 } ShapeKind;
 
-/* Sets of axes are bits. */
+/* Sets of axes are bits: bit k is Kernel.axis k. */
 typedef struct {
 	ShapeKind kind;
 	/* of a contraction: */
@@ -26,9 +26,12 @@ typedef struct {
 	const char *no_product;  /* why the kernel is no contraction; NULL: it is one */
 } KernelShape;
 
+/* Returns the form of the kernel. Any kernel has one; the fields of a contraction are 0 for
+ * others. */
 KernelShape kernel_shape(const SymTab *, const Kernel *);
 
-/* Outer axes of a contraction: in the first operand only, in the second only, in both or none. */
+/* The outer axes of a contraction on which only operand a depends (rows of the result), or only
+ * operand b (columns). */
 static inline uint64_t shape_rows(const KernelShape *s) { return s->in_a & ~s->in_b; }
 static inline uint64_t shape_columns(const KernelShape *s) { return s->in_b & ~s->in_a; }
 

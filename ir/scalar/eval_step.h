@@ -1,6 +1,8 @@
-/* One instruction for one instruction set: eval.c includes this for each, with VERSION(name) naming
- * its functions and TARGET their attribute. The templates of eval.c are compiled here, each dtype
- * in a function of its own: all of them in one take a compiler a minute. */
+/* Not a header in the usual sense: eval.c includes this text once for each instruction set of the
+ * processor. VERSION(name) makes the names of its functions, TARGET is their attribute. The text
+ * defines VERSION(step), which evaluates one instruction on n elements as scalar_step does
+ * (priv.h). Each dtype has a function of its own: one function for all of them takes a compiler a
+ * minute. */
 #define APART TARGET __attribute__((noinline)) static
 
 #define STEP(D, T, W)                                                                              \

@@ -29,12 +29,13 @@ typedef struct {
 	const Expr *result;
 } ScText;
 
-/* NULL when the text is malformed; *at then points at the offending character. */
+/* Parses the text of a scalar function (scalar.h) and returns it, in the arena. Returns NULL if the
+ * text is malformed, and sets *at to the offending character. */
 const ScText *scalar_parse(Arena *, const char *text, const char **at);
 
 /* ---- library functions ---- */
 
-/* The compute dtypes a definition stands for. */
+/* The compute dtypes for which a definition serves. */
 typedef enum { LIB_F32 = 1, LIB_F64 = 2, LIB_FLOAT = 3, LIB_SINT = 4, LIB_UINT = 8, LIB_INT = 12,
 	       LIB_BOOL = 16, LIB_ANY = 31 } LibClass;
 
@@ -46,13 +47,16 @@ typedef struct {
 	const char *text;
 } LibDef;
 
-/* Every definition; the first that fits wins. The list ends with a NULL name. */
+/* All lists of definitions, ended by NULL; each ends with a NULL name. The first definition that
+ * fits name and dtype wins. */
 extern const LibDef *const lib_lists[];
-const ScTable *lib_table(const char *name); /* NULL when unknown */
+/* Returns the table for the basic operation `table` of that name, or NULL. */
+const ScTable *lib_table(const char *name);
 
 /* ---- functions ---- */
 
-/* What scalar.c allocates for every ScFn: the function, and where its evaluator keeps values. */
+/* What scalar_build allocates for every ScFn, which is its first field: a slot is a place for the
+ * values of an instruction during evaluation. */
 typedef struct {
 	ScFn fn;
 	const ScGuard *guard; /* by instruction, of calls */
@@ -60,21 +64,27 @@ typedef struct {
 	uint32_t nslot;
 } ScFnPlan;
 
-/* Build an instance of `text` over named parameters; T is the compute dtype. NULL when the text
- * does not take these dtypes or is malformed, with the reason in *why (may be NULL). Lock held. */
+/* Makes the function `name` from `text` over named parameters of dtypes in[]; T is the dtype that
+ * the text calls T. Returns NULL if the text does not take these dtypes or is malformed, and sets
+ * *why to the reason (why may be NULL). The caller holds the lock of scalar.c. */
 const ScFn *scalar_build(const char *name, const char *text, uint32_t nparam,
                          const char *const *param, const DType *in, DType T, const char **why);
-/* Library function or scalar op by name for operands in[]; NULL when none takes them. *expand:
- * inline it whatever it costs. Lock held. */
+/* Returns the library function or scalar operator of that name for operands in[]; NULL if none
+ * takes them. Sets *expand to whether calls are inlined whatever they cost. The caller holds the
+ * lock of scalar.c. */
 const ScFn *scalar_named(const char *name, const DType *in, uint32_t nin, bool *expand);
-Arena *scalar_arena(void); /* lives as long as the process */
+/* Returns the arena of all functions, which lives as long as the process. */
+Arena *scalar_arena(void);
 
-/* One instruction on n elements in their natural representation (bool as uint8_t, storage floats as
- * float). `from` is the dtype of the first operand (of the second for select). */
+/* In the functions below values have their natural representation: the C type of the dtype, bool as
+ * uint8_t, storage floats as float. */
+
+/* Evaluates one instruction (not param, const or call) on n elements: operands in[], result out.
+ * from: the dtype of the first operand, of a select that of the second. */
 void scalar_step(const ScIns *, DType from, void *out, const void *const *in, uint32_t n);
-/* A function on n elements; as scalar_eval_n. */
+/* Evaluates a function on n elements: arg[k] has n values of parameter k, out receives n. */
 void scalar_apply(const ScFn *, const void *const *arg, void *out, uint32_t n);
-/* Between ScVal and the natural representation. */
+/* Convert n values from ScVal to the natural representation, and back. */
 void scalar_pack(DType, void *out, const ScVal *in, uint32_t n);
 void scalar_unpack(DType, ScVal *out, const void *in, uint32_t n);
 

@@ -1,5 +1,5 @@
 /* How several values become one: for reductions, running reductions and scatters, in the graph and
- * below. One table (reduce.c) defines each way. */
+ * below. One table (reduce.c) defines each kind. */
 #ifndef WEFT_IR_REDUCE_H
 #define WEFT_IR_REDUCE_H
 
@@ -12,7 +12,7 @@ typedef enum {
 } ReduceKind;         /* attributes have the name: "sum", "prod", ..., "xor", "logaddexp", "set";
                          those of scatters "add", "mul" */
 
-/* The operators that may combine in a way. */
+/* The operators that combine values. */
 typedef enum {
 	COMBINES_DIMS = 1,   /* reduce */
 	COMBINES_PLACES = 2, /* arg_reduce */
@@ -20,24 +20,29 @@ typedef enum {
 	COMBINES_WRITES = 8  /* scatter */
 } ReduceUse;
 
+/* Returns the kind's name in attributes: "sum", "prod", ... */
 const char *reduce_name(ReduceKind);
-const char *reduce_name_for(ReduceKind, ReduceUse); /* the name in attributes of such operators */
-MUST_LOOK bool reduce_parse(const char *, ReduceKind *);
+/* Returns the kind's name in attributes of such an operator: of scatters "add" and "mul". */
+const char *reduce_name_for(ReduceKind, ReduceUse);
+/* Sets *kind to the kind of either name. Returns false if no kind has it. */
+MUST_LOOK bool reduce_parse(const char *name, ReduceKind *kind);
+/* Whether such operators may combine by this kind. */
 bool reduce_serves(ReduceKind, ReduceUse);
-/* Whether values of that dtype can be combined so. */
+/* Whether values of that dtype can be combined by this kind. */
 bool reduce_takes(ReduceKind, DType);
-/* The equivalent kind for values of that dtype: of bools, sums and maxima are "or", products and
- * minima "and". */
+/* Returns the equivalent kind for values of that dtype: for bools OR instead of SUM and MAX, AND
+ * instead of PROD and MIN; for other dtypes the kind itself. */
 ReduceKind reduce_of(ReduceKind, DType);
-/* The basic operation that combines two values; in min and max, NaN wins. SC_const: there is none
- * (LOGADDEXP, SET). */
+/* Returns the basic operation that combines two values; in min and max, NaN wins. SC_const: there
+ * is none (LOGADDEXP, SET). */
 ScOp reduce_op(ReduceKind);
-/* Combines two values as the interpreter holds them. Integers wrap; d decides how they compare. */
+/* Return a combined with b, where b comes later (SET: b). Integers wrap around 64 bits; d decides
+ * how they compare. reduce_f64 takes the kinds for which reduce_takes a float dtype. */
 double reduce_f64(ReduceKind, double a, double b);
 int64_t reduce_i64(ReduceKind, DType d, int64_t a, int64_t b);
-/* Whether each step rounds a float result; long chains then use a wider dtype. */
+/* Whether combining two floats rounds (SUM, PROD); long chains then use a wider dtype. */
 bool reduce_rounds(ReduceKind);
-/* The identity, as scalar_eval holds values of that dtype; 0 for SET. */
+/* Returns the value that changes no other value when combined with it; 0 for SET. */
 ScVal reduce_identity(ReduceKind, DType);
 
 #endif

@@ -47,9 +47,9 @@ typedef enum {
 	SC_COUNT
 } ScOp;
 
-/* The number of operands of a basic operation; 0: no fixed number. */
+/* Returns the number of operands of a basic operation; 0: none, or no fixed number (call). */
 uint32_t sc_arity(ScOp);
-const char *sc_name(ScOp);
+const char *sc_name(ScOp); /* "add" */
 
 /* One instruction of an SSA function; operands are indices of earlier instructions. */
 typedef struct {
@@ -83,50 +83,57 @@ typedef struct ScFn {
 	uint32_t cost;    /* an estimate of vector instructions, calls included */
 } ScFn;
 
-/* The function of a scalar operator for operands of compute dtypes in[]. The op table decides the
- * result's dtype. Functions are made once; any thread may call. Returns NULL if the operator does
- * not take these dtypes. */
+/* The functions below return a function that is made at the first call and lives as long as the
+ * process, so that equal questions give equal pointers. Any thread may call them. Running out of
+ * memory unwinds to the place of arena_catch (base/arena.h). */
+
+/* Returns the function of a scalar operator for operands of compute dtypes in[]. The result's dtype
+ * is .result in the op table, or that of the last operand. Returns NULL if the operator is no
+ * scalar operator or does not take these dtypes. */
 const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin);
-/* The conversion between any two compute or storage dtypes. */
+/* Returns the conversion between two real dtypes, storage dtypes included; NULL for complex
+ * ones. */
 const ScFn *scalar_convert(DType from, DType to);
-/* Reinterprets bits as another dtype of the same size. Operand and result are of compute dtypes; an
- * operand that is no value of `from` is rounded to one first. A byte is a bool that is true unless
- * it is 0. Returns NULL if the sizes differ. */
+/* Returns the function that reinterprets the bits of a value of `from` as a value of `to`. Operand
+ * and result are held in compute dtypes; an operand that is no value of `from` is rounded to one
+ * first. A bool is a byte that is 1 or 0; a byte other than 0 becomes true. Returns NULL if the
+ * sizes differ or a dtype is complex. */
 const ScFn *scalar_bitcast(DType from, DType to);
-/* f32 to f32: rounds to the nearest value of storage dtype d (f16, bf16, f8), ties to even; a value
- * that is too large becomes the value that d would store. */
+/* Returns the function of f32 to f32 that rounds to the nearest value of storage dtype d (f16,
+ * bf16, f8), ties to even; a value that is too large becomes the value that d would store. */
 const ScFn *scalar_round(DType d);
-/* The derivative of the result by operand k, a function of the operands and, last, the result: the
- * operator's .deriv text. Returns NULL if there is none. For tests and for derivatives inside
- * kernels; transforms read the text. */
+/* Returns the derivative of the operator's result by operand k (its .deriv text), a function of nin
+ * + 1 parameters: the operands and, last, the result. Returns NULL if there is none, and for more
+ * than 3 operands. For tests and for derivatives inside kernels; transforms read the text. */
 const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin);
-/* The existing function of that name ("exp_f32"), or NULL. */
+/* Returns the function of that name ("exp_f32") if one was made already, or NULL. */
 const ScFn *scalar_by_name(const char *);
-/* A library function by name and dtype ("exp", DT_f32), or NULL. */
+/* Returns a library function by name and dtype ("exp", DT_f32), or NULL if there is none. */
 const ScFn *scalar_lib(const char *name, DType);
 
-/* A function of at most that cost is inlined, and not worth a branch around it. */
+/* A call of a function of at most this cost is inlined when the caller is made. */
 enum { SC_INLINE_COST = 64 };
 
-/* A slow path: only selects on instruction `cond` read the result of call k, as the arm for `when`.
- * Compiled code skips the call if no lane has cond == when; its value is arbitrary then. Not found
- * if the call costs less than the branch. */
+/* A call on a slow path: only selects on instruction `cond` read the result of call k, as the
+ * operand for cond == when. Compiled code skips the call if no lane has cond == when; the call's
+ * value is arbitrary then. found is false if k is no such call, or costs less than the branch. */
 typedef struct {
 	bool found, when;
 	uint32_t cond;
 } ScGuard;
+/* Returns whether and under which condition instruction k of the function may be skipped. */
 ScGuard scalar_guard(const ScFn *, uint32_t k);
 
-/* A value of any real dtype: f for floats, i for integers and bool. */
+/* A value of any real dtype: f for floats, i for integers and bool (u64: its bits). */
 typedef union {
 	double f;
 	int64_t i;
 	uint64_t u;
 } ScVal;
-/* Evaluates a function exactly as compiled code does (f32 arithmetic rounds to f32; fma rounds
- * once). */
+/* Returns the value of the function for the arguments arg[0 .. nparam - 1], exactly as compiled
+ * code computes it (f32 arithmetic rounds to f32; fma rounds once). */
 ScVal scalar_eval(const ScFn *, const ScVal *arg);
-/* Evaluates n elements: arg[k] points to n values, out receives n. */
+/* The same for n elements: arg[k][i] is argument k of element i; sets out[i]. */
 void scalar_eval_n(const ScFn *, const ScVal *const *arg, ScVal *out, uint32_t n);
 
 #endif

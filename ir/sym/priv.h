@@ -1,5 +1,11 @@
-/* Inside of symbolic integers: nodes, polynomials, proofs. Functions named *_quiet give none when a
- * coefficient leaves int64 (or an operand is none) and diagnose nothing. */
+/* Private to ir/sym: nodes, polynomials, proofs.
+ *
+ * Terms: an atom is an expression that is no sum, product or constant (a variable, a floordiv). A
+ * mono(mial) is a product of atoms without coefficient, an atom, or the constant 1. A term is
+ * coef * mono, and an expression a sum of terms with different monos.
+ *
+ * Functions named *_quiet return none if a coefficient leaves int64 or an operand is none, and
+ * record no error; sym.h's functions of the same names record one. */
 #ifndef WEFT_IR_SYM_PRIV_H
 #define WEFT_IR_SYM_PRIV_H
 
@@ -96,49 +102,68 @@ static inline SymTab *sym_mutable(const SymTab *t)
 }
 
 /* sym.c */
-Sym sym_make(SymTab *, SymKind, const Sym *args, uint32_t n); /* interned as it is */
-Sym sym_give_up(SymTab *, const char *op, Sym a, Sym b);      /* diagnose, return t->unknown */
-void sym_check(const SymTab *, Sym);                          /* bug if none */
-int64_t sym_floor(int64_t a, int64_t b);                      /* b > 0 */
-int64_t sym_gcd(int64_t a, int64_t b);                        /* of magnitudes; 0 is neutral */
+/* Returns the node of these arguments, which must be in canonical form: simplifies nothing. */
+Sym sym_make(SymTab *, SymKind, const Sym *args, uint32_t n);
+/* Records the error that op(a, b) leaves int64, the first time. Returns t->unknown. */
+Sym sym_give_up(SymTab *, const char *op, Sym a, Sym b);
+/* An internal error if the expression is none or not of this table. */
+void sym_check(const SymTab *, Sym);
+/* Returns a / b rounded towards minus infinity; b > 0. */
+int64_t sym_floor(int64_t a, int64_t b);
+/* Returns the greatest common divisor of |a| and |b|; gcd(a, 0) is |a|. */
+int64_t sym_gcd(int64_t a, int64_t b);
 
-/* sym_real.c */
+/* real.c */
+/* Returns the constant double with these bits. */
 Sym sym_make_real(SymTab *, int64_t bits); /* in sym.c */
-/* The number of operands of SYM_REAL to SYM_REAL_EQUAL, 0 for other kinds. */
+/* Returns the number of operands of the kinds SYM_REAL to SYM_REAL_EQUAL, 0 for other kinds. Sets
+ * *of_reals to whether they are doubles, *gives_real to whether the result is one. */
 uint32_t sym_real_signature(SymKind, bool *of_reals, bool *gives_real);
+/* Returns the name of such a kind in the text form. */
 const char *sym_real_name(SymKind);
-/* Of operands that are doubles as bits where the kind reads doubles. False when no int64 is the
- * result. */
+/* Sets *out to the value of such a kind. A double stands in an int64 as its bits. Returns false if
+ * the result is to be an integer and its magnitude is more than 2^62 or NaN. */
 MUST_LOOK bool sym_real_eval(SymKind, const int64_t *arg, int64_t *out);
+/* Sets *lo and *hi to integers that enclose the values of a node of such a kind. */
 void sym_real_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
-/* sym_range.c: lo and hi of a node from those of its arguments. */
+/* range.c: computes lo and hi of the node from those of its arguments. */
 void sym_set_range(const SymTab *, Sym);
 
-/* sym_poly.c */
-int sym_compare(const SymTab *, Sym a, Sym b); /* structural order; the constant 1 comes last */
+/* poly.c */
+/* Returns < 0, 0 or > 0: the canonical order of expressions, by structure. The constant 1 is last
+ * among monos. */
+int sym_compare(const SymTab *, Sym a, Sym b);
+/* The number of terms of an expression (0 for the constant 0), and term k of them. */
 uint32_t sym_nterms(const SymTab *, Sym);
 SymTerm sym_term(const SymTab *, Sym, uint32_t k);
+/* The number of atoms of a mono (0 for the constant 1), and atom k of them. */
 uint32_t mono_degree(const SymTab *, Sym mono);
 Sym mono_factor(const SymTab *, Sym mono, uint32_t k);
+/* Products, quotients and common factors of monos. mono_div returns none if b does not divide a. */
 Sym mono_mul(SymTab *, Sym a, Sym b);
-Sym mono_div(SymTab *, Sym a, Sym b); /* none when b does not divide a */
+Sym mono_div(SymTab *, Sym a, Sym b);
 Sym mono_gcd(SymTab *, Sym a, Sym b);
+/* A sum is built by poly_init, which makes it 0, then poly_add_term (+ coef * mono) and poly_add (+
+ * e * times), then poly_done, which returns the canonical expression, or none if a coefficient left
+ * int64 or an operand was none. */
 void poly_init(Poly *, SymTab *);
 void poly_add_term(Poly *, Sym mono, int64_t coef);
 void poly_add(Poly *, Sym e, SymTerm times);
-Sym poly_done(Poly *); /* none after overflow */
+Sym poly_done(Poly *);
+/* a + b, a - b, a + constant, a * b, a * constant */
 Sym add_quiet(SymTab *, Sym a, Sym b);
 Sym sub_quiet(SymTab *, Sym a, Sym b);
 Sym addi_quiet(SymTab *, Sym a, int64_t);
 Sym mul_quiet(SymTab *, Sym a, Sym b);
 Sym scale_quiet(SymTab *, Sym a, int64_t);
 
-/* sym_simplify.c */
+/* simplify.c: sym_floordiv and sym_mod of sym.h */
 Sym floordiv_quiet(SymTab *, Sym e, Sym d);
 Sym mod_quiet(SymTab *, Sym e, Sym d);
 
-/* sym_prove.c: true if e >= 0 whatever the variables are within their bounds. */
+/* prove.c: returns true if e >= 0 is proved for all values of the variables within their
+ * bounds; false if it is not proved. */
 bool sym_nonneg(SymTab *, Sym e);
 
 #endif

@@ -1,16 +1,19 @@
-/* Reshapes: the same elements in row-major order under another shape. */
+/* Reshapes: the same elements in row-major order under another shape. An element that has index i
+ * in the one shape has index j in the other if both are at the same place in that order. */
 #ifndef WEFT_IR_RESHAPE_H
 #define WEFT_IR_RESHAPE_H
 
 #include "ir/sym/sym.h"
 
-/* Dimensions [from, from_end) of one shape and [to, to_end) of another with equally many elements;
- * as few dimensions as can be proven. */
+/* Dimensions [from, from_end) of one shape that together have provably as many elements as
+ * dimensions [to, to_end) of the other: those dimensions of the index depend on these alone. A
+ * group has as few dimensions as can be proven. */
 typedef struct {
 	uint32_t from, from_end, to, to_end;
 } ReshapeGroup;
 
-/* Advances to the next group; begin with {0}. Returns false at the end. */
+/* Sets the group to the one behind it, and returns true; returns false at the end. Begin with a
+ * group of zeros. Both shapes have equally many elements. */
 MUST_LOOK bool reshape_group(SymTab *, const Sym *from, uint32_t nfrom, const Sym *to, uint32_t nto,
 			     ReshapeGroup *);
 

@@ -1,8 +1,12 @@
-/* Symbolic integers: hash-consed and canonical at construction, so that equality is a.i == b.i. A
- * value is a sum of terms coef * product of atoms, plus a constant; an atom is a variable,
- * floordiv, mod, min or max. Each entry caches its range and a known divisor. Arithmetic that
- * leaves int64 reports an error and gives a variable of unknown value, never a wrapped value. Loop
- * axes of kernels are variables of the same table. */
+/* Symbolic integers: hash-consed and canonical at construction, so that a.i == b.i proves equality
+ * (sym_eq proves more). An expression is a sum of terms coef * product of atoms, plus a constant;
+ * an atom is a variable, floordiv, mod, min or max. Each expression caches its range and a known
+ * divisor. Arithmetic that leaves int64 reports an error and gives a variable of unknown value,
+ * never a wrapped value. Loop axes of kernels are variables of the same table.
+ *
+ * All expressions of a call are of one table and not none, unless said. Questions (const SymTab *)
+ * never guess: they say YES, NO or true only if that holds for all values of the variables within
+ * their ranges. Tables and expressions live as long as the context. */
 #ifndef WEFT_IR_SYM_H
 #define WEFT_IR_SYM_H
 
@@ -37,49 +41,62 @@ typedef enum {
 
 typedef struct SymTab SymTab;
 
+/* Returns an empty table, in ctx->arena. */
 SymTab *symtab_new(Ctx *);
 
 /* Names of SIZE and UNBACKED variables belong to a scope, so that s0 of one file is not s0 of
  * another in the same table. Functions that make, find or count variables use the current scope.
  * Scope 0 exists from the start. Expressions may contain variables of any scope. */
-uint32_t sym_scope_new(SymTab *); /* makes an empty scope the current one */
-uint32_t sym_scope(const SymTab *);
-void sym_set_scope(SymTab *, uint32_t scope);
+uint32_t sym_scope_new(SymTab *); /* makes an empty scope the current one; returns its number */
+uint32_t sym_scope(const SymTab *); /* returns the current scope's number */
+void sym_set_scope(SymTab *, uint32_t scope); /* makes an existing scope the current one */
 
+/* ---- making expressions ---- */
+
+/* Returns the constant. */
 Sym sym_int(SymTab *, int64_t);
-/* A new variable in lo..hi. The names of SIZE and UNBACKED variables must be new in the scope; AXIS
- * names may repeat: each call makes another variable. */
+/* Returns a new variable in lo..hi (lo <= hi; -SYM_INF, SYM_INF: no bound). Copies the name. The
+ * name of a SIZE or UNBACKED variable must be new in the current scope; AXIS names may repeat: each
+ * call makes another variable. */
 Sym sym_var(SymTab *, const char *name, SymVarKind, int64_t lo, int64_t hi);
-/* The SIZE or UNBACKED variable of that name in the current scope, or none. */
-Sym sym_find(const SymTab *, const char *name, uint32_t len);
-/* Narrows a variable's range. Returns false if the range becomes empty. */
-bool sym_bound(SymTab *, Sym var, int64_t lo, int64_t hi);
-/* A new AXIS variable in 0..extent - 1; extent may be symbolic. Comparisons and simplification use
- * the bound. */
+/* Returns a new AXIS variable in 0..extent - 1; extent may be symbolic. Comparisons and
+ * simplification use the bound. */
 Sym sym_axis(SymTab *, const char *name, Sym extent);
-/* States that an UNBACKED variable is at most `most`, which may be symbolic. The first bound stays.
- * If the variable has no hint, the bound's hint becomes its hint. */
+/* Returns the SIZE or UNBACKED variable of that name (len bytes) in the current scope, or none. */
+Sym sym_find(const SymTab *, const char *name, uint32_t len);
+/* Narrows a variable's range to its part within lo..hi, and the ranges of all expressions that
+ * contain it. Returns false, and changes nothing, if the range would become empty. */
+bool sym_bound(SymTab *, Sym var, int64_t lo, int64_t hi);
+/* States that an UNBACKED variable is at most `most`, which may be symbolic. Has no effect if the
+ * variable has such a bound already, or if sym_most finds none for `most`. If the variable has no
+ * hint, the bound's hint becomes its hint. */
 void sym_set_most(SymTab *, Sym var, Sym most);
-/* An upper bound without UNBACKED variables; none if there is no bound. */
+/* Returns an upper bound of the value that contains no UNBACKED variable, found from the ranges and
+ * sym_set_most; the expression itself if it contains none; none if no bound is known. */
 Sym sym_most(SymTab *, Sym);
-/* Whether the bound of sym_most is close: it multiplies at most one UNBACKED variable's bound with
- * sizes, or adds such products. The product of two such bounds would mostly be far too large. */
+/* Whether the bound of sym_most is close: no product in the expression contains two UNBACKED
+ * factors. The product of two bounds would mostly be far too large. */
 bool sym_most_is_near(const SymTab *, Sym);
-/* The hint: a variable's value while exporting, 0 if unknown. For costs and sampling, never for
- * correctness. */
+/* Sets the hint of a variable: its value when the model was exported, 0 if unknown. Hints serve
+ * costs and sampling, never correctness. */
 void sym_set_hint(SymTab *, Sym var, int64_t hint);
-int64_t sym_hint(const SymTab *, Sym); /* the value of an expression at the hints; variables without
-                                          a hint have their least value */
+/* Returns the value of an expression at the hints; variables without a hint have their least value,
+ * or 0 without one. Returns 0 if that value does not exist (overflow, division by 0). */
+int64_t sym_hint(const SymTab *, Sym);
 
 Sym sym_add(SymTab *, Sym, Sym);
 Sym sym_sub(SymTab *, Sym, Sym);
 Sym sym_mul(SymTab *, Sym, Sym);
-Sym sym_floordiv(SymTab *, Sym, Sym); /* rounds towards minus infinity; the divisor must not be
-                                         provably 0 */
-Sym sym_mod(SymTab *, Sym, Sym);      /* has the sign of the divisor, as Python's % */
+/* The quotient rounded towards minus infinity. Here and below the divisor must not be provably
+ * 0. */
+Sym sym_floordiv(SymTab *, Sym, Sym);
+/* a - b * floordiv(a, b): has the sign of the divisor, as Python's %. */
+Sym sym_mod(SymTab *, Sym, Sym);
+/* The quotient rounded towards plus infinity. */
 Sym sym_ceildiv(SymTab *, Sym, Sym);
 Sym sym_min(SymTab *, Sym, Sym);
 Sym sym_max(SymTab *, Sym, Sym);
+/* The same with a constant as second operand; sym_divi is floordiv. */
 Sym sym_addi(SymTab *, Sym, int64_t);
 Sym sym_muli(SymTab *, Sym, int64_t);
 Sym sym_divi(SymTab *, Sym, int64_t);
@@ -89,70 +106,93 @@ Sym sym_modi(SymTab *, Sym, int64_t);
  * already. */
 bool sym_gave_up(const SymTab *, Sym);
 
+/* Returns the constant double. */
 Sym sym_real_const(SymTab *, double);
-/* An operation of kind SYM_REAL to SYM_REAL_EQUAL. b is none for kinds with one operand. */
+/* Returns an operation of kind SYM_REAL to SYM_REAL_EQUAL. b is none for kinds with one operand. An
+ * operand that is an integer where the kind reads a double, or the reverse, is an internal
+ * error. */
 Sym sym_real_op(SymTab *, SymKind, Sym a, Sym b);
+/* Whether the value is a double. */
 bool sym_is_real(const SymTab *, Sym);
-/* Sets *value (not NULL) to a constant double. Returns false for other expressions. */
+/* Sets *value (not NULL) to a constant double and returns true. Returns false for other
+ * expressions. */
 MUST_LOOK bool sym_real_is_const(const SymTab *, Sym, double *value);
 
-MUST_LOOK bool sym_is_const(const SymTab *, Sym, int64_t *value); /* value may be NULL */
+/* ---- questions ---- */
+
+/* Returns true, and the value in *value (which may be NULL), if the expression is a constant. */
+MUST_LOOK bool sym_is_const(const SymTab *, Sym, int64_t *value);
+/* Returns the value of a constant, `otherwise` for other expressions. */
 int64_t sym_const_or(const SymTab *, Sym, int64_t otherwise);
-int64_t sym_const(const SymTab *,
-		  Sym); /* the value of a constant; an internal error for other expressions */
+/* Returns the value of a constant; any other expression is an internal error. */
+int64_t sym_const(const SymTab *, Sym);
+/* Whether the expression is this constant. */
 bool sym_is(const SymTab *, Sym, int64_t value);
-Truth sym_eq(const SymTab *, Sym, Sym);
-Truth sym_le(const SymTab *, Sym, Sym);
-Truth sym_lt(const SymTab *, Sym, Sym);
-MUST_LOOK bool sym_divides(const SymTab *, int64_t k, Sym); /* true if it is proven that k divides
-                                                               the value */
+/* Whether a == b, a <= b, a < b: for all values of the variables (YES), for none (NO), or not known
+ * (MAYBE). */
+Truth sym_eq(const SymTab *, Sym a, Sym b);
+Truth sym_le(const SymTab *, Sym a, Sym b);
+Truth sym_lt(const SymTab *, Sym a, Sym b);
+/* Whether k provably divides the value. */
+MUST_LOOK bool sym_divides(const SymTab *, int64_t k, Sym);
+/* Sets *lo and *hi to bounds of the value, inclusive; -SYM_INF, SYM_INF: no bound is known. */
 void sym_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
-/* The structure of an expression. Terms and factors are in canonical order. */
+/* ---- the structure of an expression; terms and factors are in canonical order ---- */
+
 SymKind sym_kind(const SymTab *, Sym);
 const char *sym_name(const SymTab *, Sym var);
 SymVarKind sym_var_kind(const SymTab *, Sym var);
-Sym sym_axis_extent(const SymTab *, Sym axis); /* the exclusive upper bound: of an AXIS its extent,
-                                                  of an UNBACKED variable its bound + 1; none if
-                                                  unknown */
-uint32_t sym_nargs(const SymTab *, Sym); /* the number of terms of a sum (each a PRODUCT, an atom or
-                                            a CONST), of factors of a product; 2 for other
-                                            operations */
-Sym sym_arg(const SymTab *, Sym, uint32_t k);
+/* Returns the exclusive upper bound of a variable: of an AXIS its extent, of an UNBACKED variable
+ * the bound of sym_set_most + 1; none if unknown. */
+Sym sym_axis_extent(const SymTab *, Sym var);
+/* Returns the number of terms of a sum (each a PRODUCT, an atom or a CONST), of factors of a
+ * product, of operands of another operation; 0 for constants and variables. */
+uint32_t sym_nargs(const SymTab *, Sym);
+Sym sym_arg(const SymTab *, Sym, uint32_t k); /* term, factor or operand k < sym_nargs */
+/* Whether the variable occurs in e. */
 bool sym_uses(const SymTab *, Sym e, Sym var);
-/* The divisor d of a floordiv(var, d) or mod(var, d) inside e; none if there is none. */
+/* Whether any variable of that kind occurs in e. */
+bool sym_uses_kind(const SymTab *, Sym e, SymVarKind);
+/* Returns the divisor d of a floordiv(var, d) or mod(var, d) inside e; none if there is none. */
 Sym sym_divisor_of(const SymTab *, Sym e, Sym var);
-bool sym_uses_kind(const SymTab *, Sym e, SymVarKind); /* whether any variable of that kind
-                                                          occurs */
 /* Splits e into coef * var + rest, neither of which contains var. Returns false if e is not linear
  * in var. */
 MUST_LOOK bool sym_linear(SymTab *, Sym e, Sym var, Sym *coef, Sym *rest);
-/* Replaces the n variables var[] by by[], all at the same time. */
+/* Returns e with the n variables var[] replaced by by[], all at the same time. */
 Sym sym_subst(SymTab *, Sym e, const Sym *var, const Sym *by, uint32_t n);
 
 /* Evaluates e with var[k] = value[k]. Returns false if a variable is missing, on overflow and on
  * division by 0. */
 MUST_LOOK bool sym_eval(const SymTab *, Sym e, const Sym *var, const int64_t *value, uint32_t n,
 			int64_t *out);
-/* All SIZE and UNBACKED variables of the current scope, in the order of creation. */
+/* The number of SIZE and UNBACKED variables of the current scope, and variable k of them in the
+ * order of creation (none for k >= sym_nvars). */
 uint32_t sym_nvars(const SymTab *);
 Sym sym_var_at(const SymTab *, uint32_t k);
 
-/* Copies expressions from one table into another. sym_import_new makes a new scope in `to` with
- * variables like those of from's current scope. */
+/* ---- from one table into another ---- */
+
+/* A translation of expressions of table `from`, which may contain variables of from's current scope
+ * only, to expressions of `to`. Lies in to's arena. */
 typedef struct SymImport SymImport;
+/* Makes a new scope in `to`, the current one, with variables of the same names, ranges and hints as
+ * in from's current scope. */
 SymImport *sym_import_new(SymTab *to, const SymTab *from);
-/* The same in to's current scope: var[k] of from becomes by[k]; other variables of from's current
- * scope get names that are new in `to`. */
+/* Works in to's current scope: the variable var[k] of from becomes the expression by[k] of `to`;
+ * for each other variable of from's current scope a variable is made whose name is new in `to`. */
 SymImport *sym_import_at(SymTab *to, const SymTab *from, const Sym *var, const Sym *by, uint32_t n);
+/* Returns the expression of `to` that stands for an expression of `from`. */
 Sym sym_import(SymImport *, Sym of_from);
 
-/* Prints "2*s0 + s1*s2 - 3", "floordiv(s0, 2)", "mod(s0, 3)", "min(a, b)", which sym_parse
+/* ---- text ---- */
+
+/* Appends "2*s0 + s1*s2 - 3", "floordiv(s0, 2)", "mod(s0, 3)", "min(a, b)", which sym_parse
  * reads. */
 void sym_print(const SymTab *, Sym, Text *);
-const char *sym_str(const SymTab *, Sym); /* in the scratch arena */
+const char *sym_str(const SymTab *, Sym); /* the same text, in the scratch arena */
 /* Parses an expression at *s and advances *s behind it. Returns none, without a message, if the
- * text is no expression or a name is unknown; *s is then where parsing stopped. */
+ * text is no expression or the current scope lacks a name; *s is then where parsing stopped. */
 Sym sym_parse(SymTab *, const char **s);
 
 #endif

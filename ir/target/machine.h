@@ -29,7 +29,7 @@ typedef enum {
 	MOP_COUNT
 } MachineOp;
 
-const char *machine_op_name(MachineOp);
+const char *machine_op_name(MachineOp); /* "add", "int_mul" */
 
 typedef struct {
 	float issue;   /* instructions that begin per cycle, for vectors up to Machine.unit_bytes */
@@ -54,19 +54,21 @@ typedef struct {
 	uint32_t threads;     /* processors to assume; 0: unknown */
 } Machine;
 
-/* The machine of that name, or NULL. */
+/* Returns the machine of that name, or NULL. */
 const Machine *machine_find(const char *name);
-/* Machine k of the table; NULL after the last. */
+/* Returns machine k of the table, or NULL after the last. */
 const Machine *machine_at(uint32_t k);
-/* The names of the machines of a family (NULL: of all), for messages. */
+/* Returns the names of the machines of a family (NULL: of all) for messages, "zen3, zen4"; "none"
+ * if there are none. */
 const char *machine_list(Arena *, const char *family);
 
-/* The cycles for which one operation on `lanes` elements keeps the execution units busy. */
+/* Returns the cycles for which one operation on `lanes` elements of the dtype (computed in its
+ * dtype_compute, bools as f32) keeps the execution units busy. */
 double machine_cycles(const Machine *, MachineOp, DType, uint32_t lanes);
-/* The cycles until the result of an operation can be read. */
+/* Returns the cycles from the start of an operation until its result can be read. */
 double machine_latency(const Machine *, MachineOp, DType);
-/* The cycles for reading `bytes` bytes of a working set of `set` bytes: from the smallest cache
- * that holds the set. */
+/* Returns the cycles that one core takes to read `bytes` bytes again of a working set of `set`
+ * bytes: from the smallest cache that holds the set. */
 double machine_memory_cycles(const Machine *, double bytes, double set);
 
 #endif

@@ -62,20 +62,25 @@ typedef struct Target {
 
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
 
-/* The target of that name or alias, or NULL. codegen/cpu/host.h names the machine this runs on. */
+/* Returns the target of that name or alias, with the machine Isa.machine, or NULL.
+ * codegen/cpu/host.h names the target of the processor that runs the compiler. */
 const Target *target_find(const char *name);
-/* The names of all targets, for messages: "generic-c, x86-64-v2, ...". */
+/* Returns the names of all targets for messages: "generic-c, x86-64-v2, ...". */
 const char *target_list(Arena *);
-/* Target k, in order of increasing capability; NULL after the last. */
+/* Returns target k, within a family in order of increasing capability; NULL after the last. */
 const Target *target_at(uint32_t k);
-/* The number of elements of a compute dtype in one register; 1 for scalar targets. */
+/* Returns the number of elements of the dtype in one register, as computed (in its dtype_compute,
+ * bools as 4 bytes); 1 for scalar targets. */
 uint32_t target_lanes(const Target *, DType);
-/* The columns of a panel of packed weights: f32 lanes of the family's widest register. */
+/* Returns the number of columns in a panel of packed weights (a block of columns of a matrix that
+ * is stored together): the f32 lanes of the widest register of any target of the family, so that
+ * all of them read the same constants. */
 uint32_t target_panel(const Target *);
-/* The number of lanes of vectorised kernels: the f32 lanes of a register. All vector values of a
- * kernel have this number; wider dtypes take several registers. */
+/* Returns the number of lanes of vectorised kernels: the f32 lanes of a register. All vector values
+ * of a kernel have this number of lanes; wider dtypes take several registers. */
 uint32_t target_width(const Target *);
-/* Flags of the C compiler for every target: no fast-math, no contraction. */
+/* Returns the flags of the C compiler for every target: no fast-math, no contraction of a * b +
+ * c. */
 const char *target_common_flags(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* The cost of a computation before there are kernels, by which passes and lowering compare
- * alternatives. Schedules use ir/loop/predict.h. */
+ * alternatives. Schedules use ir/loop/predict.h. A phase is a part of a kernel whose tasks run in
+ * parallel; a barrier of the threads ends it. */
 #ifndef WEFT_IR_WORK_H
 #define WEFT_IR_WORK_H
 
@@ -12,7 +13,7 @@ typedef struct {
 	double phases;
 } Work;
 
-/* The cycles that one core takes. */
+/* Returns the cycles that one core takes. */
 double target_cycles(const Target *, Work);
 
 #endif

@@ -1,6 +1,6 @@
-/* Models written as calls of operators. A value is a node, which a call adds. Operators are not
- * expanded, and get the types of their expansions, so that passes and transforms see the graph of a
- * model file. */
+/* Models written as calls of operators: what weft_trace.h and weft_graph.h need to add a node for a
+ * call with named, positional and absent arguments. Composites are not expanded, and get the types
+ * of their expansions, so that passes and transforms see the graph of a model file. */
 #ifndef WEFT_FRONTEND_TRACE_H
 #define WEFT_FRONTEND_TRACE_H
 
@@ -15,8 +15,10 @@ typedef struct {
 	Attr attr; /* a dtype is a string, its name */
 } TraceArg;
 
-/* Adds a call of the operator "aten.add.Tensor", or of an alias. If the schema has a tensor and the
- * argument is a number, the call is one of the .Scalar form. Returns none after errors. */
+/* Adds a call of the operator of that name ("aten.add.Tensor") or alias, with n arguments; defaults
+ * fill in the others. If the schema has a tensor and the argument is a number, the call is one of
+ * the overload .Scalar. Returns the result, a tuple if there are several, or no node after an error
+ * that names b->where. */
 Node trace_call(Build *, const char *op, const TraceArg *, uint32_t n);
 
 #endif

@@ -1,5 +1,6 @@
-/* Zip archives (.pt2, .npz). Members that are stored without compression are used in the mapped
- * file. */
+/* Zip archives (.pt2, .npz), for reading. The contents of members that are stored without
+ * compression stay in the mapped file. Errors are recorded in the context and begin with the path.
+ */
 #ifndef WEFT_FRONTEND_FILES_ARCHIVE_H
 #define WEFT_FRONTEND_FILES_ARCHIVE_H
 
@@ -31,17 +32,20 @@ typedef struct {
 	Intern names;         /* id k is member k - 1 */
 	const char
 		*root;  /* the one folder of all members, with its '/'; "" if there is none */
-	bool unchecked; /* no checksums, for fuzzing */
+	bool unchecked; /* checksums are not compared; for fuzzing */
 } Archive;
 
-/* Open an archive: check the directory and every local header against the size of the file. The
- * bytes must outlive the context. Return false after errors. */
+/* Maps an archive until ctx_free, and reads its directory. Returns false after an error: also if a
+ * member's header lies outside of the file. */
 bool archive_open(Ctx *, const char *path, Archive *);
+/* The same for the contents of a file in memory, which must stay as long as the context; path: for
+ * messages. */
 bool archive_open_bytes(Ctx *, const char *path, const void *data, size_t size, Archive *);
-/* The member of that name below the root folder, or NULL. */
+/* The member of that name below the root folder (Archive.root), or NULL. */
 Member *archive_find(const Archive *, const char *name);
-/* Reads a member: checks the checksum; the contents are 16-byte aligned, and in the mapped file if
- * possible. Returns false after errors. */
+/* Reads a member, compares its checksum, and sets *Bytes to its contents: aligned to 16 bytes, in
+ * the mapped file if possible, else in the arena. Returns false after an error. A second call is
+ * free. */
 bool archive_read(Ctx *, const Archive *, Member *, Bytes *);
 
 #endif

@@ -1,4 +1,5 @@
-/* Whole files, mapped for reading. */
+/* Whole files, mapped for reading, and names of files. Errors are recorded in the context and begin
+ * with the path. */
 #ifndef WEFT_FRONTEND_FILES_FILE_H
 #define WEFT_FRONTEND_FILES_FILE_H
 
@@ -10,14 +11,15 @@ typedef struct {
 	size_t size;
 } FileMap;
 
-/* Maps a file until ctx_free. Returns false after errors. */
+/* Maps a regular file, until ctx_free. Returns false after an error. */
 bool file_map(Ctx *, const char *path, FileMap *);
-/* The same; an empty file is an error. */
+/* The same, but an empty file is an error. */
 bool file_map_full(Ctx *, const char *path, FileMap *);
-/* The part of the path behind the last '/'. */
+/* The part of the path behind the last '/'; the whole path if there is none. */
 const char *file_base(const char *path);
 
-/* Compares names like strcmp, but numbers in names by value: "x.2" before "x.10". */
+/* Compares names as strcmp does, but digits in both names by their value: "x.2" is before "x.10".
+ * Returns a number below 0, 0 only for equal names, or a number above 0. */
 int name_compare(const char *a, const char *b);
 
 #endif

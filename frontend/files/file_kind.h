@@ -5,10 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The kind of file, and what to do: "compressed by xz: ...". NULL if the bytes are of no known
- * kind. */
+/* The first bytes of a file, size of them: returns a sentence for messages that says which kind of
+ * file it is, and what to do: "it is an ONNX model: ...", "it is empty", "it is a binary file of an
+ * unknown kind". Returns NULL if the bytes may be a text. */
 const char *file_kind(const void *data, size_t size);
-/* Whether the text may be the text form of a graph: comments, then "graph". */
+/* Whether a text may be the text form of a graph: after white space and comments (";" to the end of
+ * the line) it has the word "graph". */
 bool is_graph_text(const char *text, size_t size);
 
 #endif

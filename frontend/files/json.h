@@ -8,14 +8,16 @@
 #include "base/ctx.h"
 
 typedef struct {
-	json_t *root; /* read only: call no function that counts references or changes values. NULL:
-	                 the text is not valid */
-	json_error_t error;
+	json_t *root; /* for reading only: call no function of jansson that counts references or
+			 changes values. NULL: the text is not valid */
+	json_error_t error; /* what is wrong and where, if root is NULL */
 	Arena *memory;
 } JsonDoc;
 
-/* Parses a text; flags are jansson's. Valid until json_release or ctx_free. Never returns NULL. */
+/* Parses n bytes of text; flags: those of json_loadb. The result is never NULL, and valid until
+ * json_release or ctx_free. Records no error: look at root. */
 JsonDoc *json_read(Ctx *, const void *text, size_t n, size_t flags);
+/* Frees a document and all its values; root becomes NULL. May be called twice. */
 void json_release(JsonDoc *);
 
 #endif

@@ -1,18 +1,23 @@
-/* NumPy's .npy and .npz files. */
+/* NumPy's .npy and .npz files. Errors are recorded in the context and begin with the path. Tensors
+ * are row-major, in the context's arena. */
 #ifndef WEFT_FRONTEND_FILES_NPY_H
 #define WEFT_FRONTEND_FILES_NPY_H
 
 #include "frontend/files/safetensors.h"
 
-/* Reads one array: little-endian numbers and bool; Fortran order is transposed. Returns false after
- * errors. */
+/* Reads a .npy file: one array of little-endian numbers or bool, in C or Fortran order. Returns
+ * false after an error. */
 bool npy_open(Ctx *, const char *path, Tensor *);
+/* The same for the contents of a file; where: for messages. The tensor is a copy. */
 bool npy_parse(Ctx *, const char *where, const uint8_t *data, size_t size, Tensor *);
-/* Writes one array. bf16 and f8, which NumPy does not have, are errors. */
+/* Writes a .npy file, whole or not at all (out_file.h). Returns false after an error; bf16 and f8,
+ * which NumPy does not have, are errors. */
 bool npy_save(Ctx *, const char *path, const Tensor *);
 
-/* Read and write all arrays of an archive, ordered by name_compare; names have no ".npy". */
+/* Reads all arrays of a .npz file, ordered by name_compare (file.h), without metadata. A name is
+ * the member's without ".npy"; other members are ignored. Returns false after an error. */
 bool npz_open(Ctx *, const char *path, StFile *);
+/* Writes n arrays as a .npz file, whole or not at all. Returns false after an error. */
 bool npz_save(Ctx *, const char *path, const NamedTensor *, uint32_t n);
 
 #endif

@@ -1,5 +1,7 @@
 /* Output files: written whole or not at all, through symbolic links, and never over a file that was
- * read. */
+ * read. The contents go into a temporary file, which then gets the name of the output. Order of
+ * calls: out_begin; out_open and out_write, or any writer of OutFile.tmp; out_commit or out_drop.
+ * Errors are recorded in the context. */
 #ifndef WEFT_FRONTEND_FILES_OUT_FILE_H
 #define WEFT_FRONTEND_FILES_OUT_FILE_H
 
@@ -19,25 +21,28 @@ typedef struct {
 	int why;            /* errno of the first failure to write; 0: none */
 } OutFile;
 
-/* Registers an input file that no output of this context may replace. (file_map does not: tensors
- * may be changed in place.) */
+/* Registers an input file that no output of this context may replace; a path without a regular file
+ * is ignored. (file_map registers nothing: files of tensors may be replaced.) */
 void out_spare(Ctx *, const char *path);
-/* Checks an output path before anything expensive is done. Inputs of out_spare are refused, also
- * under other names. tmp is removed at the latest with the context. Returns NULL after an error. */
+/* Begins an output: checks that the path can be written, before anything expensive is done, and
+ * chooses OutFile.tmp. An input of out_spare is refused, also under another name. tmp is removed
+ * with the context at the latest. Returns NULL after an error. */
 OutFile *out_begin(Ctx *, const char *path);
-/* Opens tmp for out_write. Returns false after errors. */
+/* Opens tmp for out_write. Returns false after an error. */
 bool out_open(Ctx *, OutFile *);
-/* Writes; out_commit reports failures. */
+/* Appends n bytes. A failure is reported by out_commit. */
 void out_write(OutFile *, const void *data, size_t n);
-/* Makes tmp the output. Returns false after an error; tmp is removed then. */
+/* Ends the output: tmp becomes the file at the path. Returns false after an error, with the old
+ * file unchanged and tmp removed; a device may have got a part. */
 bool out_commit(Ctx *, OutFile *);
-/* Gives up: removes tmp. */
+/* Gives up: removes tmp; the old file stays. Does nothing after out_commit. */
 void out_drop(OutFile *);
 
-/* A name beside path that no other call, in any process, returns. */
+/* A name for a temporary file beside path, in the arena: no other call returns it, in any process.
+ * Makes no file. */
 const char *path_temp(Ctx *, const char *path);
-/* Removes files that path_temp named for this path in processes of this machine that were
- * killed. */
+/* Removes files beside path whose names path_temp made for this path in processes of this machine
+ * that have ended. */
 void path_sweep(Ctx *, const char *path);
 /* Makes an empty folder for temporary files, registered by temp_begin (base/temp.h). Returns its
  * path, in the arena, or NULL after an error. */

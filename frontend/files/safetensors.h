@@ -1,4 +1,5 @@
-/* .safetensors files: an index in JSON, then the tensors. */
+/* .safetensors files: an index in JSON, then the tensors. Errors are recorded in the context and
+ * begin with the path. */
 #ifndef WEFT_FRONTEND_FILES_SAFETENSORS_H
 #define WEFT_FRONTEND_FILES_SAFETENSORS_H
 
@@ -20,14 +21,20 @@ typedef struct {
 	StMeta *meta;        /* in the order of the file */
 } StFile;
 
-/* Maps and checks a file. Tensors are in the private mapping, valid as long as the context, or in
- * the arena if the mapping is not aligned for their dtype. Returns false after errors. */
+/* Maps and checks a file. A tensor lies in the mapping, or in the arena if it is not aligned for
+ * its dtype there; both are valid as long as the context, and writes do not reach the file. Returns
+ * false after an error. */
 bool st_open(Ctx *, const char *path, StFile *);
+/* The same for the contents of a file in memory, which must stay as long as the context; path: for
+ * messages. */
 bool st_open_bytes(Ctx *, const char *path, void *data, size_t size, StFile *);
-const Tensor *st_find(const StFile *, const char *name); /* NULL when absent */
-const char *st_meta(const StFile *, const char *key);    /* NULL when absent */
+/* The tensor of that name, or NULL. */
+const Tensor *st_find(const StFile *, const char *name);
+/* The value of that key in the metadata, or NULL. */
+const char *st_meta(const StFile *, const char *key);
 
-/* Writes a file, whole or not at all. Tensors are stored in the given order, without gaps. */
+/* Writes a file, whole or not at all (out_file.h), with n tensors in the given order, without gaps,
+ * and nmeta pairs of metadata. Returns false after an error. */
 bool st_save(Ctx *, const char *path, const NamedTensor *, uint32_t n, const StMeta *,
 	     uint32_t nmeta);
 

@@ -1,4 +1,12 @@
-/* Shared by the files of the .pt2 importer. */
+/* Private to frontend/pt2: the importer of torch.export archives. It makes a functional graph of a
+ * graph that views, aliases and writes memory.
+ *
+ * Terms. A node of the file is an object of its JSON (json_t); Node is a node of the graph under
+ * construction. A value is what a name of the file stands for: a tensor in some memory. It has a
+ * number, its index in State.value; 0 is no value. State specs are the graph inputs that are no
+ * inputs of the user; they are numbered like all input specs of the file's signature. History is
+ * what autograd knows of a value. Errors are recorded in the context, at `where` or at the scope's
+ * node. Texts that are returned live as long as the context, if nothing else is said. */
 #ifndef WEFT_FRONTEND_PT2_PRIV_H
 #define WEFT_FRONTEND_PT2_PRIV_H
 
@@ -11,7 +19,8 @@
 #include "ir/graph/build.h"
 #include "ir/ops/op.h"
 
-/* A tensor as the file describes it. Strides and offset are in elements of its storage. */
+/* A tensor as the file describes it (TensorMeta). Strides and offset are in elements of its
+ * storage. */
 typedef struct {
 	DType dtype;
 	uint32_t rank;
@@ -19,32 +28,33 @@ typedef struct {
 	Sym offset;
 } Meta;
 
-/* A weight that wraps tensors, or a part of one, as its pickle holds it. */
+/* A weight of a tensor subclass that wraps tensors, such as quantised ones, or a part of it, as its
+ * pickle holds it. */
 typedef struct {
 	const char *label; /* "a.weight", "a.weight.qdata" */
 	const PickleValue *value;
 	Archive *archive; /* with the contents of the pickle's tensors */
 	bool is_param;
-	ConstId constant; /* of a tensor */
+	ConstId constant; /* the contents, if the part is a plain tensor */
 } Wrapped;
 
-/* One graph input that is not the user's. */
+/* A state spec: one graph input that is not the user's. */
 typedef struct {
-	const char *name; /* of the parameter or buffer; NULL for user inputs */
+	const char *name; /* the name of the parameter or buffer; NULL for user inputs */
 	InputKind kind;
-	bool written; /* by the graph: becomes an input of the result */
-	ConstId constant;
-	Wrapped *wrapped; /* instead of a constant */
-	const Member *member; /* of the archive, where the contents lie; NULL: not known to share
-	                         memory */
-	Meta meta;            /* how they lie there */
-	uint32_t owner;       /* the state spec that holds this one's memory: itself, or one that it
-	                         is a view of */
+	bool written;         /* the graph writes it: it becomes an input of the result */
+	ConstId constant;     /* the contents */
+	Wrapped *wrapped;     /* instead of a constant; or NULL */
+	const Member *member; /* the member of the archive in which the contents lie; NULL: they
+				 share no memory */
+	Meta meta;            /* how the contents lie in the member */
+	uint32_t owner;       /* the state spec that holds this one's memory: itself, or the one of
+				 which this one is a view */
 	uint32_t same_as;     /* the first state spec that is the same tensor under another name, or
 	                         itself */
-	int32_t tangled;      /* of an owner: another that is in its memory and is no view of it, or
-	                         -1 */
-	uint32_t value;       /* of this pass */
+	int32_t tangled; /* of an owner: a spec that lies in its memory and is no view of it, or
+			    -1 */
+	uint32_t value;  /* its value in the current pass over the nodes */
 } StateSpec;
 
 typedef struct {
@@ -71,37 +81,38 @@ typedef struct {
 	json_t *root;                /* of models/<name>.json */
 	json_t *weights, *constants; /* name -> payload; may be NULL */
 	json_t *inputs, *outputs;    /* of the signature */
-	bool decomposed;             /* by run_decompositions(): the file does not say what autograd
-	                                sees */
-	Tree input_tree, output_tree; /* of the user's; without leaves where the file does not
-	                                 say */
+	bool decomposed; /* run_decompositions() made the file, which so does not say what
+			    autograd sees */
+	Tree input_tree, output_tree; /* the user's inputs and outputs; no leaves if the file does
+					 not say */
 	StateSpec *state;            /* by input spec */
 	ARRAY(Warning) warning;      /* of the last pass over the nodes */
 	Intern wrapped_name;         /* the graph's names of weights that wrap tensors */
 	ARRAY(Wrapped *) wrapped;    /* by name id - 1 */
-	Intern loose;                /* names of symbols that the file holds for 2 at least where 0
-	                                is meant: meta_symbols */
+	Intern loose; /* names of symbols (counts of data) whose range in the file begins
+			 at 2, although 0 and 1 occur */
 } Import;
 
-/* What a file's name of a tensor stands for. Values that share memory share a Storage. */
+/* A value. Values that share memory share a Storage. */
 typedef struct {
-	Node node; /* its contents when `version` is the storage's; else stale */
+	Node node; /* the contents if `version` is the storage's version; else out of date */
 	uint32_t storage, version;
-	uint32_t parent; /* the value it is a view of, 0 for the base of its storage */
-	Node view;       /* the node that made it from the parent; none: equal to the parent */
-	uint32_t self;   /* which operand of `view` is the parent */
-	bool no_grad;    /* a view that was made under torch.no_grad() of memory with a history: it
-	                    has none itself */
-	int32_t elem;    /* which result of `view`, -1 when it has one */
+	uint32_t parent; /* the value of which this one is a view; 0: it is the base of its storage
+			  */
+	Node view;       /* the node that made it from the parent; no node: equal to the parent */
+	uint32_t self;   /* the number of the operand of `view` that is the parent */
+	bool no_grad;    /* a view made under torch.no_grad() of memory with a history: it has no
+			    history itself */
+	int32_t elem;    /* the number of the result of `view`; -1: it has one result */
 	Meta meta;
 } Value;
 
 typedef struct {
-	uint32_t base;    /* value */
+	uint32_t base;    /* the value that covers the memory */
 	uint32_t version; /* grows with every write */
-	int32_t spec;     /* graph input whose memory this is, or -1 */
-	bool history;     /* autograd may know where its contents come from */
-	bool by_mode;     /* in the other mode other values are in this memory */
+	int32_t spec;     /* the graph input whose memory this is, or -1 */
+	bool history;     /* the contents may have a history */
+	bool by_mode; /* in the other mode (training, evaluation) other values share this memory */
 } Storage;
 
 /* A graph under construction and the memory its values live in. */
@@ -110,9 +121,11 @@ typedef struct {
 	Graph *g;
 	ARRAY(Value) value;     /* [0] unused */
 	ARRAY(Storage) storage; /* [0] unused */
-	bool rewrote;           /* views were written through: there may be dead nodes */
-	bool is_body;           /* of an operator: what it requires is checked when it runs */
-	bool no_grad;           /* what is made now has no history: torch.no_grad() */
+	bool rewrote;           /* a view was written through: there may be dead nodes */
+	bool is_body; /* the graph is a body of control flow: conditions are checked when it
+			 runs */
+	bool no_grad; /* the current node is under torch.no_grad(): its results have no
+			 history */
 } State;
 
 /* A graph of the file being read into a State. Graphs that are inlined have a scope of their own.
@@ -122,207 +135,253 @@ typedef struct {
 	json_t *graph;
 	Intern names;
 	ARRAY(uint32_t) value; /* by name id - 1 */
-	const char *where;     /* of the node being read */
-	Build b;
+	const char *where;     /* the place of the current node, for messages */
+	Build b;               /* where nodes are added */
 } Scope;
 
-/* pt2_load of an open archive. */
+/* Imports the model of an open archive (pt2_load_bytes). Returns NULL after errors. */
 Graph *pt2_load_archive(Ir *, Archive *, const Pt2Options *);
 
 /* ---- pt2/meta.c: JSON to types ---- */
 
-/* A member of an object as a string, NULL when it is absent or something else. */
+/* The member `key` of an object, if it is a string; else NULL. */
 const char *json_str(const json_t *object, const char *key);
-/* The one key of a tagged union, NULL when there is not exactly one; *value receives its value. */
+/* A tagged union, {"as_int": 3}: returns the one key, and sets *value to its value. Returns NULL,
+ * with *value NULL, if there is not exactly one key. */
 const char *json_tag(const json_t *object, json_t **value);
-DType pt2_dtype(int64_t code);            /* DT_none when unsupported */
-const char *pt2_dtype_name(int64_t code); /* for messages */
-/* {as_int} or {as_expr}; none after ctx_error. */
+/* The dtype of a code of torch.export's schema (ScalarType); DT_none if Weft does not have it. */
+DType pt2_dtype(int64_t code);
+/* The name of a code for messages; "unknown" if no dtype has the code. */
+const char *pt2_dtype_name(int64_t code);
+/* Reads a size, {as_int} or {as_expr}. Returns no size after an error at `where`. */
 Sym meta_sym(Import *, const json_t *, const char *where);
-/* A TensorMeta object; `name` is the tensor's. False after ctx_error. */
+/* Reads a TensorMeta object. name: of the tensor, for messages. Returns false after an error at
+ * `where`. */
 bool meta_read(Import *, const json_t *, const char *name, const char *where, Meta *);
+/* The type with the dtype and sizes; strides and offset are left out. */
 TypeId meta_type(Import *, const Meta *);
-/* Row-major with gaps nowhere? */
+/* Whether the strides are those of a row-major tensor without gaps, as far as that is known at
+ * compile time; strides of extents 1 do not matter. */
 bool meta_is_contiguous(Import *, const Meta *);
-/* Create the symbols with their ranges and hints. False after ctx_error. */
+/* Creates the file's symbols, with their ranges and hints (the values while exporting). Returns
+ * false after an error. */
 bool meta_symbols(Import *);
-/* The condition is none of the model's: that a result which the exporter knows nothing of has 2
- * elements. */
+/* Whether a condition is to be ignored: it only says that one of Import.loose is at least 2. */
 bool meta_is_loose(const Import *, const Cond *);
-/* Ranges of expressions and the guards of the file become guards of the graph. */
+/* Adds the ranges of expressions and the guards of the file as guards of the graph, without those
+ * to ignore (Pt2Options). Returns false after errors. */
 bool meta_guards(Import *, Graph *);
-/* Add a condition to the graph: as a guard when it is about sizes; a warning otherwise. */
+/* Adds a condition on sizes as a guard of the graph, with the text for messages; nothing if the
+ * condition always holds. Returns false after an error at `where`: the condition never holds. */
 bool meta_require(Import *, Graph *, const Cond *, const char *where, const char *text);
+/* Adds a warning at `where` to Import.warning. */
 void import_warn(Import *, const char *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* ---- pt2/tree.c: nested inputs and outputs ---- */
 
-/* The leaves of the treespec "in_spec" or "out_spec" of the signature; none where it is absent or
- * malformed. */
+/* Reads the leaves of a treespec of the signature: which is "in_spec" or "out_spec". A treespec
+ * that is absent or malformed gives no leaves, without an error. */
 void tree_read(Import *, const char *which, Tree *);
-/* The name of argument k of forward, NULL when the file does not say. */
+/* The name of positional argument k of `forward`; NULL if the file does not say. */
 const char *tree_argument(const Import *, size_t k);
-/* The leaf of the inputs that a guard means by L['name']..., -1 when there is none, or more than
- * one. */
+/* The number of the leaf of the inputs that the guard's text L['name']... means; path[n]: the keys
+ * behind the L. Returns -1 if no leaf, or more than one, has this path. */
 int64_t tree_find(const Import *, const Tree *, const PathKey *path, uint32_t n);
-/* The keys joined by "_"; NULL when none of them is a name. */
+/* A name for a leaf: its keys joined by "_". Returns NULL if all keys are numbers or empty. */
 const char *tree_name(Import *, const TreeLeaf *);
 
-/* ---- weights.c ---- */
+/* ---- pt2/weights.c ---- */
 
-/* The contents of a parameter, buffer or constant: a constant, or tensors in a wrapper. False after
- * ctx_error. */
+/* Reads the contents of the parameter, buffer or constant of that name. Sets `constant`, `member`
+ * and `meta` of the spec, or `wrapped` for tensors in a wrapper. Returns false after an error. */
 bool weight_load(Import *, const char *name, bool is_param, StateSpec *);
-/* A tensor in the bytes of a member. False after ctx_error. */
+/* Makes a constant of a tensor that is described by Meta in the bytes of a member. The constant
+ * refers to the bytes if they are row-major. Returns false after an error. */
 bool weight_contents(Import *, const char *name, const Meta *, const char *member, const Bytes *, bool is_param, ConstId *);
 
 /* ---- pt2/share.c: weights that lie in the same memory ---- */
 
-/* Fill in `owner`, `same_as` and `tangled` of all n specs, whose contents are read. */
+/* Sets `owner`, `same_as` and `tangled` of Import.state[0..n), whose contents are read. */
 void share_find(Import *, uint32_t n);
-/* The graph writes it, and with it the memory of others. */
+/* Notes that the graph writes a state spec, and so the memory of its owner. */
 void share_written(Import *, uint32_t spec);
-/* No memory that is written has tensors that are not views of one. False after ctx_error. */
+/* Checks that each memory that the graph writes is held by one tensor, of which the others are
+ * views. Returns false after an error. */
 bool share_check(Import *, uint32_t n);
-/* The value of a spec that lies in the memory of another's value; 0 after ctx_error. */
+/* The value of a state spec as a view of `owner`, the value of the spec that holds its memory.
+ * Returns 0 after an error. */
 uint32_t share_view(Scope *, uint32_t spec, uint32_t owner, const char *name);
 
-/* ---- subclass.c: weights that wrap tensors ---- */
+/* ---- pt2/subclass.c: weights that wrap tensors ---- */
 
-/* What torch.save wrote, the bytes of a member. False after ctx_error. */
+/* Reads a weight that torch.save wrote, from the bytes of a member. Sets `constant` of the spec if
+ * it is a plain tensor, else `wrapped`. label: for messages. Returns false after an error. */
 bool wrapped_read(Import *, const char *label, const char *member, const Bytes *, bool is_param, StateSpec *);
-/* The graph calls it so. */
+/* Binds a name of the graph to a weight that wraps tensors; replaces an earlier binding. */
 void wrapped_bind(Import *, const char *name, Wrapped *);
-Wrapped *wrapped_find(const Import *, const char *name); /* NULL: none */
-/* A node that names one of its tensors. */
+/* The weight to which wrapped_bind bound the name, or NULL. */
+Wrapped *wrapped_find(const Import *, const char *name);
+/* Imports a node that reads one tensor of a weight that wraps tensors (TARGET_INNER_TENSOR). */
 bool import_inner_tensor(Scope *, const json_t *node);
 
-/* ---- alias.c: which results are views, and how to write through them ---- */
+/* ---- pt2/alias.c: which results are views, and how to write through them ---- */
 
-/* How result `out` of the operator shares the memory of operand `in`. */
+/* How the result `out` of the node shares the memory of its operand `in`: ViewKind of its operator
+ * (ir/ops/op.h), or VIEW_NONE if this call makes a copy. */
 ViewKind alias_kind(State *, Node made, const Meta *in, const Meta *out);
-/* Of such a result: it is the operand itself, so autograd sees no operator. */
+/* Whether such a result, of the kind that alias_kind gave, is the operand itself: autograd then
+ * sees no operator. */
 bool alias_is_itself(const State *, Node made, ViewKind, const Meta *in, const Meta *out);
-/* The contents of value v's parent after v became `update`; none after ctx_error. */
+/* The new contents of the parent of v, which had the contents `parent`, after v was overwritten
+ * with `update`. Returns no node after an error. */
 Node alias_inverse(State *, Build *, const Value *v, Node parent, Node update);
 
-/* ---- functional.c: memory ---- */
+/* ---- pt2/functional.c: memory ---- */
 
+/* Makes a value with memory of its own, whose contents are a node. Returns its number. */
 uint32_t value_new(State *, Node, const Meta *);
-uint32_t value_view(State *, uint32_t parent, Node view, uint32_t self, int32_t elem, Node,
+/* Makes a value that is a view of value `parent`: result `elem` (-1: the only one) of the node
+ * `view`, whose operand number `self` is the parent. contents: the node that is the result. Returns
+ * its number. */
+uint32_t value_view(State *, uint32_t parent, Node view, uint32_t self, int32_t elem, Node contents,
 		    const Meta *);
-/* What made v from its parent, applied to other contents of the parent's shape, of this dtype. */
+/* Adds a copy of the view that made v, applied to `parent`: contents of the parent's shape and of
+ * this dtype. Returns the result; `parent` itself if v is equal to its parent. */
 Node view_replay(State *, const Value *v, Node parent, DType);
-/* The current contents. */
+/* The current contents of a value: if its memory was written through another value, the view is
+ * applied again. */
 Node value_read(State *, Build *, uint32_t v);
-/* All views of the same memory change too. False after ctx_error. */
-bool value_write(State *, Build *, uint32_t v, Node);
-/* The value in a graph where autograd is as it is now: what was made under torch.no_grad() is cut
- * off from what it was made of where gradients are enabled again. 0 after ctx_error. */
+/* Sets the contents of a value, and so of all values in the same memory. Returns false after an
+ * error. */
+bool value_write(State *, Build *, uint32_t v, Node contents);
+/* The value to read at this place: v, or, where gradients are enabled, v cut off from the history
+ * of what was computed under torch.no_grad(). Returns 0 after an error. */
 uint32_t value_enter(State *, Build *, uint32_t v);
-/* `value` in the place of `old`, whose history it has; of dtypes without derivatives the value
- * itself. */
+/* A node with the contents `value` and the derivatives of `old`; `value` itself if its dtype has no
+ * derivatives. */
 Node value_with_history(Build *, Node value, Node old);
-/* One-dimensional view of the whole memory v lives in; 0 after ctx_error. */
+/* A view with one dimension of the whole memory in which v lies. Returns 0 after an error: the
+ * memory has gaps. */
 uint32_t value_flat(State *, Build *, uint32_t v);
 
-/* ---- pt2/args.c ---- */
+/* ---- pt2/args.c: arguments of the file's nodes ---- */
 
-/* A call under construction: operands and attributes in the order of the op's schema. */
+/* A call under construction: operands and attributes in the order of a schema. */
 typedef struct {
 	Op op;
 	ARRAY(Node) in;
-	ARRAY(uint32_t) value; /* of operand k, 0 when it is none of the file's */
-	Attr attr[MAX_ARGS];
-	DType beside; /* of the tensors among the arguments, promoted: what a number that depends on
-	                 data takes part in */
+	ARRAY(uint32_t) value; /* the value of operand k; 0: the file has none for it */
+	Attr attr[MAX_ARGS];   /* by argument of the schema */
+	DType beside; /* the promoted dtype of the tensors among the arguments; numbers that
+			 depend on data are promoted with it */
 } Call;
 
-/* Read the arguments of a file's node for `op`. False after ctx_error. */
-bool call_read(Scope *, const json_t *node, Op op, Call *);
-/* The same in the order of a schema that is none of the op table's; c->op is left as it is. */
+/* Reads the arguments of a node for the operator, or for the overload of it that fits the arguments
+ * (c->op). Returns false after an error. */
+bool call_read(Scope *, const json_t *node, Op op, Call *c);
+/* The same for a given schema; c must be zeros, and c->op stays as it is. */
 bool call_read_as(Scope *, const json_t *node, const Schema *, Call *c);
-/* A list of symbolic integers (as_ints, as_sym_ints). False after ctx_error. */
-bool arg_syms(Scope *, const char *tag, const json_t *arg, const Sym **out, uint32_t *n);
-/* The argument of that name, or the k-th positional one; its tag in *tag, NULL when absent. */
+/* Finds the argument of that name, or, where the file gives no names, argument k. Returns its
+ * value, and sets *tag to its tag, "as_tensor". Returns NULL, with *tag NULL, if there is no such
+ * argument. */
 json_t *arg_find(const json_t *node, const char *name, size_t k, const char **tag);
-/* A constant argument; the fallback when absent. */
+/* The value of a bool or a number argument, found as by arg_find; `fallback` if there is none. */
 bool arg_bool(const json_t *node, const char *name, size_t k, bool fallback);
 double arg_double(const json_t *node, const char *name, size_t k, double fallback);
-/* A tensor argument's value; 0 when absent or unknown. */
+/* The value of a tensor argument, found as by arg_find; 0 if there is none. */
 uint32_t arg_value(Scope *, const json_t *node, const char *name, size_t k);
-/* A fraction as an f64 without dimensions, where it or a part of it depends on data too. None after
- * ctx_error. */
+/* The next functions read an argument that arg_find found. They return false (or no node) after an
+ * error; another kind of argument is an error.
+ *
+ * A number, which may depend on data, as an f64 without dimensions. */
 Node arg_float_value(Scope *, const char *tag, const json_t *arg);
-/* It is a fraction that depends on data; the call has such an argument. */
+/* Any Python scalar that does not depend on data; name: for messages. */
+bool arg_scalar(Scope *, const char *name, const char *tag, const json_t *arg, Attr *);
+/* An integer, constant or symbolic. */
+bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
+/* A list of such integers, in the arena. */
+bool arg_syms(Scope *, const char *tag, const json_t *arg, const Sym **out, uint32_t *n);
+/* Whether the argument is a float that depends on data; whether a call has such an argument. */
 bool arg_is_data(Scope *, const char *tag, const json_t *arg);
 bool call_has_data(Scope *, const json_t *node);
-/* Any Python scalar, for the argument of that name. False after ctx_error. */
-bool arg_scalar(Scope *, const char *name, const char *tag, const json_t *arg, Attr *);
-/* A symbolic integer argument (as_int, as_sym_int). False after ctx_error. */
-bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
 
 /* ---- pt2/node.c ---- */
 
 /* A result of a file's node. */
 typedef struct {
-	const char *name; /* NULL: not a tensor */
+	const char *name; /* NULL: None; meta is then a tensor without elements */
 	Meta meta;
 } Result;
 
 typedef ARRAY(Result) Results;
 
-/* False after ctx_error. */
+/* Reads the results of a node; lists are flattened. The array is in the scratch arena. Returns
+ * false after an error. */
 bool read_results(Scope *, const json_t *node, Results *);
+/* The value of a name; 0 if no node so far has defined it. */
 uint32_t scope_find(const Scope *, const char *name);
-bool scope_bind(Scope *, const char *name,
-		uint32_t value); /* false after ctx_error: defined twice */
-void scope_rebind(Scope *, uint32_t old, uint32_t new); /* the names of one value are another's */
+/* Defines a name. Returns false after an error: the name is defined already. */
+bool scope_bind(Scope *, const char *name, uint32_t value);
+/* Makes all names of value `old` names of value `new`. */
+void scope_rebind(Scope *, uint32_t old, uint32_t new);
+/* Reads the description of the tensor of that name in the file's graph. Returns false after an
+ * error. */
 bool scope_meta(Scope *, const char *name, Meta *);
+/* Whether ranks and sizes are equal. */
 bool meta_shapes_agree(const Meta *, const Meta *);
-const char *node_label(const json_t *node);              /* its name; never NULL */
-/* "net.py:12 in encoder.layer.0", the user's line and the module; NULL when the file does not
- * say. */
+/* The name of a node, else of its first result, else its target; never NULL. */
+const char *node_label(const json_t *node);
+/* "net.py:12 in encoder.layer.0": the user's line and the module, in the scratch arena; NULL if the
+ * file does not say. */
 const char *node_frame(Import *, const json_t *node);
-const char *node_position(Import *, const json_t *node); /* "model.pt2: node add (net.py:12)" */
+/* The place for messages: "model.pt2: node add (net.py:12)". */
+const char *node_position(Import *, const json_t *node);
+/* Begins the import of a graph of the file into a State; no name is defined. */
 void scope_init(Scope *, State *, json_t *graph);
+/* Begins a graph under construction, without values. */
 void state_init(State *, Import *, Graph *);
-/* All nodes of scope->graph. False after ctx_error. */
+/* Imports all nodes of scope->graph. Returns false after an error. */
 bool scope_nodes(Scope *);
 
 /* ---- pt2/strided.c ---- */
 
-/* A view of the memory of value `self`, whatever view of it that is: sizes and strides of *m from
- * `offset`, in elements of the file's storage. 0 after ctx_error. */
+/* Makes a view of the memory in which value `self` lies: sizes and strides of *m from `offset` on,
+ * in elements of the file's storage (Meta). name: of the node. Returns 0 after an error. */
 uint32_t strided_view(Scope *, uint32_t self, const Meta *m, Sym offset, const char *name);
-bool import_as_strided(Scope *, const json_t *node);
 struct Target;
+/* Import a call of as_strided; of resize, resize_, resize_as or resize_as_. */
+bool import_as_strided(Scope *, const json_t *node);
 bool import_resize(Scope *, const json_t *node, const struct Target *);
 
 /* ---- pt2/target.c ---- */
 
+/* How a node of the file is imported. */
 typedef enum {
 	TARGET_UNKNOWN,
-	TARGET_OP,
-	TARGET_IN_PLACE,      /* op: its functional form */
-	TARGET_OUT,           /* op: its functional form; the result replaces argument `out` */
-	TARGET_IN_PLACE_VIEW, /* transpose_ and the like: op is the view */
-	TARGET_COPY,
-	TARGET_FILL,
-	TARGET_ZERO, /* all elements replaced; "aten.copy" returns a new tensor */
+	TARGET_OP,       /* a call of `op` */
+	TARGET_IN_PLACE, /* relu_: `op` is the functional form */
+	TARGET_OUT,      /* add.out: `op` is the functional form, and the result is written to the
+			    argument `out` */
+	TARGET_IN_PLACE_VIEW, /* transpose_: `op` is the view; the name of the operand gets the view
+			       */
+	TARGET_COPY, /* copy_: all elements are replaced by those of a tensor; copy returns the
+			same as a new tensor */
+	TARGET_FILL, /* fill_: all elements are replaced by a number */
+	TARGET_ZERO, /* zero_: by 0 */
 	TARGET_AS_STRIDED,
-	TARGET_OBSERVED, /* op: its functional form, whose last results replace the arguments that
-			    are written */
-	TARGET_RESIZE,   /* resize_: the name of the operand changes its shape, too */
-	TARGET_NOTHING,  /* no tensors result, no meaning here */
-	TARGET_SYMBOLIC, /* scalars, known from their expressions */
-	TARGET_ITEM,     /* the one element of a tensor as a number */
+	TARGET_OBSERVED, /* `op` is the functional form, whose last results replace the arguments
+			    that are written */
+	TARGET_RESIZE,  /* resize, resize_: the name of the operand of resize_ gets the new shape */
+	TARGET_NOTHING, /* no tensors result, and the call has no meaning here */
+	TARGET_SYMBOLIC, /* arithmetic of Python numbers, whose results the file gives as
+			    expressions */
+	TARGET_ITEM,     /* the one element of a tensor as a Python number */
 	TARGET_ASSERT_SCALAR,
 	TARGET_ASSERT_METADATA,
-	TARGET_INNER_TENSOR, /* of a weight that wraps tensors */
-	TARGET_USER,         /* an operator of the user */
-	TARGET_INLINE,
+	TARGET_INNER_TENSOR, /* a tensor of a weight that wraps tensors */
+	TARGET_USER,         /* a user operator */
+	TARGET_INLINE,       /* a call with a graph as argument, which is executed in place */
 	TARGET_COND,
 	TARGET_WHILE,
 	TARGET_SCAN,
@@ -331,49 +390,50 @@ typedef enum {
 
 typedef struct Target {
 	TargetKind kind;
-	Op op;
-	const struct UserOp *user;
-	const char *name; /* "aten.add.Tensor", ".default" dropped */
+	Op op;                     /* as the kind says; else OP_none */
+	const struct UserOp *user; /* of TARGET_USER */
+	const char *name;          /* "aten.add.Tensor"; an overload "default" is left out */
 } Target;
 
+/* How to import nodes with this target, "torch.ops.aten.add.Tensor". */
 Target target_of(Import *, const char *target);
-/* One error listing what the graph uses that is not supported. */
+/* Checks that all nodes of a graph of the file, and of graphs in it, can be imported. Returns false
+ * after one error that lists the operators that cannot. */
 bool targets_check(Import *, const json_t *graph);
 
-/* ---- pt2/hop.c: operators with graphs as arguments ---- */
+/* ---- imports of one node ---- */
 
-/* A condition on sizes, as a value: an argument {as_sym_bool}. None after ctx_error. */
+/* Each import_ function adds the nodes for a node of the file and binds the names of its results.
+ * It returns false after an error. */
+
+/* A bool of Python that is an argument, {as_sym_bool}, as a bool tensor without dimensions. Returns
+ * no node after an error (hop.c). */
 Node symbolic_condition(Scope *, const json_t *arg);
-
+/* An operator with graphs as arguments: TARGET_INLINE to TARGET_MAP (hop.c). */
 bool import_hop(Scope *, const json_t *node, Target);
 
-/* ---- pt2/number.c ---- */
-
-/* The result, of this type, of an operator whose schema has a constant where the call has a
- * fraction that depends on data: full, the alpha of a sum. None: it is another call, or an
- * error. */
-Node import_with_number(Scope *, const json_t *node, const char *op, const Meta *);
-
-/* x.item(): an integer or a bool is a symbol from here on, a fraction a value without
- * dimensions. */
+/* Adds a call of the operator `op` that has a number which depends on data where the schema has a
+ * constant: the value of aten.full, the alpha of aten.add. Returns the result, of the type of *m.
+ * Returns no node if the call is another one, or after an error (number.c). */
+Node import_with_number(Scope *, const json_t *node, const char *op, const Meta *m);
+/* x.item(): an integer or a bool becomes the value of a symbol, a float a value without dimensions
+ * (number.c). */
 bool import_item(Scope *, const json_t *node);
-/* Arithmetic of fractions that depend on data; all other numbers are known from their
- * expressions. */
+/* TARGET_SYMBOLIC: arithmetic of floats that depend on data. Adds nothing for other numbers, which
+ * their readers take from the file's expressions (number.c). */
 bool import_symbolic(Scope *, const json_t *node, const char *target);
 
-/* ---- pt2/user.c ---- */
-
-/* A call of an operator of the user. */
+/* A call of a user operator (user.c). */
 bool import_user(Scope *, const json_t *node, const struct UserOp *);
 
-/* ---- pt2/norm.c ---- */
-
-/* The running statistics that a normalisation updates in training, as new values. */
+/* Adds the update of the running statistics that an operator of that name makes in training, and
+ * writes them; does nothing for other operators, or if the call does not train. Call it for a node
+ * that is imported as TARGET_OP, too (norm.c). */
 bool import_running_stats(Scope *, const json_t *node, const char *name);
-/* The functional form of a fake quantisation that writes what it observes; OP_none of other
- * operators. */
+/* The functional form of a fake quantisation that writes what it observes; OP_none for other
+ * operators (norm.c). */
 Op observed_operator(const char *name);
-/* A call of one: its results, and what it observes as new values. */
+/* TARGET_OBSERVED: a call of such an operator, and the writes of what it observes (norm.c). */
 bool import_observed(Scope *, const json_t *node, Op functional);
 
 #endif

@@ -1,5 +1,5 @@
-/* Import of torch.export archives (.pt2). Resolves views, in-place operators, strides and written
- * state: the graph is functional. */
+/* Import of torch.export archives (.pt2). The result is functional: views, in-place operators,
+ * strides and written state of the file are resolved. */
 #ifndef WEFT_FRONTEND_PT2_PT2_H
 #define WEFT_FRONTEND_PT2_PT2_H
 
@@ -13,12 +13,14 @@ typedef struct {
 	uint32_t nignore;
 } Pt2Options;
 
-/* Returns the graph of one model of an archive. options may be NULL. Inputs: the caller's, in the
- * order of the call, then the parameters and buffers that the graph writes. Outputs: the caller's,
- * then one for each written input. Constants refer to the mapped file, which is valid as long as
- * the context. Returns NULL after errors. */
+/* Reads an archive and returns the graph of one of its models, in the Ir. options may be NULL.
+ * Inputs: the caller's, in the order of the call, then the parameters and buffers that the graph
+ * writes. Outputs: the caller's, then one for each written input. Other parameters and buffers are
+ * constants, which refer to the mapped file; it stays mapped as long as the context. Returns NULL
+ * after errors. */
 Graph *pt2_load(Ir *, const char *path, const Pt2Options *);
-/* The same from memory, which must outlive the context. path: for messages. */
+/* The same for the contents of an archive in memory, which must stay as long as the context. path:
+ * for messages. */
 Graph *pt2_load_bytes(Ir *, const char *path, const void *data, size_t size, const Pt2Options *);
 
 #endif

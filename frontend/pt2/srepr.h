@@ -1,5 +1,6 @@
 /* Symbolic expressions of torch.export: SymPy's srepr, the plain notation of range constraints, and
- * the Python text of guards. One grammar covers all three. */
+ * the Python text of guards. One grammar covers all three. A failure to parse is no error of the
+ * context: it sets ExprEnv.error. */
 #ifndef WEFT_FRONTEND_PT2_SREPR_H
 #define WEFT_FRONTEND_PT2_SREPR_H
 
@@ -14,32 +15,35 @@ typedef struct {
 typedef struct ExprEnv {
 	Ctx *ctx;
 	SymTab *syms;
-	/* The extent L['x'][0].size()[dim]; path[n] are the keys behind the L. Returns none if
-	 * there is no such input or dimension. May be NULL. */
+	/* Called for L['x'][0].size()[dim]: returns the extent of an input; path[n]: the keys
+	 * behind the L. Returns no size if there is no such input or dimension. NULL: texts have no
+	 * inputs. */
 	Sym (*input_dim)(void *arg, const PathKey *path, uint32_t n, int64_t dim);
 	void *arg;
-	const char *error; /* the reason why the last parse failed, in the scratch arena */
+	const char *error; /* why the last parse failed, in the scratch arena */
 } ExprEnv;
 
-/* A condition; if `fixed`, the constant `truth`. */
+/* A condition, a KIND b (a <= b, a == b, a != b); if `fixed`, the constant `truth`. */
 typedef struct {
 	bool fixed, truth;
 	GuardKind kind;
 	Sym a, b;
 } Cond;
 
-/* Parses an integer expression. New symbols are created. Returns none and sets env->error if that
- * fails. */
+/* Parses an integer expression. Symbols that do not exist yet are created. Returns no size, and
+ * sets env->error, if the text is no integer expression. */
 Sym expr_int(ExprEnv *, const char *text);
-/* Parses a condition: sets *out (scratch arena) to its conjuncts, *n to their number; they include
- * that no divisor is zero. Returns false and sets env->error if that fails. */
+/* Parses a condition: sets *out (scratch arena) to the conditions whose conjunction it is, and *n
+ * to their number. They include that no divisor is zero. Returns false, and sets env->error, if the
+ * text is no condition. */
 bool expr_cond(ExprEnv *, const char *text, const Cond **out, uint32_t *n);
-/* Parses a numeric constant, as in sym_float_values. Returns false if it is not constant. */
+/* Parses a number that depends on no size, as in sym_float_values. Returns false, and sets
+ * env->error, if the text is no number or depends on sizes. */
 bool expr_float(ExprEnv *, const char *text, double *out);
-/* The symbol of an srepr Symbol or of a plain name; created with this range if new, else its range
- * is narrowed. */
+/* The symbol of that name, created with this range if it is new, else with its range narrowed to
+ * it. Returns no size, and sets env->error, if the range is then empty. */
 Sym expr_symbol(ExprEnv *, const char *name, int64_t lo, int64_t hi);
-/* Whether a condition holds, as far as it is known at compile time. */
+/* Whether a condition holds for all values of the symbols (YES), for none (NO), or is not known. */
 Truth cond_truth(const SymTab *, const Cond *);
 
 #endif

@@ -149,7 +149,7 @@ static Node lowest_followed(const Trace *t, Node n, const Sym *at, bool *bent)
 	return found.i || !*bent || !is_followed(t, n, at) ? found : n;
 }
 
-Node lower_bent_map(const Trace *t, Node n, const Sym *idx)
+Node lower_nonlinear_map(const Trace *t, Node n, const Sym *idx)
 {
 	bool bent = false;
 	Node map = lowest_followed(t, n, idx, &bent);

@@ -21,7 +21,7 @@ static BufId row_major(Lower *s, BufId b)
 
 static BufId operand_buffer(Lower *s, Node n)
 {
-	const NodeInfo *info = info_of(s, n);
+	const NodeInfo *info = node_info(s, n);
 	ConstId c = node_const(s->g, n);
 	if (c.i) /* in a buffer of its own: kernels may want another layout */
 		return row_major(s, lower_new_place(s, n, BUF_CONST, c.i).buf);

@@ -20,7 +20,7 @@ static NodePlace copied_place(Lower *s, Node n)
 /* A place that holds the whole value of an outer node: itself when stored, else a copy. */
 static NodePlace stored_place(Lower *s, Node n)
 {
-	NodeInfo *info = info_of(s, n);
+	NodeInfo *info = node_info(s, n);
 	return info->place.n ? info->place.data[0] : copied_place(s, n);
 }
 
@@ -63,7 +63,7 @@ static StepList *start_body(Lower *s, Lower *in, Graph *body)
 
 static void place_input(Lower *in, uint32_t k, NodePlace p)
 {
-	array_push(in->arena, &info_of(in, in->g->input.data[k].node)->place, p);
+	array_push(in->arena, &node_info(in, in->g->input.data[k].node)->place, p);
 }
 
 /* Inputs of a body from number `at` on are the n operands from `first` on. */
@@ -96,7 +96,7 @@ static void publish_carry(Lower *s, Node n, uint32_t ninit, const NodePlace *out
 	for (uint32_t k = 0; k < ninit; k++) {
 		Node r = result_of(s->g, n, k);
 		if (r.i)
-			array_push(s->arena, &info_of(s, r)->place, out[k]);
+			array_push(s->arena, &node_info(s, r)->place, out[k]);
 	}
 }
 
@@ -120,7 +120,7 @@ static void bind_stacked(Lower *s, Node n, uint32_t ninit, uint32_t nout, Sym t,
 		out[k] = (NodePlace){.buf = buf, .t = t};
 		Node r = result_of(s->g, n, k);
 		if (r.i)
-			array_push(s->arena, &info_of(s, r)->place, ((NodePlace){.buf = buf}));
+			array_push(s->arena, &node_info(s, r)->place, ((NodePlace){.buf = buf}));
 	}
 }
 

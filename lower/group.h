@@ -1,4 +1,5 @@
-/* Private to lowering: which nodes form one kernel (fusion). */
+/* Private to lowering: which nodes form one kernel (fusion). A group is a root, whose value its
+ * kernel stores in a buffer, and the nodes that are computed inside of that kernel. */
 #ifndef WEFT_LOWER_GROUP_H
 #define WEFT_LOWER_GROUP_H
 
@@ -8,8 +9,9 @@
 /* The role of a node in kernels. */
 typedef enum {
 	ROLE_NONE,    /* dead, or has no value */
-	ROLE_LEAF,    /* read, or computed, wherever it is used */
-	ROLE_VIRTUAL, /* an index map, or as cheap: always fused into its readers */
+	ROLE_LEAF,    /* an input, a constant, or an integer that needs no operand: each kernel that
+	                 reads the node loads or computes it */
+	ROLE_VIRTUAL, /* an index map, or as cheap: computed in every kernel that reads it */
 	ROLE_INLINE,  /* computed inside of its group's kernel */
 	ROLE_ROOT     /* has a kernel and a buffer of its own */
 } Role;
@@ -21,11 +23,12 @@ typedef struct {
 	const char *why; /* a root: why it is stored and not computed in its readers' kernel */
 } NodeGroup;
 
-/* Decides the role of each node; the result is by node. stored: by node, a reason to make it a root
- * in any case, or NULL. no_fusion: every node that computes is a root. */
+/* Decides the role and group of each node. Returns an array by node, in the arena. stored: by node,
+ * why it must be a root, or NULL. no_fusion: every node that computes is a root. */
 const NodeGroup *group_nodes(const Graph *, const Target *, const char *const *stored, bool no_fusion, Arena *);
 
-/* The node whose value is stored as output k; complex numbers are pairs of real ones. */
+/* Returns the node whose value is stored as output k: the output's node, or its operand if the
+ * node has role LOWER_NOTHING (a complex view of pairs of real numbers). */
 Node lower_output(const Graph *, uint32_t k);
 
 #endif

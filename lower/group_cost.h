@@ -9,43 +9,51 @@
 #include "base/intern.h"
 #include "ir/ops/op.h"
 
-/* The ways in which a kernel indexes a node: an id for each sequence of index maps between root and
- * node. An element-wise function is evaluated once for each way. */
+/* A view of a node is the composition of the index maps between the root and the node, by which the
+ * kernel indexes the node; equal ones have one id, and 0 is the root's own index. A node is
+ * evaluated once for each of its views. */
 typedef ARRAY(uint32_t) ViewSet;
 
+/* The table of the views of one graph. */
 typedef struct {
 	Arena *arena;
 	Intern table;
-	ARRAY(uint32_t) weight; /* by way: see map_weight */
+	ARRAY(uint32_t) weight; /* by view: the number of its index maps; a reshape that merges
+	                           dimensions counts more, because its index has divisions */
 } Views;
 
 typedef struct {
-	uint32_t evaluations; /* evaluations of nodes, once for each way of indexing */
+	uint32_t evaluations; /* evaluations of nodes, one for each view */
 	uint32_t loads;       /* values that the group reads but does not contain */
 	uint32_t reductions;
 	uint32_t anchors;     /* contractions */
 	uint32_t axes;
-	uint32_t chain; /* the weight of the longest chain of index maps from the root */
+	uint32_t chain; /* the greatest weight of a view */
 	double again;   /* operations that are repeated: those of nodes with fewer elements than the
 	                   root */
 } GroupCost;
 
+/* Makes a table with view 0. */
 void views_init(Views *, Arena *);
+/* Adds a view to the set, unless it is in the set, or the set has more views than a kernel may
+ * evaluate. */
 void views_add(Views *, ViewSet *, uint32_t view);
-/* Adds to `to` the ways in which operand k of n is indexed, if n is indexed in the ways `from`. */
+/* Adds to the set `to` the views of operand k of n, if n has the views `from`. */
 void views_through(Views *, const Graph *, Node n, uint32_t k, const ViewSet *from, ViewSet *to);
 
-/* The operations for one element of an element-wise node. */
+/* Returns the operations for one element of a node's value (ScFn.cost, or OpLower.cost). */
 uint32_t element_cost(const Graph *, Node);
 
-/* The cost that a node adds to the group of `root`, which indexes it in these ways; without loads
- * and repeated operations. */
-GroupCost group_cost_of(const Graph *, Node, Node root, const Views *, const ViewSet *);
+/* Returns the cost that node n, with these views, adds to the group of `root`; loads and `again`
+ * are 0. */
+GroupCost group_cost_of(const Graph *, Node n, Node root, const Views *, const ViewSet *);
+/* Returns the sum, field by field; of `chain` the greater one. */
 GroupCost group_cost_sum(GroupCost, GroupCost);
-/* Returns NULL if the cost is within the bounds, else the reason why not. */
+/* Returns NULL if the cost is within the bounds, else the reason why not, in the arena. */
 const char *group_refuses(GroupCost, Arena *);
 
-/* By node: whether it is an index map at the end of a chain so long that it is better stored. */
+/* Returns an array by node, in the arena: whether it is an index map at the end of a chain so long
+ * that the node must be stored. */
 bool *find_long_maps(const Graph *, Arena *);
 
 #endif

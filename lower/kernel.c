@@ -24,7 +24,7 @@ static const Sym *full_index(Trace *t, Node n, const NodePlace *place, const Sym
 
 static Kx load(Trace *t, Node n, const Sym *idx, Kx guard, Kx other)
 {
-	NodeInfo *info = info_of(t->s, n);
+	NodeInfo *info = node_info(t->s, n);
 	if (!info->place.n)
 		ctx_bug(t->s->ir->ctx, "node %s is read before it has a place", graph_name(t->s->g, n));
 	uint32_t nidx;
@@ -47,7 +47,7 @@ Kx trace_in_range(Trace *t, Sym e, Sym lo, Sym hi)
 
 bool trace_reads_stored(const Trace *t, Node n)
 {
-	const NodeInfo *info = info_of(t->s, n);
+	const NodeInfo *info = node_info(t->s, n);
 	if (op_lower(node_op(t->s->g, n))->role == LOWER_MEMORY)
 		return info->place.n != 0;
 	return info->is.role == ROLE_ROOT && n.i != t->root.i;
@@ -300,14 +300,14 @@ static Kx later_result(Trace *t, Node n)
 {
 	t->s->read_loop = true;
 	return t->s->dry ? kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n))) :
-	                   trace_block(t, n, "its operator has steps of its own");
+	                   trace_store_first(t, n, "its operator has steps of its own");
 }
 
 static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	const OpLower *how = op_lower(node_op(t->s->g, n));
 	if (t->only_maps && !lower_is_map(how) && how->role != LOWER_MEMORY)
-		return trace_block(t, n, "a contraction reads it");
+		return trace_store_first(t, n, "a contraction reads it");
 	switch (how->role) {
 	case LOWER_MAP:
 		return trace_elementwise(t, n, idx, guard);
@@ -321,11 +321,11 @@ static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 	case LOWER_ANCHOR:
 		return trace_stage(t, n, idx, guard);
 	default:
-		return trace_block(t, n, "its operator has kernels of its own");
+		return trace_store_first(t, n, "its operator has kernels of its own");
 	}
 }
 
-Kx trace_block(Trace *t, Node n, const char *why)
+Kx trace_store_first(Trace *t, Node n, const char *why)
 {
 	if (!t->blocked.node.i)
 		t->blocked = (StoredFirst){n, why};

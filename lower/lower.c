@@ -114,7 +114,7 @@ static const RootFn *has_steps(const Lower *s, Node n)
 /* Roots with one kernel that is built by tracing their value. */
 static bool is_traced(const Lower *s, Node n)
 {
-	return info_of(s, n)->is.role == ROLE_ROOT && !lower_is_parent(s, n) && !has_steps(s, n);
+	return node_info(s, n)->is.role == ROLE_ROOT && !lower_holds_operands(s, n) && !has_steps(s, n);
 }
 
 /* Kernels of all roots are tried first. One that needs another node stored makes that a root and asks for a new round,
@@ -141,7 +141,7 @@ static bool find_blocked(Lower *s, bool *built)
 	}
 	for (uint32_t i = 0; i < blocked.n; i++) {
 		const StoredFirst *first = &blocked.data[i];
-		if (!info_of(s, first->node)->is.root)
+		if (!node_info(s, first->node)->is.root)
 			memset(built, 0, s->g->node.n * sizeof *built);
 		s->stored[first->node.i] = first->why;
 	}
@@ -152,7 +152,7 @@ static bool find_blocked(Lower *s, bool *built)
 static void list_members(Lower *s)
 {
 	for (Node n = s->g->last; n.i; n = node_prev(s->g, n)) {
-		const NodeInfo *info = info_of(s, n);
+		const NodeInfo *info = node_info(s, n);
 		uint32_t root = info->is.root;
 		if (!root || (info->is.role != ROLE_ROOT && info->is.role != ROLE_INLINE && info->is.role != ROLE_VIRTUAL))
 			continue;
@@ -201,13 +201,13 @@ static void describe_kernel(Lower *s, Node root, Kernel *k)
 
 static bool lower_node(Lower *s, Node n)
 {
-	if (info_of(s, n)->is.role != ROLE_ROOT)
+	if (node_info(s, n)->is.role != ROLE_ROOT)
 		return true;
 	s->at = n;
 	if (has_steps(s, n))
 		return has_steps(s, n)->steps(s, n);
-	if (lower_is_parent(s, n)) {
-		lower_parent(s, n);
+	if (lower_holds_operands(s, n)) {
+		lower_copy_operands(s, n);
 		return true;
 	}
 	Kernel *k = s->kernel[n.i];
@@ -225,7 +225,7 @@ static void copy_outputs(Lower *s, const NodePlace *out)
 {
 	for (uint32_t k = 0; k < s->g->output.n; k++) {
 		Node n = lower_output(s->g, k);
-		const NodeInfo *info = info_of(s, n);
+		const NodeInfo *info = node_info(s, n);
 		bool stored = lower_replaces(s, k);
 		for (uint32_t p = 0; p < info->place.n; p++)
 			stored |= lower_can_be_computed_in(s, n) && info->place.data[p].buf.i == out[k].buf.i &&
@@ -262,9 +262,9 @@ static void place_outputs(Lower *s, NodePlace *out)
 			if (!lower_can_be_computed_in(s, n) || (state && s->state->apart[n.i]))
 				continue;
 			lower_add_place(s, n, out[k]);
-			NodePlace *place = info_of(s, n)->place.data;
+			NodePlace *place = node_info(s, n)->place.data;
 			if (state && !is_traced(s, n)) {
-				place[info_of(s, n)->place.n - 1] = place[0];
+				place[node_info(s, n)->place.n - 1] = place[0];
 				place[0] = out[k];
 			}
 		}

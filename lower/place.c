@@ -15,14 +15,14 @@ NodePlace lower_new_place(Lower *s, Node n, BufKind kind, uint32_t k)
 
 void lower_add_place(Lower *s, Node n, NodePlace p)
 {
-	array_push(s->arena, &info_of(s, n)->place, p);
+	array_push(s->arena, &node_info(s, n)->place, p);
 }
 
 void lower_push_kernel(Lower *s, Kernel *k)
 {
 	if (s->state && lower_state_keeps(s, k))
 		return;
-	k->stored = s->at.i ? info_of(s, s->at)->is.why : NULL;
+	k->stored = s->at.i ? node_info(s, s->at)->is.why : NULL;
 	if (s->at.i && !k->lines.at.i)
 		k->lines = lower_lines(s, s->at);
 	array_push(s->arena, &s->steps->step, (Step){.kind = STEP_KERNEL, .kernel = k});
@@ -35,7 +35,7 @@ static const OpLower *how(const Lower *s, Node n)
 
 bool lower_has_place(const Lower *s, Node n)
 {
-	return info_of(s, n)->is.role == ROLE_ROOT && node_dtype(s->g, n) != DT_none;
+	return node_info(s, n)->is.role == ROLE_ROOT && node_dtype(s->g, n) != DT_none;
 }
 
 bool lower_can_be_computed_in(const Lower *s, Node n)
@@ -71,10 +71,10 @@ static bool has_simple_border(const Lower *s, Node n)
 	return true;
 }
 
-bool lower_is_parent(const Lower *s, Node n)
+bool lower_holds_operands(const Lower *s, Node n)
 {
 	LowerHolds holds = how(s, n)->holds;
-	return info_of(s, n)->is.role == ROLE_ROOT && holds && (holds != HOLDS_INTERIOR || has_simple_border(s, n));
+	return node_info(s, n)->is.role == ROLE_ROOT && holds && (holds != HOLDS_INTERIOR || has_simple_border(s, n));
 }
 
 /* All sizes of the parent that depend on data are known where the operand is computed. */
@@ -99,7 +99,7 @@ static bool has_sizes_of(const Lower *s, Node operand, Node parent)
 /* The operand may be computed straight into the parent's buffer. */
 static bool can_live_in(const Lower *s, Node operand, Node parent)
 {
-	return lower_has_place(s, operand) && !info_of(s, operand)->place.n && has_sizes_of(s, operand, parent);
+	return lower_has_place(s, operand) && !node_info(s, operand)->place.n && has_sizes_of(s, operand, parent);
 }
 
 /* Of operands in order: *at is where the next one of several begins, none before the first. */
@@ -117,7 +117,7 @@ static NodePlace operand_place(Lower *s, Node parent, uint32_t operand, Sym *at)
 	} else {
 		memcpy(start, node_ints(s->g, parent, "low", &n), rank * sizeof *start);
 	}
-	NodePlace p = info_of(s, parent)->place.data[0];
+	NodePlace p = node_info(s, parent)->place.data[0];
 	for (uint32_t k = 0; k < rank; k++)
 		p.off[k] = p.off[k].i ? sym_add(syms, p.off[k], start[k]) : start[k];
 	return p;
@@ -131,7 +131,7 @@ static uint32_t noperands(const Lower *s, Node parent)
 /* A buffer that is all of a tensor padded with zeros has a border that readers may leave out. */
 static void note_border(Lower *s, Node n)
 {
-	const NodePlace *p = &info_of(s, n)->place.data[0];
+	const NodePlace *p = &node_info(s, n)->place.data[0];
 	SymTab *syms = s->ir->syms;
 	uint32_t rank = node_rank(s->g, n), nattr;
 	if (how(s, n)->holds != HOLDS_INTERIOR || !is_splat(s->g, node_in(s->g, n, 1), 0))
@@ -154,11 +154,11 @@ void lower_choose_places(Lower *s)
 	for (Node n = g->last; n.i; n = node_prev(g, n)) {
 		if (!lower_has_place(s, n))
 			continue;
-		if (!info_of(s, n)->place.n)
+		if (!node_info(s, n)->place.n)
 			lower_add_place(s, n, lower_new_place(s, n, BUF_TEMP, 0));
 		if (s->state)
 			lower_state_extend(s, n);
-		if (!lower_is_parent(s, n))
+		if (!lower_holds_operands(s, n))
 			continue;
 		note_border(s, n);
 		Sym at = {0};
@@ -172,7 +172,7 @@ void lower_choose_places(Lower *s)
 
 bool lower_lives_in(const Lower *s, Node operand, NodePlace p)
 {
-	NodeInfo *info = info_of(s, operand);
+	NodeInfo *info = node_info(s, operand);
 	if (info->is.role != ROLE_ROOT || !info->place.n || info->place.data[0].buf.i != p.buf.i || info->place.data[0].t.i != p.t.i)
 		return false;
 	for (uint32_t k = 0; k < node_rank(s->g, operand); k++)
@@ -188,7 +188,7 @@ static Sym known_integer(const Lower *s, Node n)
 	return a && a->kind == ATTR_int ? a->s : (Sym){0};
 }
 
-Node lower_one_of(const Lower *s, Node n)
+Node lower_without_leading_one(const Lower *s, Node n)
 {
 	const Graph *g = s->g;
 	const OpLower *l = how(s, n);
@@ -200,7 +200,7 @@ Node lower_one_of(const Lower *s, Node n)
 	return one ? x : (Node){0};
 }
 
-NodePlace lower_place_of_one(const Lower *s, NodePlace p)
+NodePlace lower_place_without_leading_one(const Lower *s, NodePlace p)
 {
 	NodePlace one = {.buf = p.buf, .t = p.off[0].i ? p.off[0] : sym_int(s->ir->syms, 0)};
 	memcpy(one.off, p.off + 1, (MAX_RANK - 1) * sizeof *p.off);
@@ -212,7 +212,7 @@ bool lower_update_place(Lower *s, Node n, NodePlace *p)
 	SymTab *syms = s->ir->syms;
 	Node update = node_in(s->g, n, 1);
 	uint32_t first;
-	*p = info_of(s, n)->place.data[0];
+	*p = node_info(s, n)->place.data[0];
 	if (node_op(s->g, n) != OP_update_slice)
 		return false;
 	node_args(s->g, n, "start", &first);
@@ -233,11 +233,11 @@ NodePlace lower_result_place(Lower *s, Node n, uint32_t k)
 {
 	Graph *g = s->g;
 	if (lower_has_place(s, n))
-		return info_of(s, n)->place.data[0];
+		return node_info(s, n)->place.data[0];
 	Use u = node_data(g, n)->first_use;
 	for (Node get; (get = node_next_get(g, &u, k)).i;)
-		if (info_of(s, get)->place.n)
-			return info_of(s, get)->place.data[0];
+		if (node_info(s, get)->place.n)
+			return node_info(s, get)->place.data[0];
 	const Type *t = ir_type_of(s->ir, node_type(g, n)->elem[k]);
 	return (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, t->dtype, t->n, t->dim, graph_name(g, n))};
 }
@@ -253,7 +253,7 @@ static bool same_place(const NodePlace *a, const NodePlace *b)
 /* A value that is at its first place is wanted at all the others. */
 static void copy_to_others(Lower *s, Node n)
 {
-	const NodeInfo *info = info_of(s, n);
+	const NodeInfo *info = node_info(s, n);
 	for (uint32_t k = 1; k < info->place.n; k++)
 		if (!same_place(&info->place.data[k], &info->place.data[0]))
 			lower_push_kernel(s, lower_copy_kernel(s, n, &info->place.data[k]));
@@ -267,7 +267,7 @@ void lower_publish_result(Lower *s, Node n, uint32_t k, const NodePlace *at)
 	}
 	Use u = node_data(s->g, n)->first_use;
 	for (Node get; (get = node_next_get(s->g, &u, k)).i;) {
-		NodeInfo *info = info_of(s, get);
+		NodeInfo *info = node_info(s, get);
 		uint32_t wanted = info->place.n;
 		lower_add_place(s, get, *at);
 		NodePlace first = info->place.data[0];
@@ -277,7 +277,7 @@ void lower_publish_result(Lower *s, Node n, uint32_t k, const NodePlace *at)
 	}
 }
 
-void lower_parent(Lower *s, Node n)
+void lower_copy_operands(Lower *s, Node n)
 {
 	if (how(s, n)->holds == HOLDS_INTERIOR)
 		lower_push_kernel(s, lower_border_kernel(s, n));

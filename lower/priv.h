@@ -1,4 +1,10 @@
-/* Private to lowering: grouping, tracing, layout. */
+/* Private to lowering: the state of lowering one graph, and what its files call of each other.
+ *
+ * For each graph: group_nodes chooses the roots (group.h); each root gets a place, and its kernel
+ * is built by tracing (trace.h). If a kernel cannot be built before another node is stored, that
+ * node becomes a root too, and grouping begins again (an attempt). Kernels and other steps are
+ * added to s->steps. Nodes with graphs (scan, while, cond) lower their bodies in the same way, with
+ * a Lower of their own. */
 #ifndef WEFT_LOWER_PRIV_H
 #define WEFT_LOWER_PRIV_H
 
@@ -7,16 +13,18 @@
 #include "lower/lower.h"
 #include "lower/group.h"
 
-/* The place of a stored node: element idx is at buf[t?, idx + off]. */
+/* The place of a node's value in memory: element idx is at index idx + off of the buffer, behind
+ * the index t in the first dimension if there is a t. */
 typedef struct {
 	BufId buf;
-	Sym t; /* the leading index in a loop, or none */
-	Sym off[MAX_RANK];
+	Sym t; /* the round of a loop whose results are stacked; none: the buffer has no such
+	          dimension */
+	Sym off[MAX_RANK]; /* none: 0 */
 } NodePlace;
 
 typedef struct NodeInfo {
 	NodeGroup is;
-	ARRAY(NodePlace) place; /* readers use place[0]; the kernel writes all */
+	ARRAY(NodePlace) place; /* readers read place[0]; the kernel of the node writes all */
 } NodeInfo;
 
 typedef struct Lower {
@@ -27,12 +35,12 @@ typedef struct Lower {
 	const Target *target;
 	Arena *arena;
 	StepList *steps;
-	struct Lower *parent; /* the graph around this body */
+	struct Lower *parent; /* the lowering of the graph around this body; NULL: the outermost */
 	ARRAY(NodeInfo) info; /* by node */
 	const char **stored; /* by node: why it must be a root, or NULL; kept between attempts */
 	Node at;             /* the root whose steps are being made, or none */
-	bool dry; /* a dry run that finds nodes which must be stored; nodes with graphs have no
-	             results yet */
+	bool dry; /* a dry run, which builds kernels to find nodes that must be stored, and adds no
+	             steps; nodes with graphs have no results yet */
 	bool read_loop;  /* in a dry run: a kernel read a result of a node with graphs */
 	Kernel **kernel; /* by root: the kernel of the dry run; NULL: it must be built again */
 	struct LowerState *state; /* lower/state.h; NULL: a body, or the graph writes no state */
@@ -46,64 +54,86 @@ typedef struct {
 	const char *why;
 } StoredFirst;
 
-/* lower/stage.c: builds the kernel of a root. Returns false if *first must be stored before. */
+/* lower/stage.c: builds the kernel of a root, with stores to all its places, and sets *out. Returns
+ * false, and sets *first, if another node must be stored before. */
 MUST_LOOK bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst *first);
 
-/* lower/control.c: make steps of nodes with graphs. Return false after errors. */
+/* Functions that add the steps of one node, whose operands are stored, and make its results known
+ * to their readers. Return false after errors. lower/control.c: scan, while, cond, and OP_to_size,
+ * which gives an unbacked size its value; lower/call.c: a call of a user operator. */
 MUST_LOOK bool lower_scan(Lower *, Node);
 MUST_LOOK bool lower_while(Lower *, Node);
 MUST_LOOK bool lower_cond(Lower *, Node);
-/* Makes the step that gives a size that depends on data its value. */
 MUST_LOOK bool lower_to_size(Lower *, Node);
-/* lower/call.c: user operators. */
 MUST_LOOK bool lower_call(Lower *, Node);
-/* lower.c: lower_body_to makes groups, places and kernels of a whole graph. The places of inputs
- * must be set; out[k]: the place of output k. */
-void lower_init(Lower *, Graph *, Lower *parent, Lowered *, StepList *);
+
+/* lower/lower.c */
+/* Makes *s the state for lowering a graph into `steps`. */
+void lower_init(Lower *s, Graph *, Lower *parent, Lowered *, StepList *steps);
+/* Gives each constant that the graph reads a place. */
 void lower_place_constants(Lower *);
-MUST_LOOK bool lower_body_to(Lower *, NodePlace *out);
-/* The node that stands for an input's value; complex numbers are pairs of real ones. */
-Node lower_input(const Graph *, Node);
+/* Lowers the whole graph of s: groups, places, kernels and other steps. The places of inputs and
+ * constants must be set; out[k]: the place that output k is stored to. Returns false after
+ * errors. */
+MUST_LOOK bool lower_body_to(Lower *s, NodePlace *out);
+/* Returns the node whose value lies in an input's memory: the input; of a complex input the node
+ * that views it as pairs of real numbers. */
+Node lower_input(const Graph *, Node input);
+/* Adds a step for the kernel, unless the kernel leaves state unchanged (lower_state_keeps). */
 void lower_push_kernel(Lower *, Kernel *);
 
-/* lower/source.c: the source lines of a root's kernel; of a copy of n. */
+/* lower/source.c: Return the lines of the model's source that the kernel of a root computes, and
+ * the line of a step that only moves the value of n. */
 SourceLines lower_lines(const Lower *, Node root);
 SourceLines lower_line(const Lower *, Node n);
 
-/* lower/place.c: places of nodes. lower_new_place makes a buffer for a node, named after it. */
-NodePlace lower_new_place(Lower *, Node, BufKind, uint32_t k);
-void lower_add_place(Lower *, Node, NodePlace);
-/* Chooses the places of all roots that have none yet. */
-void lower_choose_places(Lower *);
-bool lower_has_place(const Lower *, Node); /* whether a kernel stores the node; several results
-                                              belong to their `get` nodes */
-/* lower_is_parent: whether operands are computed into the root's buffer. lower_parent makes the
- * steps that remain. */
-bool lower_is_parent(const Lower *, Node);
-void lower_parent(Lower *, Node);
-/* Sets the place of operand 1 in the place of n, if n replaces a part of operand 0 by operand 1.
- * Returns false if the position depends on data. */
-MUST_LOOK bool lower_update_place(Lower *, Node n, NodePlace *);
-/* If n is a node with a leading dimension of 1 added: returns that node, else none.
- * lower_place_of_one: its place, from that of n. */
-Node lower_one_of(const Lower *, Node n);
-NodePlace lower_place_of_one(const Lower *, NodePlace);
-/* Whether an operand's first place is this one. */
-bool lower_lives_in(const Lower *, Node operand, NodePlace);
-/* Whether an output's node can be computed in the place that the output has. */
-bool lower_can_be_computed_in(const Lower *, Node);
-/* The place in which result k of a root is computed: one that a reader chose, else a new buffer. */
-NodePlace lower_result_place(Lower *, Node, uint32_t k);
-/* Makes a result known to readers; other places that readers want receive copies. */
-void lower_publish_result(Lower *, Node, uint32_t k, const NodePlace *);
+/* ---- places of nodes (lower/place.c) ---- */
 
-/* lower/layout.c */
-/* Chooses the layouts of all buffers. */
+/* Returns a place at the start of a new buffer of n's type, named after n. k: as in Buffer. */
+NodePlace lower_new_place(Lower *, Node n, BufKind, uint32_t k);
+/* Adds a place to those of the node. */
+void lower_add_place(Lower *, Node, NodePlace);
+/* Gives a place to every root that has none yet; operands that are best computed directly in the
+ * buffer of a reader (HOLDS_, ir/ops/lower.h) get a place there. */
+void lower_choose_places(Lower *);
+/* Whether the node has a kernel that stores its value: a root whose type is no tuple. (The results
+ * of a tuple are stored for its OP_get nodes.) */
+bool lower_has_place(const Lower *, Node);
+/* Whether n is a root that contains its operands, so that they may be computed directly in its
+ * buffer: a concat, a padding with a simple border. */
+bool lower_holds_operands(const Lower *, Node n);
+/* For such a root: adds kernels that fill the border and that copy those operands which are not
+ * computed in the buffer. */
+void lower_copy_operands(Lower *, Node n);
+/* For a node n that replaces a part of operand 0 by operand 1: sets *part to the place of that part
+ * within n's place. Returns false if the position of the part depends on data or is not provably
+ * in range. */
+MUST_LOOK bool lower_update_place(Lower *, Node n, NodePlace *part);
+/* If n is x with a dimension of extent 1 added in front, returns x; else none. */
+Node lower_without_leading_one(const Lower *, Node n);
+/* Returns the place of that x, given the place of n. */
+NodePlace lower_place_without_leading_one(const Lower *, NodePlace);
+/* Whether the node is a root whose first place is this one. */
+bool lower_lives_in(const Lower *, Node, NodePlace);
+/* Whether the node's value can be computed directly in a place that its reader chooses. */
+bool lower_can_be_computed_in(const Lower *, Node);
+/* Returns the place in which the steps of root n store its result k: one that a reader chose, else
+ * a new buffer. */
+NodePlace lower_result_place(Lower *, Node n, uint32_t k);
+/* After those steps: makes *at the place from which readers read result k, and adds copies to the
+ * other places that readers chose. */
+void lower_publish_result(Lower *, Node n, uint32_t k, const NodePlace *at);
+
+/* ---- after all steps ---- */
+
+/* lower/layout.c: Chooses the layout of each buffer whose layout is not fixed. */
 void lower_choose_layouts(Lowered *);
-/* lower/merge.c: after that. */
+/* lower/merge.c: Removes each kernel that copies all of a temporary buffer to an output which has
+ * the same bytes in memory (another shape, a permutation), and makes the buffer the output. Call it
+ * after lower_choose_layouts. */
 void lower_merge_results(Lowered *);
 
-static inline NodeInfo *info_of(const Lower *s, Node n)
+static inline NodeInfo *node_info(const Lower *s, Node n)
 {
 	return &s->info.data[n.i];
 }

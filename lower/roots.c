@@ -207,7 +207,7 @@ static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 
 static bool root_scatter(Lower *s, Node n)
 {
-	NodePlace *place = &info_of(s, n)->place.data[0], to = *place, acc = to;
+	NodePlace *place = &node_info(s, n)->place.data[0], to = *place, acc = to;
 	DType d = node_dtype(s->g, n);
 	ReduceKind how = lower_combiner(s, n, "combine", d);
 	/* sums of short floats would round at every step: they are built in f32 */
@@ -254,9 +254,9 @@ static bool root_update_slice(Lower *s, Node n)
 	NodePlace to = lower_result_place(s, n, 0);
 	NodePlace part;
 	lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, 0), &to));
-	Node update = node_in(s->g, n, 1), one = lower_one_of(s, update);
+	Node update = node_in(s->g, n, 1), one = lower_without_leading_one(s, update);
 	bool there = lower_has_place(s, n) && lower_update_place(s, n, &part) &&
-		     (lower_lives_in(s, update, part) || (one.i && lower_lives_in(s, one, lower_place_of_one(s, part))));
+		     (lower_lives_in(s, update, part) || (one.i && lower_lives_in(s, one, lower_place_without_leading_one(s, part))));
 	if (!there)
 		lower_push_kernel(s, update_kernel(s, n, &to));
 	lower_publish_result(s, n, 0, &to);

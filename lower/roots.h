@@ -6,14 +6,16 @@
 
 /* One of the two is not NULL. */
 typedef struct {
-	/* Adds the stages that the operator needs and returns its value at an index of the root
-	 * axes. Values that it reads may be computed in the same kernel. Returns none if the last
-	 * stage stores the value. */
-	Kx (*value)(Trace *, const Sym *idx);
+	/* Builds one kernel, whose root is t->root: adds the stages that the operator needs, and
+	 * returns the value of the root at index idx[] of the root axes. Operands may be computed
+	 * in the same kernel (trace_value). Returns none if the last stage stores the value
+	 * itself. */
+	Kx (*value)(Trace *t, const Sym *idx);
 	/* Adds steps for a node, whose operands are stored. Returns false after errors. */
 	bool (*steps)(Lower *, Node);
 } RootFn;
 
-const RootFn *root_fn(Op); /* NULL for other operators */
+/* Returns the functions of an operator; NULL if its role is not LOWER_ROOT. */
+const RootFn *root_fn(Op);
 
 #endif

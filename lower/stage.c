@@ -168,9 +168,9 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 	Graph *g = t->s->g;
 	uint64_t outer;
 	if (!outer_axes(t, idx, node_rank(g, n), n.i != t->root.i, &outer))
-		return trace_block(t, n, "what reads it would reduce again for each of its points");
+		return trace_store_first(t, n, "what reads it would reduce again for each of its points");
 	if (t->has_reduce && outer != t->outer)
-		return trace_block(t, n, "what reads it reduces other rows");
+		return trace_store_first(t, n, "what reads it reduces other rows");
 	if (guard.i && trace_needs_more(t, guard, outer))
 		return trace_value(t, n, idx, in_bounds(t, n, idx));
 	t->has_reduce = true;
@@ -199,9 +199,9 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 	t->outer = (UINT64_C(1) << t->nroot) - 1;
 	DType d = dtype_compute(node_dtype(g, n));
 	for (uint32_t k = 0; k < 2 && dtype_is_float(d); k++) {
-		Node bent = lower_bent_map(t, node_in(g, n, k), m.map.in[k]);
+		Node bent = lower_nonlinear_map(t, node_in(g, n, k), m.map.in[k]);
 		if (bent.i)
-			return trace_block(
+			return trace_store_first(
 				t, bent,
 				"a contraction would read it at an index that is not linear");
 	}
@@ -227,14 +227,14 @@ Kx trace_stage(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	bool too_many = t->k->axis.n + node_rank(t->s->g, node_in(t->s->g, n, 0)) > MAX_KERNEL_AXES;
 	if (t->only_maps)
-		return trace_block(t, n, "a contraction reads it");
+		return trace_store_first(t, n, "a contraction reads it");
 	if (too_many && n.i != t->root.i)
-		return trace_block(t, n, "one kernel has no more axes");
+		return trace_store_first(t, n, "one kernel has no more axes");
 	if (op_lower(node_op(t->s->g, n))->role == LOWER_REDUCE)
 		return trace_reduce(t, n, idx, guard);
 	uint64_t outer;
 	if (t->has_reduce || !outer_axes(t, idx, node_rank(t->s->g, n), false, &outer))
-		return trace_block(t, n, "a contraction is what its kernel begins with");
+		return trace_store_first(t, n, "a contraction is what its kernel begins with");
 	return trace_anchor(t, n, idx);
 }
 
@@ -324,7 +324,7 @@ bool lower_build_kernel(Lower *s, Node root, Kernel **out, StoredFirst *first)
 	*first = t.blocked;
 	if (t.blocked.node.i)
 		return false;
-	const NodeInfo *info = info_of(s, root);
+	const NodeInfo *info = node_info(s, root);
 	add_stores(&t, root, info->place.data, info->place.n, value);
 	trace_order_axes(&t);
 	kernel_share_values(s, t.k);
@@ -370,7 +370,7 @@ static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sy
 	uint32_t rank, m = 0;
 	const Sym *low = node_ints(g, pad, "low", &rank), *high = node_ints(g, pad, "high", &rank);
 	Node x = node_in(g, pad, 0);
-	NodePlace place = info_of(t->s, pad)->place.data[0];
+	NodePlace place = node_info(t->s, pad)->place.data[0];
 	DType dtype = buf_of(t->s->l, place.buf)->dtype;
 	Stage st = {.kind = STAGE_MAP, .value = value, .dtype = dtype, .acc = dtype_compute(dtype),
 	            .result = RESULT_GLOBAL, .buf = place.buf};

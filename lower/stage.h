@@ -1,17 +1,19 @@
-/* Private to lowering: kernels that copy and fill. */
+/* Private to lowering: kernels that copy and fill. All return a new kernel; they add no step. */
 #ifndef WEFT_LOWER_STAGE_H
 #define WEFT_LOWER_STAGE_H
 
 #include "lower/trace.h"
 
-/* A kernel that copies the value of n, which is stored or an index map of stored values, to a
- * place. */
+/* Copies the value of n to a place. n must be stored, or computable from stored values without a
+ * reduction (an index map); else an internal error. */
 Kernel *lower_copy_kernel(Lower *, Node n, const NodePlace *to);
-/* A kernel that copies a value of n's type from one place to another. */
+/* Copies a value of n's type from one place to another. */
 Kernel *lower_copy_place(Lower *, Node n, const NodePlace *from, const NodePlace *to);
-/* A kernel that fills the border of a padded buffer. */
+/* Fills the border of the buffer of an OP_pad node, whose interior other kernels store. */
 Kernel *lower_border_kernel(Lower *, Node pad);
-/* lower/share.c: gives an expensive value of a row that several stages read a stage of its own. */
+/* lower/share.c: Changes the kernel: each expensive expression that several stages evaluate (the
+ * exponentials of a softmax) becomes a stage of its own with a task-local array, which they
+ * read. */
 void kernel_share_values(Lower *, Kernel *);
 
 #endif

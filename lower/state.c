@@ -98,7 +98,7 @@ void lower_state_begin(Lower *s)
 			continue;
 		Node n = lower_input(s->g, s->g->input.data[s->g->output.data[k].writes].node);
 		st->root_of[k] = st->version.n;
-		push_version(s, (StateVersion){.buf = info_of(s, n)->place.data[0].buf, .root = st->version.n, .output = k});
+		push_version(s, (StateVersion){.buf = node_info(s, n)->place.data[0].buf, .root = st->version.n, .output = k});
 	}
 	st->nroot = st->version.n;
 }
@@ -148,7 +148,7 @@ static Node updated_operand(const Lower *s, Node n)
 
 static bool can_take_place(const Lower *s, Node n)
 {
-	return lower_has_place(s, n) && !info_of(s, n)->place.n && !s->state->apart[n.i];
+	return lower_has_place(s, n) && !node_info(s, n)->place.n && !s->state->apart[n.i];
 }
 
 static bool at_origin(const NodePlace *p)
@@ -161,11 +161,11 @@ static bool at_origin(const NodePlace *p)
 
 void lower_state_extend(Lower *s, Node n)
 {
-	NodePlace at = info_of(s, n)->place.data[0], part;
+	NodePlace at = node_info(s, n)->place.data[0], part;
 	StateVersion *v = version_of(s, at.buf);
-	Node x = v ? updated_operand(s, n) : (Node){0}, only = v && at_origin(&at) ? lower_one_of(s, n) : (Node){0};
+	Node x = v ? updated_operand(s, n) : (Node){0}, only = v && at_origin(&at) ? lower_without_leading_one(s, n) : (Node){0};
 	if (only.i && can_take_place(s, only))
-		lower_add_place(s, only, lower_place_of_one(s, at));
+		lower_add_place(s, only, lower_place_without_leading_one(s, at));
 	if (!x.i)
 		return;
 	if (at_origin(&at) && same_type(s, x, n) && can_take_place(s, x)) {
@@ -179,18 +179,18 @@ void lower_state_extend(Lower *s, Node n)
 		lower_add_place(s, x, (NodePlace){.buf = new.buf});
 	}
 	/* What is put there may be computed there only if nothing is copied over it. */
-	const NodeInfo *from = info_of(s, x);
+	const NodeInfo *from = node_info(s, x);
 	const StateVersion *old = from->place.n ? version_of(s, from->place.data[0].buf) : NULL;
 	bool there = op_lower(node_op(s->g, x))->role != LOWER_INDEX && old && at_origin(&from->place.data[0]) && at_origin(&at) &&
 		     old->root == v->root;
 	Node update = op_lower(node_op(s->g, n))->updates ? node_in(s->g, n, 1) : (Node){0};
 	if (!there || !update.i || !lower_update_place(s, n, &part))
 		return;
-	Node one = lower_one_of(s, update);
+	Node one = lower_without_leading_one(s, update);
 	if (can_take_place(s, update))
 		lower_add_place(s, update, part);
 	else if (one.i && can_take_place(s, one))
-		lower_add_place(s, one, lower_place_of_one(s, part));
+		lower_add_place(s, one, lower_place_without_leading_one(s, part));
 }
 
 /* ---- what stays ---- */
@@ -294,7 +294,7 @@ static void separate(Lower *s, const StateVersion *v)
 	for (uint32_t k = 1; v->node.i && op_lower(node_op(g, v->node))->updates && k < node_nin(g, v->node); k++) {
 		Node x = node_in(g, v->node, k);
 		LowerRole role = op_lower(node_op(g, x))->role;
-		if (role == LOWER_MEMORY || role == LOWER_LEAF || s->state->stored[x.i] || info_of(s, x)->is.role == ROLE_ROOT)
+		if (role == LOWER_MEMORY || role == LOWER_LEAF || s->state->stored[x.i] || node_info(s, x)->is.role == ROLE_ROOT)
 			continue;
 		s->state->stored[x.i] = "its kernel reads what it replaces";
 		stored = true;

@@ -46,33 +46,42 @@ typedef struct LowerState {
 	ARRAY(StateChecked) checked;
 } LowerState;
 
-/* lower_state_new makes what is kept between attempts; lower_state_begin begins an attempt and
- * makes the buffers of state. */
+/* Returns the part of the state that is kept between attempts, for a graph that writes state or
+ * replaces inputs of the caller. */
 LowerState *lower_state_new(Graph *, Arena *);
+/* Begins an attempt: forgets the versions of the last one, and makes the buffers and first versions
+ * of all state. */
 void lower_state_begin(Lower *);
 /* Whether output k replaces state, or an input whose memory it may have. */
 bool lower_replaces(const Lower *, uint32_t k);
-/* The place of output k's value. out: the place of an output of the caller. */
+/* For such an output: adds its version, and returns the place where the value of output k is
+ * stored: a new buffer of the state, or `out`, the place of the output of the caller. */
 NodePlace lower_state_output(Lower *, uint32_t k, NodePlace out);
-/* Node n has a place in state: gives places there also to the value of which n replaces parts, and
- * to these parts. */
+/* If node n has a place in state: gives places there also to the value of which n replaces parts
+ * (which becomes the version before), and to these parts. Else does nothing. */
 void lower_state_extend(Lower *, Node n);
-/* Whether the kernel leaves state unchanged: every element that it stores is there already. */
+/* Whether the kernel leaves state unchanged, because it only copies every element to where it is
+ * already. */
 bool lower_state_keeps(const Lower *, const Kernel *);
-/* Moves the checks of a kernel that replaces state into a step of their own, which may come before
- * all writes. Equal indices are checked once. index: the node of the indices. */
+/* Moves the checks of a kernel that replaces state into a kernel and step of their own, which can
+ * come before all writes. Indices that were checked already are not checked again. index: the node
+ * of the indices. */
 void lower_state_check(Lower *, Kernel *, Node index);
-/* Adds the copies of outputs at the end; state is written after everything that reads the old
- * value. */
+/* Adds, behind all other steps, kernels that copy values to state and replaced outputs which are
+ * not computed there; values that read old state are copied to temporary buffers first. out: as for
+ * lower_body_to. */
 void lower_state_copy(Lower *, const NodePlace *out);
-/* Orders all steps, saves old state, makes one buffer of all versions. Returns false if another
- * attempt is needed. */
+/* Orders all steps, adds steps that save old state, and makes one buffer of all versions of a
+ * state. Returns false if there is no such order; state->again then says that another attempt, with
+ * more values computed apart, is to be made. */
 bool lower_order_steps(Lower *);
-/* lower/undo.c: adds steps that save old state if a later step may fail. */
+/* lower/undo.c: Adds, in front of steps that write state, steps that save the old contents, if a
+ * step behind them may fail. */
 void lower_save_state(Lower *);
-/* Whether a check in the step may end the call. */
+/* Whether the step, or a step inside, may end the call with an error. */
 bool lower_step_fails(const Step *);
-/* Whether the step has an effect: it keeps its order among such steps. */
+/* Whether the step, or a step inside, must keep its order among such steps: a call of a user
+ * operator, a check of the model. */
 bool lower_step_has_effect(const Step *);
 
 #endif

@@ -1,4 +1,11 @@
-/* Private to lowering: tracing one kernel, from its root backwards. */
+/* Private to lowering: tracing. The expressions of one kernel are built from its root backwards:
+ * trace_value asks for the value of a node at an index, which asks for the values of its operands
+ * at indices of their own, down to loads of stored values. A reduction or contraction on the way
+ * becomes a stage (ir/kernel/kernel.h).
+ *
+ * Root axes run over the elements of the root; inner axes are those over which stages reduce or
+ * map. An anchor is a contraction. A guard is a condition (Kx) without which memory must not be
+ * read; none means true. */
 #ifndef WEFT_LOWER_TRACE_H
 #define WEFT_LOWER_TRACE_H
 
@@ -9,79 +16,93 @@ typedef struct {
 	Lower *s;
 	Kernel *k;
 	Node root;
-	StoredFirst blocked; /* a node that must be stored before this kernel can be built; none:
-	                        the kernel can be built */
-	bool only_maps; /* tracing operands of an anchor: nothing may be computed */
-	Sym root_axis[MAX_RANK];
+	StoredFirst blocked; /* the first node that must be stored before this kernel can be built;
+	                        none: the kernel can be built */
+	bool only_maps; /* operands of an anchor are traced: they may be loads and index maps
+	                   only */
+	Sym root_axis[MAX_RANK]; /* by dimension of the root: its root axis, or 0 */
 	Sym root_extent[MAX_RANK];
-	uint32_t nroot;
-	uint64_t outer; /* the root axes on which reductions found so far depend */
+	uint32_t nroot; /* the number of root axes: the first of Kernel.axis */
+	uint64_t outer; /* a bit set: the root axes on which reductions found so far depend */
 	bool has_reduce;
-	Intern memo;
+	Intern memo;    /* the requests of trace_value, and by their ids the answers */
 	ARRAY(Kx) memo_value;
 } Trace;
 
 /* Returns the value of n at idx[] (one Sym per dimension), read only where guard holds. Equal
- * requests give the same expression. */
-Kx trace_value(Trace *, Node n, const Sym *idx, Kx guard);
-/* Whether the value of n is read from memory; else it is computed where it is read. */
+ * requests give the same expression. If a node must be stored first (t->blocked), the result is a
+ * placeholder. */
+Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard);
+/* Whether trace_value loads the value of n from memory; else it computes the value. */
 bool trace_reads_stored(const Trace *, Node n);
-/* lower/bent.c: for operand n of a contraction, read at idx: the index map that should be stored,
- * because the index into its operand is not linear in the kernel's axes. Returns none if the index
- * is linear, or if a copy would take longer than it saves. */
-Node lower_bent_map(const Trace *, Node n, const Sym *idx);
-/* lower/stage.c: makes a stage of a reduction or contraction and returns its value at idx. */
+/* lower/bent.c: For operand n of a contraction, read at idx: returns the index map between n and a
+ * stored value that should be stored itself, because the index into its operand is not linear in
+ * the kernel's axes. Returns none if the index is linear, or if a copy would take longer than it
+ * saves. */
+Node lower_nonlinear_map(const Trace *, Node n, const Sym *idx);
+/* lower/stage.c: Adds a stage for a reduction or contraction n and returns its value at idx; or
+ * calls trace_store_first if the kernel cannot contain it. */
 Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);
 /* Returns the value of n at idx where cond holds, `other` where cond fails. Memory is read only
  * where guard and cond hold. Where guard fails the value is unspecified. cond none: the same as
  * trace_value, and `other` is not used. */
 Kx trace_guarded(Trace *, Node n, const Sym *idx, Kx guard, Kx cond, Kx other);
-/* Records that n must be stored before the kernel can be built, and why. Returns a placeholder. */
-Kx trace_block(Trace *, Node n, const char *why);
+/* Records that n must be stored before the kernel can be built, and why, unless such a node is
+ * recorded. Returns a placeholder of n's compute dtype. */
+Kx trace_store_first(Trace *, Node n, const char *why);
 
-/* A call of an operator's .index (ir/ops/lower.h): values that it asks for are read where guard
- * holds; axes become axes of the stage. */
+/* A call of an operator's .index (ir/ops/lower.h) for a kernel: values that .index asks for are
+ * read where guard holds; axes that it asks for are reduced by the stage. */
 typedef struct {
-	IndexMap map;
+	IndexMap map;   /* the question and, after trace_ask, the answer */
 	Trace *t;
-	Kx guard, cond; /* cond: the element exists; none: always */
-	Stage *stage;
+	Kx guard, cond; /* cond, after trace_ask: whether the element exists; none: always */
+	Stage *stage;   /* NULL: .index asks for no axes */
 } TraceMap;
 
-TraceMap trace_map(Trace *, Node, const Sym *at, Kx guard, Stage *);
+/* Returns the question for element at[] of node n. */
+TraceMap trace_map(Trace *, Node n, const Sym *at, Kx guard, Stage *);
+/* Calls .index and sets the answers. */
 void trace_ask(TraceMap *);
 
 /* ---- pieces of expressions ---- */
 
-/* How node n combines values of that dtype, by its attribute `attr`. */
+/* Returns the ReduceKind that n's attribute `attr` names, for values of that dtype (reduce_of). */
 ReduceKind lower_combiner(Lower *, Node n, const char *attr, DType);
-/* The condition lo <= e < hi; none if it is proven. */
+/* Returns the condition lo <= e < hi; none if it is proven. */
 Kx trace_in_range(Trace *, Sym e, Sym lo, Sym hi);
-/* Whether x depends on other axes than these (bits), or on data. */
+/* Whether x depends on an axis that is not in the bit set, or on an index that depends on data. */
 bool trace_needs_more(const Trace *, Kx x, uint64_t axes);
-/* A variable for an index that depends on data, clamped to [0, extent). */
+/* Returns a new variable for an index that depends on data: the integer `value`, clamped to [0,
+ * extent), without a check. */
 Sym trace_value_var(Trace *, Kx value, Sym extent);
 
 /* ---- kernels: start, axes, stages, end ---- */
 
-/* A readable name for the kernel of a node: the node's name; or the operator and the name of the
- * first reader that has one. */
+/* Returns a readable name for the kernel of a node: the node's name; or the operator and the name
+ * of the first reader that has one. */
 const char *lower_name(Lower *, Node);
-void trace_start(Trace *, const char *name);
-/* trace_start, with a root axis for each dimension of a node. */
-void trace_start_over(Trace *, Node value_of);
-/* Add axes; 0 for an extent of 1. Root axes come before all others. */
+/* Starts an empty kernel t->k. */
+void trace_start(Trace *t, const char *name);
+/* trace_start, with a root axis for each dimension of n, and n's name. */
+void trace_start_over(Trace *, Node n);
+/* Adds a root axis (before all inner axes are added) and returns its variable; the constant 0, and
+ * no axis, for an extent of 1. */
 Sym trace_root_axis(Trace *, Sym extent);
+/* The same for an inner axis that the stage reduces. */
 Sym trace_inner_axis(Trace *, const char *name, Sym extent, Stage *reduced_by);
+/* Adds a stage behind the others and returns its number. */
 uint32_t trace_push_stage(Trace *, Stage);
+/* Returns the result of a stage that has no map axes. */
 Kx trace_stage_value(Trace *, uint32_t stage);
-/* The number of an axis; -1: it is none. */
+/* Returns the number in Kernel.axis of the axis with this variable; -1 if there is none. */
 int trace_axis_number(const Trace *, Sym var);
-/* Makes all root axes outer axes; reductions have axes of their own. */
+/* Makes all axes so far root axes and outer axes: axes that are added later are inner axes. */
 void trace_all_outer(Trace *);
-/* The index, in its buffer, of element at[] of a stored value. */
+/* Returns the index in its buffer, in the arena, of element at[] of a value at this place. */
 const Sym *trace_place_index(Trace *, const NodePlace *, const Sym *at, uint32_t rank);
-/* The last step: puts outer axes first. */
+/* The last step of a kernel: puts the outer axes first, sets Kernel.nouter, and renumbers the axes
+ * of stages. */
 void trace_order_axes(Trace *);
 
 #endif

@@ -1,13 +1,15 @@
-/* Private to fold: constants that are computed from replaceable parameters. */
+/* Private to fold: constants that are computed from replaceable parameters. A recipe is the graph
+ * that computes such a constant (Const.recipe). */
 #ifndef WEFT_PASSES_FOLD_RECIPE_H
 #define WEFT_PASSES_FOLD_RECIPE_H
 
 #include "passes/pass.h"
 
-/* Replaces each of the n nodes, which depend on constants only and are in program order, by a
- * constant with a recipe. */
+/* Replaces each of the n nodes root[], which depend on constants only and are in program order, by
+ * a new constant whose recipe is a copy of the node and of all that it depends on. */
 void fold_recipes(Graph *, const Node *root, uint32_t n);
-/* Whether the indices of a gather are a constant, and in range for the current weights. */
+/* Whether no index of a gather, which depends on constants only, is out of range with the current
+ * weights. True if its mode does not check. */
 bool gather_is_in_range(const Graph *, Node gather);
 
 #endif

@@ -1,33 +1,37 @@
-/* The list of graph passes and their driver. */
+/* The list of graph passes and their driver. The passes are canon, decompose, split_complex (once);
+ * sink, branch, simplify, cse, fold, fold_scale, dce (the cleaning passes, until nothing changes);
+ * pad (once). pass.h says what each does. */
 #ifndef WEFT_PASSES_PIPELINE_H
 #define WEFT_PASSES_PIPELINE_H
 
 #include "ir/graph/graph.h"
 
 typedef struct {
-	const char *dump; /* print the graph after this pass; "all": after every pass; NULL:
-	                     never */
-	Text *dump_to;
-	const char *skip; /* skip the pass of this name; NULL: none */
+	const char *dump; /* the name of the pass after which the graph is printed; "all": after
+	                     every pass; NULL: never */
+	Text *dump_to;    /* where it is printed to */
+	const char *skip; /* the name of a pass that does not run; NULL: none */
 	bool keep_params; /* parameters are replaceable: values that depend on them become constants
 	                     with recipes (Const.recipe) */
-	const struct Target *target; /* the target whose costs decide; NULL: portable C */
-	const Op *keep;   /* composites that stay nodes */
+	const struct Target *target; /* the target whose costs decide; NULL: "generic-c" */
+	const Op *keep;   /* composites that decompose does not expand */
 	uint32_t nkeep;
-	/* Called after every pass; may be NULL. */
+	/* Called after every run of a pass; may be NULL. */
 	void (*after)(void *user, const char *pass, const Graph *, bool changed);
 	void *user;
 } PipelineOptions;
 
-/* Runs all passes: from an imported graph to simplified primitives (and kept composites). Debug
- * builds verify the graph and its text form after every pass. Returns false after errors. */
+/* Runs all passes on the graph, in place: an imported graph becomes one of simplified primitives
+ * (and kept composites). Debug builds verify the graph and its text form after every pass. Returns
+ * false after errors. What a pass allocates in the scratch arena is released after it. */
 bool pipeline_run(Graph *, const PipelineOptions *);
-/* Runs the cleaning passes (simplify, cse, fold, ..., dce) until nothing changes. Transforms run
- * them on their results. */
+/* Runs the cleaning passes only, until nothing changes: for results of transforms. Returns false
+ * after errors. */
 bool pipeline_clean(Graph *, const PipelineOptions *);
-/* Runs one pass by name. Returns false after an error: no such pass, bad input. */
+/* Runs one pass by name, with options of zeros. Returns false after an error: no such pass, bad
+ * input. */
 bool pipeline_run_one(Graph *, const char *pass);
-/* The names of all passes, in order, followed by NULL. */
+/* Returns the names of all passes, in order, followed by NULL. */
 const char *const *pipeline_names(void);
 
 #endif

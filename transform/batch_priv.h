@@ -6,34 +6,37 @@
 #include "transform/derive_priv.h"
 #include "transform/transform.h"
 
-/* One graph. In a body that only some members of the batch execute (a branch, the body of a loop),
- * these members are `active`: checks of other members are left out, and loops end when no member is
- * active. */
+/* The batching of one graph, in place: for each node that differs between members of the batch, a
+ * node is added that has the batch as first dimension. In a body that only some members execute (a
+ * branch, the body of a loop), these members are `active`: checks of other members are left out,
+ * and loops end when no member is active. */
 typedef struct {
 	Graph *g;
 	Sym size;
-	uint32_t n;     /* the number of its nodes at the beginning */
+	uint32_t n;     /* nodes with handles below n are those of the graph before */
 	Node *to;       /* by node: the node with the batch; none: the value is the same for all
 	                   members */
-	Node **element; /* by tuple whose results differ in this: the same for each result; else
-	                   NULL */
+	Node **element; /* by node with a tuple type: by result, as `to`. NULL: use `to`, or no
+	                   result differs */
 	bool *gone;     /* by node: another node is read in its place */
 	Randomness randomness;
 	Node active;    /* [B] of bool; none: all members are active */
 	Node any;       /* whether a member is active */
 } Batch;
 
-/* Changes graph g, a body, in place: input k has the batch if in[k], output k if want[k] (at least
- * those of batch_spread). masked: a further input says which members are active. */
+/* Changes graph g, a body, in place: input k gets the batch dimension if in[k], output k if want[k]
+ * (at least the outputs for which batch_spread says true). masked: adds a last input, bool [size],
+ * that says which members are active. Returns false after errors. */
 bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool masked);
-/* Sets out[k] if output k of a body differs between members, given in[] for inputs. */
+/* Sets out[k] to whether output k of a body differs between members, if the inputs with in[k]
+ * do. */
 void batch_spread(const Graph *body, const bool *in, bool *out);
 
-/* Something is checked in it, or it may go on for ever, which must not be where no member is
- * active. */
+/* Whether the node needs to know which members are active: it, or a node in its graphs, checks an
+ * operand, or may execute its graphs without end. */
 bool node_needs_mask(const Graph *, Node);
 
-/* ---- nodes with graphs: batch_control.c; the rules of each operator, which control.c lists ---- */
+/* ---- nodes with graphs: batch_control.c; contracts of spread and batch: Control in control.h ---- */
 
 void spread_scan(const Graph *, Node n, bool *in, bool *out);
 void spread_while(const Graph *, Node n, bool *in, bool *out);
@@ -44,11 +47,13 @@ bool batch_while(Batch *, Build *, Node n, const Node *in, const bool *batched);
 bool batch_cond(Batch *, Build *, Node n, const Node *in, const bool *batched);
 bool batch_invertible(Batch *, Build *, Node n, const Node *in, const bool *batched);
 
-/* Which results of n differ, from its operands. */
+/* Calls n's row of control.c: sets out[k] to whether result k of n differs between members, if the
+ * operands with in[k] do. */
 void control_spread(const Graph *, Node n, const bool *in, bool *out);
+/* node_needs_mask of a node with graphs. */
 bool control_needs_mask(const Graph *, Node n);
-/* n of the operands in[k]: with the batch where batched[k], the others its own. Its results are in
- * v->element. */
+/* Calls n's row of control.c: adds nodes that compute n for the batch. in[k]: operand k, with the
+ * batch if batched[k]. Sets v->element[n]. Returns false after errors. */
 bool control_batch(Batch *v, Build *b, Node n, const Node *in, const bool *batched);
 
 #endif

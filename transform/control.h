@@ -1,6 +1,6 @@
-/* What transforms do with operators that execute graphs: their rules need the transforms
- * themselves, so they stand here and not in the op table. A new operator with graphs is a row of
- * control.c. */
+/* Rules of transforms for operators that have graphs as attributes (scan, while, cond, invertible).
+ * They call the transforms themselves, so they stand here and not in the op table. A new operator
+ * with graphs is a row of control.c. */
 #ifndef WEFT_TRANSFORM_CONTROL_H
 #define WEFT_TRANSFORM_CONTROL_H
 
@@ -8,18 +8,19 @@
 
 typedef struct {
 	Op op;
-	/* As op_vjp and op_jvp. NULL: the block has the rule. */
+	/* As op_vjp and op_jvp (ir/ops/op.h). NULL: the operator's block has the rule. */
 	bool (*vjp)(Build *, Node n, const Node *ct, const bool *want, Node *g);
 	bool (*jvp)(Forward *, Build *, Node n, const Node *t, Node *ty);
-	/* Which results of n differ between members of a batch: out[k], if operands with in[k] do.
-	 * in[] is the callee's to change. */
+	/* Sets out[k] to whether result k of n differs between members of a batch, if the operands
+	 * with in[k] do. May change in[]. */
 	void (*spread)(const Graph *, Node n, bool *in, bool *out);
-	/* n of the operands in[k], with the batch where batched[k], otherwise n's own. The results
-	 * go to v->element. False after ctx_error. */
+	/* Adds nodes that compute n for the batch, and sets v->element[n][k] to result k with the
+	 * batch, or none if it does not differ. in[k]: operand k, with the batch if batched[k],
+	 * else n's own. Returns false after ctx_error. */
 	bool (*batch)(Batch *v, Build *b, Node n, const Node *in, const bool *batched);
 } Control;
 
-/* NULL: the node executes no graphs. */
+/* Returns the row of the node's operator; NULL if it has none. */
 const Control *control_of(const Graph *, Node);
 
 #endif

@@ -1,5 +1,5 @@
-/* Private to transform/: the walk of cotangents against the order of nodes, tangents, and bodies of
- * control flow. */
+/* Private to transform/: the walk of cotangents against the order of nodes, the walk of tangents
+ * along it, and both for bodies of control flow. Cotangents, tangents and rules: ir/ops/op.h. */
 #ifndef WEFT_TRANSFORM_DERIVE_PRIV_H
 #define WEFT_TRANSFORM_DERIVE_PRIV_H
 
@@ -13,7 +13,7 @@
  * NULL after errors. */
 Graph *transform_begin(const Graph *, bool (*has_rule)(Op));
 
-/* ---- what is differentiated by (derive_roots.c) ---- */
+/* ---- the values by which a graph is differentiated (derive_roots.c) ---- */
 
 typedef struct {
 	uint32_t n;     /* the number of inputs and constants, in this order */
@@ -22,8 +22,9 @@ typedef struct {
 	const char **name;
 } Roots;
 
-/* False after ctx_error. */
-bool roots_of(Graph *, const Wrt *, Roots *);
+/* Sets *out to the nodes of the inputs and constants in the Wrt. Returns false after an error: an
+ * input or constant that has no derivative. */
+bool roots_of(Graph *, const Wrt *, Roots *out);
 
 /* ---- cotangents ---- */
 
@@ -38,19 +39,25 @@ typedef struct {
 	Node **element; /* of a tuple: by result; NULL: all zero */
 } Reverse;
 
-/* Begins with no active node. Arrays are in the scratch arena. */
+/* Use: mark the values by which to differentiate, spread, add the cotangents of the outputs, run,
+ * then ask for the cotangents of the values. */
+
+/* Returns a Reverse for the nodes with handles first .. first + n - 1, none of them active. Its
+ * arrays lie in the scratch arena. */
 Reverse reverse_new(Graph *, Build, uint32_t first, uint32_t n);
-/* Whether the value is in the range, active, and of a dtype with derivatives (or a tuple). */
+/* Whether the node is in the range and active. It may be none. */
 bool reverse_active(const Reverse *, Node);
-void reverse_mark(Reverse *, Node); /* marks a value as active; reverse_spread marks nodes that
-                                       depend on it */
-/* Marks nodes from `from` to `last` that read an active value and can have a derivative. */
+/* Makes a node active, if it is in the range. */
+void reverse_mark(Reverse *, Node);
+/* Makes each node from `from` to `last` active that reads an active node and has a float, complex
+ * or tuple type. */
 void reverse_spread(Reverse *, Node from, Node last);
-/* Adds ct (none: zero) to the cotangent of a value, if the value is active. */
+/* Adds ct (none: zero) to the cotangent of a node, if the node is active. */
 void reverse_add(Reverse *, Node value, Node ct);
-Node reverse_cotangent(const Reverse *, Node value); /* none: zero */
-/* Walks from `last` back to the node behind `before` (none: to the first), and adds cotangents of
- * operands. Returns false after errors. */
+/* Returns the cotangent of a node as added so far; none means zero. */
+Node reverse_cotangent(const Reverse *, Node value);
+/* Walks from `last` back to the node behind `before` (none: to the first), and adds the cotangents
+ * of the operands of each active node, by its rule. Returns false after errors. */
 bool reverse_run(Reverse *, Node last, Node before);
 
 /* ---- tangents ---- */
@@ -69,23 +76,28 @@ typedef struct {
 	ARRAY(Replaced) replaced;
 } Forward;
 
-/* Begins with all tangents zero. Arrays are in the scratch arena. */
+/* Use: set the tangents of inputs, run, ask for the tangents of outputs, end. */
+
+/* Returns a Forward in which all tangents are zero. Its arrays lie in the scratch arena. */
 Forward forward_new(Graph *);
+/* Sets the tangent of a node. */
 void forward_set(Forward *, Node value, Node tangent);
-Node forward_tangent(const Forward *, Node value); /* none: zero */
-/* Walks from `first` to the present last node. Returns false after errors. */
+/* Returns the tangent of a node; none means zero. */
+Node forward_tangent(const Forward *, Node value);
+/* Walks from `first` to the node that is the last one at the call, and adds behind each node the
+ * nodes that compute its tangent, by its rule. Returns false after errors. */
 bool forward_run(Forward *, Node first);
-/* Replaces loops by those that compute tangents, too. */
+/* Replaces each node with graphs by the one that its rule has made, which computes tangents too. */
 void forward_end(Forward *);
 
 /* ---- bodies (derive_body.c) ---- */
 
-/* Sets out[k] if result k has a derivative by an input with in[k]. */
+/* Sets out[k] to whether result k may have a derivative other than zero by an input with in[]. */
 void body_activity(const Graph *, const bool *in, bool *out);
-/* The same for a loop's body whose first ncarry results are the first inputs of the next round:
- * iterates until in[] and out[] no longer change. */
+/* The same for the body of a loop, whose first ncarry results are the first inputs of the next
+ * round: sets in[k] of a carry too if its out[k] is true, until nothing changes. */
 void body_carries(const Graph *, uint32_t ncarry, bool *in, bool *out);
-/* Sets in[k] if a result with out[] may read input k. */
+/* Sets in[k] to whether a result with out[] depends on input k. */
 void body_readers(const Graph *, const bool *out, bool *in);
 
 /* A body with the cotangents of its inputs added behind it. */
@@ -102,20 +114,23 @@ typedef struct {
 	uint32_t *kept_at; /* by kept value: its result of body_forward */
 } Linearized;
 
-/* Makes a Linearized. active[k]: input k gets a cotangent; has_ct[k]: result k has one; step[k]:
- * input k differs between executions of the body. Returns false after errors. */
-bool body_linearize(const Graph *body, const Build *at, const bool *active, const bool *has_ct, const bool *step, Linearized *);
-/* The body with further results for the kept values, unless a result from `shared` on has the value
- * already. */
-Graph *body_forward(Linearized *, uint32_t shared);
-/* Adds, at b's position, the nodes that compute grad[], the cotangents of inputs, from in[] (none
- * if not `reads`), ct[] and kept[]. Call it once, after body_forward. */
-void body_backward(Linearized *, Build *b, const Node *in, const Node *ct, const Node *kept, Node *grad);
-/* Adds the body at b's position, with tangents t[] of its inputs (none: zero). Returns false after
- * errors. */
+/* Sets *l to a copy of the body with cotangents. at: location and place for errors. active[k]:
+ * input k is to get a cotangent; has_ct[k]: result k has one; step[k]: input k differs between
+ * executions of the body. Returns false after errors. */
+bool body_linearize(const Graph *body, const Build *at, const bool *active, const bool *has_ct, const bool *step, Linearized *l);
+/* Returns the body with the kept values as further results, and sets l->kept_at; a kept value that
+ * is a result with number >= shared already is not added again. */
+Graph *body_forward(Linearized *l, uint32_t shared);
+/* Adds, at b's position, the nodes that compute the cotangents of the inputs, from the values of
+ * the inputs in[] (none where l->reads is false), of the results' cotangents ct[] and of kept[].
+ * Sets grad[k] for each input; none means zero. Uses up l: call it once, after body_forward. */
+void body_backward(Linearized *l, Build *b, const Node *in, const Node *ct, const Node *kept, Node *grad);
+/* Inlines the body at the end of b's graph, with inputs in[], and adds the nodes that compute its
+ * tangents from t[], those of the inputs (none: zero). Sets out[] to the results, ty[] to their
+ * tangents (none: zero). Returns false after errors. */
 bool body_tangents(const Graph *body, Build *b, const Node *in, const Node *t, Node *out, Node *ty);
 
-/* Sets body[] to the graphs of a node; returns their number, at most 2. */
+/* Sets body[] to the graphs that are attributes of a node. Returns their number, 0 to 2. */
 uint32_t bodies_of(const Graph *, Node n, Graph *body[2]);
 
 /* ---- nodes that execute graphs: scan, cond (derive_control.c), while (derive_while.c) ----
@@ -128,7 +143,7 @@ bool scan_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
 bool cond_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
 bool while_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
 
-/* Replaces a node by one whose first results are the node's. */
+/* Replaces a node by one whose first results are those of the node, and erases it. */
 void replace_tuple(Graph *, Node old, Node by);
 
 #endif

@@ -1,12 +1,14 @@
-/* Private to partitioning: the costs of saving a value and of computing it again, the choice, and
- * the graphs that follow. */
+/* Private to transform_partition (transform.h): the costs of saving a value and of computing it
+ * again, the choice, and the two graphs that are built. A node is late if it depends on a
+ * cotangent: only the second graph (backward) computes it. Of the other nodes, those that late
+ * nodes read are saved by the first graph (forward), or computed again in the second. */
 #ifndef WEFT_TRANSFORM_PARTITION_PRIV_H
 #define WEFT_TRANSFORM_PARTITION_PRIV_H
 
 #include "transform/derive_priv.h"
 
-/* By node that is not late. Cycles of a typical machine at hint sizes, so that the choice does not
- * depend on the target. */
+/* The costs of a node that is not late: cycles of x86-64-v3 at hint sizes, whatever the target, so
+ * that the choice does not depend on it. */
 typedef struct {
 	double bytes; /* the bytes of the value */
 	double save;  /* writing it, unless it is written anyway, and reading it */
@@ -19,12 +21,12 @@ typedef struct {
 	                 elements, operators with kernels of their own */
 } SaveCost;
 
-/* A value that backward computes as `from`. */
+/* Backward can read the node `from`, which computes an inverse, instead of `value`. */
 typedef struct {
 	Node value, from;
 } Same;
 
-/* Blocks with an inverse, in program order. */
+/* The blocks with an inverse (OP_invertible), in program order. */
 typedef struct {
 	uint32_t first;   /* nodes with handles from `first` on compute inverses; only backward has
 	                     them */
@@ -40,10 +42,10 @@ typedef struct {
 	bool *given;      /* backward has the value: an input that is passed again, a constant, a
 	                     number */
 	bool *wanted;     /* not late, but a late node reads it, or it is a gradient */
-	uint32_t *region; /* the depth of checkpointed blocks around it */
+	uint32_t *region; /* the depth of the checkpointed blocks in which the node is; 0: none */
 	Undo undo;
-	Node *again;      /* not saved: the node that backward has instead; none: computed from its
-	                     operands */
+	Node *again;      /* the node that backward reads instead if this one is not saved; none:
+	                     backward computes it from its operands */
 	bool *kept;       /* never computed again from its operands */
 	const SaveCost *cost;
 	bool *saved;
@@ -53,33 +55,40 @@ typedef struct {
 
 /* ---- blocks with an inverse (partition_undo.c) ---- */
 
-/* Adds, behind the graph, the nodes that compute the inputs of blocks from their results. */
+/* Adds, behind all nodes of the graph, the nodes that compute the inputs of each block from its
+ * results by its inverse, and returns what was added. ninput: the number of the model's inputs. */
 Undo partition_undo(Graph *, uint32_t ninput);
-/* Fills in again[] and kept[], from given[]. */
-void partition_find_again(Parting *);
-/* The node whose value backward uses instead of n's, unless n is saved; none: n is computed from
+/* Sets p->again[] and p->kept[], from p->undo and p->given[]. */
+void partition_find_again(Parting *p);
+/* Returns the node whose value backward reads instead of n's, unless n is saved: p->again[n], or
+ * the operand of a node that only marks it (node_marked). Returns none if backward computes n from
  * its operands. */
-Node partition_same(const Parting *, Node);
+Node partition_same(const Parting *p, Node n);
 
 /* ---- costs (partition_cost.c) ---- */
 
-SaveCost *partition_costs(const Parting *);
+/* Returns the costs by node, in the scratch arena; those of late nodes are 0. Needs p->late. */
+SaveCost *partition_costs(const Parting *p);
 
-/* ---- what is saved (partition.c) ---- */
+/* ---- which values are saved (partition.c) ---- */
 
-/* Fills in saved[] by the minimal cut; budget as in transform.h. Returns false after errors. */
-bool partition_choose(Parting *, double budget);
+/* Sets p->saved[] and p->list, by a minimal cut, and the arrays that the choice needs (late, given,
+ * wanted, region, cost). budget as in transform.h. Returns false after errors. */
+bool partition_choose(Parting *p, double budget);
 
-/* ---- in which order values are saved (partition_order.c) ---- */
+/* ---- the order of dimensions in which values are saved (partition_order.c) ---- */
 
-/* By node: the number of spatial dimensions of an image, its last ones; 0: no image. */
+/* Returns an array by node, in the scratch arena: the number of spatial dimensions of an image,
+ * which are its last ones; 0: no image. */
 const uint8_t *partition_space(const Parting *);
-/* Sets perm[rank]: dimension k of the saved tensor is dimension perm[k] of the value. Images are
- * saved channels-last. */
+/* Sets perm[0 .. rank - 1]: dimension k of the saved tensor is dimension perm[k] of the value.
+ * Images (space > 0) are saved channels-last, other values as they are. */
 void partition_order(uint32_t rank, uint32_t space, uint32_t *perm);
 
 /* ---- two graphs (partition_build.c) ---- */
 
-void partition_build(const Parting *, Graph *part[2]);
+/* Sets part[] to the two graphs of transform_partition, after partition_choose and with
+ * p->space. */
+void partition_build(const Parting *p, Graph *part[2]);
 
 #endif

@@ -1,5 +1,5 @@
-/* Places in a graph that are like a pattern, and what takes their place: the contract is that of
- * weft_replace_pattern (weft_graph.h). */
+/* Pattern rewriting for users: each place in a graph that matches a pattern graph is replaced by a
+ * replacement graph. weft_replace_pattern (weft_graph.h) says what matches. */
 #ifndef WEFT_TRANSFORM_PATTERN_H
 #define WEFT_TRANSFORM_PATTERN_H
 
@@ -7,9 +7,9 @@
 
 enum { MAX_PATTERN = 4096 }; /* nodes of a pattern */
 
-/* All three graphs are of one Ir and verified; the pattern and the replacement may name sizes of
- * other scopes. *places is the number of places. Returns false after ctx_error; then g is
- * unchanged. */
+/* Replaces all places in g, and sets *places to their number (0: none). All three graphs are of one
+ * Ir and verified; the sizes of pattern and replacement may be of other scopes than g's. Returns
+ * false after ctx_error; then g is unchanged. */
 bool pattern_replace(Graph *g, Graph *pattern, Graph *replacement, uint32_t *places);
 
 #endif

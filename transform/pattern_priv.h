@@ -1,21 +1,22 @@
-/* Private to transform/pattern*.c. */
+/* Private to transform/pattern*.c: finding the places that match (pattern_find.c) and replacing
+ * them (pattern.c). A call is a node that computes: neither input nor constant. */
 #ifndef WEFT_TRANSFORM_PATTERN_PRIV_H
 #define WEFT_TRANSFORM_PATTERN_PRIV_H
 
 #include "ir/ops/op.h"
 #include "transform/pattern.h"
 
-/* What sizes of a pattern stand for in the graph. */
+/* The values that sizes of a pattern have at one place: size var[k] is by[k], an expression of the
+ * graph's sizes. */
 typedef struct {
 	ARRAY(Sym) var, by;
 } Sizes;
 
-/* A place: for each node of the pattern the node of the graph. New nodes go in front of `before`.
- */
+/* A place that matches. */
 typedef struct {
-	Node *node;
-	Node before;
-	Node *made; /* by output: what replaces it */
+	Node *node;  /* by node of the pattern: the node of the graph */
+	Node before; /* new nodes are added in front of this node */
+	Node *made;  /* by output of the pattern: the new node that replaces it */
 } Place;
 
 typedef struct {
@@ -23,19 +24,23 @@ typedef struct {
 	ARRAY(Place) place;
 	uint32_t *order; /* by node of g: its position, from 1 on; of new nodes 0 */
 	uint32_t
-		*owner; /* by node of g: the number of the place, from 1 on, that has the call; 0 */
-	Node *call;     /* by node of g, while one place is sought: the pattern's call */
-	uint32_t nnode; /* of g at the beginning */
+		*owner; /* by node of g: 1 + the number of the place to which the call belongs; 0:
+		           none */
+	Node *call;     /* by node of g, while one place is sought: the call of the pattern that it
+	                   matches */
+	uint32_t nnode; /* the number of nodes of g before any is added */
 } Patterns;
 
-/* Makes the extents of `type`, of the pattern or replacement, those of `actual`: names of sizes
- * that stand alone get values, within their ranges, the first time. False if an extent is not
- * provably equal. */
+/* Matches `type`, of the pattern or replacement, with `actual`, of the graph: a size that is an
+ * extent by itself, and has no value yet, gets the actual extent, if that is within its range.
+ * Returns false if dtype or rank differ, or if such an extent is not within the range; other
+ * extents are compared later, when all sizes have values. */
 bool sizes_unify(Ir *, Sizes *, TypeId type, TypeId actual);
-/* An extent in terms of the graph's sizes. */
+/* Returns an extent of the pattern or replacement as an expression of the graph's sizes. */
 Sym sizes_put(Ir *, const Sizes *, Sym);
-/* Finds all places, in order. */
-void pattern_find(Patterns *);
-bool pattern_is_call(const Graph *, Node);
+/* Fills in x->place with all places that match, in program order; no two have a call in common. */
+void pattern_find(Patterns *x);
+/* Whether n (which may be none) is a call. */
+bool pattern_is_call(const Graph *, Node n);
 
 #endif

@@ -1,10 +1,10 @@
 /* Function transforms: make graphs of graphs, in any order and depth (docs/transforms.md).
  *
- * Each function returns a new, verified graph of the same Ir and leaves the old one unchanged. The
- * operators of the result are primitives, and composites with rules of their own. Constants,
- * symbols and guards are not copied. Returns NULL after an error that names a node and a remedy.
- * The rules of an operator stand in its block (ir/ops/op.h: .deriv, .vjp, .adjoint, .jvp, .tangent,
- * .linear, .batch).
+ * Each function that returns a Graph returns a new, verified graph of the same Ir, with the same
+ * constants and symbols, and leaves the old one unchanged; it returns NULL after an error that
+ * names a node and a remedy. The operators of the result are primitives, and composites with rules
+ * of their own. The rules of an operator stand in its block (ir/ops/op.h: .deriv, .vjp, .adjoint,
+ * .jvp, .tangent, .linear, .batch).
  *
  * State that a graph writes is written once. Its new values have no derivative, and no tangent
  * flows into or out of state. */
@@ -25,14 +25,14 @@ typedef struct {
 	                         complex dtype that are no state */
 } Wrt;
 
-/* Gradients (reverse mode) of sum over k of Re sum(conj(ct_k) * y_k); for complex numbers as
- * PyTorch defines them (dL/d re + i dL/d im). Inputs: those of g; then "ct.NAME", of the output's
- * type, for each output NAME with a cotangent. Outputs: those of g; then "g.NAME" for each input in
- * the Wrt, in order, then for each constant; zeros if no output depends on it. Error: an input of
- * another dtype. */
+/* Returns the graph of gradients (reverse mode) of sum over k of Re sum(conj(ct_k) * y_k), where
+ * y_k are the outputs; for complex numbers as PyTorch defines them (dL/d re + i dL/d im). Inputs:
+ * those of g; then "ct.NAME", of the output's type, for each output NAME with a cotangent. Outputs:
+ * those of g; then "g.NAME" for each input in the Wrt, in order, then for each constant; zeros if
+ * no output depends on it. Error: an input of another dtype. */
 Graph *transform_vjp(const Graph *g, const Wrt *);
 
-/* Directional derivatives (forward mode).
+/* Returns the graph of directional derivatives (forward mode).
  * Inputs: those of g; then "t.NAME" for each input in the Wrt, then for each constant.
  * Outputs: those of g; then "jy.NAME" for each output NAME of a float or complex dtype that is no
  * state. */
@@ -69,13 +69,14 @@ Graph *transform_jvp(const Graph *g, const Wrt *);
  * again or saved like any value; they are saved if they depend on the block's inputs. Derivatives
  * are those of the block, never of the inverse; a batch has the inverse of the batch. */
 
-/* g with a further output "inverse.NAME.K", f64[], for each input K of each invertible block NAME:
- * the largest difference between the input and what the inverse makes of the block's results.
- * Error: there is no such block. */
+/* Returns g with a further output "inverse.NAME.K", f64[], for each input K of each invertible
+ * block NAME: the largest difference between the input and what the inverse makes of the block's
+ * results. Error: there is no such block. */
 Graph *transform_check_inverses(const Graph *g);
 
-/* Splits a graph of transform_vjp into two, for training. joint: that graph; it must not be used
- * afterwards. ninput, noutput: the number of the model's inputs and outputs.
+/* Splits a graph of transform_vjp into two, for training, and sets part[]. joint: that graph; it is
+ * changed and must not be used afterwards. ninput, noutput: the number of the model's inputs and
+ * outputs.
  *
  * part[0] (forward): the model, with further outputs saved.0, saved.1, ...
  * part[1] (backward): takes the inputs that callers pass, the saved values and the cotangents;
@@ -99,11 +100,11 @@ typedef struct {
 	                       is the same for all members and returned once. NULL: 0 */
 } BatchDims;
 
-/* g for a batch of `size` members. Input k has a batch dimension if batched[k]; all members have
- * the same value of other inputs. Every output that callers get has a batch dimension (an output
- * that depends on no batched input is repeated), at the positions of BatchDims (NULL: 0). A new
- * value of an input has the batch at the input's position. Error: state whose new value differs
- * between members; a position that does not exist. */
+/* Returns the graph of g for a batch of `size` members. Input k has a batch dimension if
+ * batched[k]; all members have the same value of other inputs. Every output that callers get has a
+ * batch dimension (an output that depends on no batched input is repeated), at the positions of
+ * BatchDims (NULL: 0). A new value of an input has the batch at the input's position. Error: state
+ * whose new value differs between members; a position that does not exist. */
 Graph *transform_vmap_at(const Graph *g, const bool *batched, Sym size, Randomness, const BatchDims *dims);
 /* The same with the batch as dimension 0 everywhere. */
 Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness);

@@ -1,4 +1,7 @@
-/* Private to the driver: the objects of the API, and the boundary where unwinding ends. */
+/* Private to the driver: the objects of the API (include/weft.h), the boundary where unwinding
+ * ends, and the conversion of tensors. Running out of memory and internal errors unwind: control
+ * returns to the boundary, and the Weft is dead. Other errors are recorded in the context
+ * (base/ctx.h). The arena is that of the Weft: it lives until weft_free. */
 #ifndef WEFT_DRIVER_API_DRIVER_PRIV_H
 #define WEFT_DRIVER_API_DRIVER_PRIV_H
 
@@ -24,7 +27,7 @@ struct Weft {
 	ARRAY(WeftPhaseTime) phase;
 	double phase_start;
 	uint32_t ntrace; /* the number of traces so far */
-	struct Held *held; /* memory of the caller; released last */
+	struct Held *held; /* memory of the caller (weft_hold); its release is called last */
 };
 
 /* A graph that becomes an entry of a compiled model. */
@@ -61,29 +64,37 @@ struct WeftGraph {
 	bool rng_input;
 };
 
-/* Calls the release functions of all memory that weft_hold registered. */
+/* Calls the release functions of all memory that weft_hold registered, and forgets the memory. */
 void release_held(Weft *);
-/* Makes an object of the API for a graph of a file. */
+/* Makes an object of the API for a graph, with one entry "run"; path: of the file, for messages and
+ * the model's name (copied). */
 WeftGraph *graph_wrap(Weft *, Graph *, const char *path);
-/* Merges constants with equal contents of several graphs of one Ir. keep_names: only constants of
- * one name. Returns false after an error: one name has different contents. Messages name the files
- * of `from`. */
+/* Merges constants with equal contents in graphs of one Ir, g[from->nentry], in place. keep_names:
+ * only constants of one name are merged, and different contents of one name are an error, which
+ * returns false. from: its entries' paths are for messages. */
 bool join_constants(Weft *, const WeftGraph *from, Graph *const *g, bool keep_names);
-/* What already has the name, "an input" or "a parameter" (state, too); NULL: it is free. */
+/* What already has the name in a graph: "an input" or "a parameter" (which may be state); NULL if
+ * the name is free. */
 const char *graph_name_owner(const Graph *, const char *name);
-/* A graph that was changed is verified, once. False after ctx_error. */
+/* Verifies a graph that weft_graph.h has changed since the last call. Returns false after an error:
+ * the graph is not correct. */
 bool graph_is_sound(const WeftGraph *);
-/* The graph that a body is in, through all bodies; of a graph that is no body: itself. */
+/* The outermost graph in which a body of control flow is; of a graph that is no body, the graph
+ * itself. */
 WeftGraph *graph_root(WeftGraph *);
-/* Whether the node of a body is there still, and those of the bodies that it is in. */
+/* Whether the node that has the body is still in its graph, and so on up to graph_root; true of a
+ * graph that is no body. */
 bool body_is_there(const WeftGraph *);
-/* For functions that need one graph: returns false after an error if several were joined. */
+/* Checks that the object has one graph. Returns false after an error: several were joined. */
 bool graph_is_one(Weft *, const WeftGraph *);
 
-/* Calls f(arg); unwinding ends here. Returns false if f returns false or unwinds. */
+/* Calls f(arg); unwinding ends here. Returns what f returns; false if f unwinds, after which the
+ * Weft is dead. Without a call: false if the Weft is NULL or dead. Calls may be nested. */
 bool boundary(Weft *, bool (*f)(void *arg), void *arg);
+/* The time in seconds since some fixed moment, which never goes back. */
 double seconds_now(void);
 
+/* The arena that lives until weft_free. */
 static inline Arena *weft_arena(Weft *w)
 {
 	return w->ctx->arena;
@@ -91,21 +102,26 @@ static inline Arena *weft_arena(Weft *w)
 
 /* ---- tensors between the API and the IR ---- */
 
-/* Makes a tensor with t's data, which is not copied; shape and strides are in the arena. */
+/* A tensor of the API with t's data, which is not copied; its shape is in the arena, strides NULL.
+ */
 WeftTensor tensor_to_api(Arena *, const Tensor *t);
-/* The reverse; copies the data if it is not row-major. Returns false after an error, which names
- * `what`. */
+/* The reverse: *out refers to the data of t, or to a copy in the arena if t is not row-major.
+ * Returns false after an error, which begins with `what`: a dtype that Weft lacks, another device,
+ * a shape that is no shape. */
 bool tensor_from_api(Ctx *, Arena *, const char *what, const WeftTensor *t, Tensor *out);
 
 /* ---- files ---- */
 
-/* Writes a file, whole or not at all (frontend/files/out_file.h). Returns false after errors. */
+/* Writes n bytes into a file, whole or not at all (frontend/files/out_file.h). Returns false after
+ * an error. */
 bool file_write(Ctx *, const char *path, const void *data, size_t n);
-/* Reads a regular file. Returns NULL, without a message, if that fails. */
+/* Reads a regular file into the arena; *n is its size. Returns NULL, without an error, if there is
+ * none or it cannot be read. */
 char *file_read(Arena *, const char *path, size_t *n);
-/* Makes a folder and its parents. Returns false after errors. */
+/* Makes a folder and its parents; folders that exist are fine. Returns false after an error. */
 bool folder_make(Ctx *, const char *path);
-/* The file name without folder and extension, as an identifier. */
+/* The file name without folder and extension as a C identifier, in the arena: "a/my-net.pt2" gives
+ * "my_net". */
 const char *path_stem(Arena *, const char *path);
 
 #endif

@@ -1,21 +1,24 @@
-/* Checks of arguments of the API. Each function returns true, or false after one error that names
- * the function of the API. */
+/* Private to the driver: checks of arguments of the API. Each function returns true, or false after
+ * one error. function: the name of the API's function, with which the message begins. what: the
+ * argument, for the message. */
 #ifndef WEFT_DRIVER_API_GIVEN_H
 #define WEFT_DRIVER_API_GIVEN_H
 
 #include "driver/api/driver_priv.h"
 
-/* p is not NULL. what: "the tensor". */
+/* Checks that p is not NULL. what: "the tensor". */
 bool given(Weft *, const char *function, const char *what, const void *p);
-/* list is not NULL, unless n is 0. */
+/* Checks that a list is not NULL, unless n is 0. what: "the inputs". */
 bool given_list(Weft *, const char *function, const char *what, const void *list, uint32_t n);
-/* text is neither NULL nor empty. */
+/* Checks that a text is neither NULL nor empty. */
 bool given_text(Weft *, const char *function, const char *what, const char *text);
-/* n texts, none of them NULL or empty. */
+/* Checks a list of n texts, of which none is NULL or empty. */
 bool given_texts(Weft *, const char *function, const char *what, const char *const *text, uint32_t n);
-/* A graph of this Weft, not NULL, which is no body of control flow, and correct. */
+/* Checks that a graph is not NULL, belongs to the Weft, is no body of control flow, and is correct
+ * (if it was changed, it is verified). */
 bool given_graph(Weft *, const char *function, const WeftGraph *);
-/* The same, or a body of such a graph. */
+/* The same, but a body of such a graph is accepted, if the node that has the body is still there.
+ */
 bool given_graph_or_body(Weft *, const char *function, WeftGraph *);
 
 #endif

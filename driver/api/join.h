@@ -14,8 +14,10 @@ typedef struct {
 	WeftGraph *out;           /* receives `joined` */
 } Joining;
 
-/* Makes a tensor that one graph writes state of all graphs that have a tensor of that name, or of
- * the name that the options say. Returns false after errors. */
+/* Makes state shared: a parameter or buffer that one graph writes becomes state of all graphs that
+ * have the name, or the name that the options say (weft_join_with). Changes the graphs of `entry`
+ * in place. Returns false after errors: types or initial contents differ, or an option names no
+ * state. */
 bool join_state(const Joining *, const WeftJoinOptions *);
 
 #endif

@@ -1,4 +1,5 @@
-/* Private to driver/api/trace*.c: what weft_trace.h's calls have in common. */
+/* Private to driver/api/trace*.c: a trace (include/weft_trace.h) and the calls of the API on it. A
+ * value names a node of a scope: the model's graph, or the graph of a body that is being traced. */
 #ifndef WEFT_DRIVER_API_TRACE_H
 #define WEFT_DRIVER_API_TRACE_H
 
@@ -7,7 +8,7 @@
 #include "driver/api/given.h"
 #include "ir/ops/op.h"
 
-/* Values that bodies of one call read from outside: operands of that call. */
+/* Values from outside that the bodies of one call read: they become operands of the call. */
 typedef struct {
 	ARRAY(Node) value; /* in the scope outside */
 } Captured;
@@ -15,23 +16,24 @@ typedef struct {
 /* A graph under construction: the model's, or a body in it. */
 typedef struct Scope {
 	Graph *g;
-	uint32_t id;         /* in its values */
+	uint32_t id;         /* WeftValue.trace of its values */
 	struct Scope *outer; /* NULL: the model's */
-	uint32_t nin;        /* inputs of a body that are no captured values */
-	Captured *captured;
+	uint32_t nin;        /* the number of a body's inputs that are no captured values */
+	Captured *captured;  /* of a body; NULL: the model's scope */
 } Scope;
 
 struct WeftTrace {
 	Weft *w;
-	Scope *scope; /* in which calls add nodes */
+	Scope *scope; /* the scope in which calls add nodes */
 	Scope model;
 	const char *name;
-	LocId loc; /* of the nodes that calls add */
+	LocId loc; /* the source line of nodes that calls add */
 	uint32_t ncall;
 	bool failed, ended;
 };
 
-/* One call of the API, and what it gives. */
+/* One call of a function of the API: its arguments and results. Each function uses some of the
+ * fields. */
 typedef struct {
 	WeftTrace *t;
 	const char *function; /* of the API */
@@ -47,26 +49,27 @@ typedef struct {
 	WeftGraph *graph;
 } TraceStep;
 
-/* False after ctx_error: "NAME: what". */
+/* Records an error "NAME: what", where NAME is step->name. Returns false. */
 bool tracing_error(const TraceStep *, const char *what);
-/* Calls f(step) inside of the Weft's boundary, unless the trace has failed; it has failed if f
- * returns false. */
+/* Calls f(step) within the Weft's boundary, unless the trace has failed before. If f returns false,
+ * records an error or unwinds, the trace has failed. Returns whether the trace has not failed. */
 bool tracing_perform(TraceStep *, bool (*f)(void *));
-/* The trace has not ended. */
+/* Checks that the trace has not ended. Returns false after an error. */
 bool tracing_ready(const TraceStep *);
-/* Nor is the name that the caller gave missing or empty. */
+/* Checks besides that step->name is neither NULL nor empty. */
 bool tracing_ready_named(const TraceStep *);
 
-/* A node of the current scope as a value. */
+/* The value that names a node of the current scope. */
 WeftValue tracing_value(const WeftTrace *, Node);
-/* A value as a node of the current scope: a value of a scope outside becomes an input of each body
- * between. False after ctx_error. */
+/* Sets *Node to the node of the current scope that has the value. A value of an outer scope becomes
+ * an input of each body between, and must be one tensor. Returns false after an error. */
 bool tracing_node(const TraceStep *, WeftValue, Node *);
-/* A value as a node of the scope to which it belongs. False after ctx_error. */
+/* Sets *Node to the node that a value names, and *Scope to its scope: the current one or an outer
+ * one. Returns false after an error: the value is of another trace, or of a body that has ended. */
 bool tracing_owner(const TraceStep *, WeftValue, Scope **, Node *);
-/* It is one tensor. False after ctx_error. */
+/* Checks that a node of the scope is one tensor. Returns false after an error. */
 bool tracing_is_tensor(const TraceStep *, const Scope *, Node);
-/* Appends to the current scope; `where` names the call. */
+/* A Build that appends to the current scope; where: the name of the call, for messages. */
 Build tracing_build(WeftTrace *, const char *where);
 
 #endif

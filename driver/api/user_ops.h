@@ -4,7 +4,8 @@
 
 #include "driver/api/driver_priv.h"
 
-/* An Ir whose graphs may call the registered operators. */
+/* A new Ir in the Weft's memory; its graphs may call the user operators that are registered so far.
+ */
 Ir *user_ir(Weft *);
 
 #endif

@@ -1,4 +1,4 @@
-/* Static libraries in the format of System V's ar, with an index of symbols. */
+/* Static libraries in the format of System V's ar, with an index of symbols for the linker. */
 #ifndef WEFT_DRIVER_ARTIFACT_AR_H
 #define WEFT_DRIVER_ARTIFACT_AR_H
 
@@ -10,8 +10,9 @@ typedef struct {
 	size_t size;
 } ArMember;
 
-/* Writes a library, whole or not at all. Dates and owners are 0, so equal members give equal bytes.
- * Returns false after errors. */
+/* Writes a library of n members, whole or not at all. Dates and owners are 0, so equal members give
+ * equal bytes. Returns false after an error: a member is no object with symbols, 4 GiB are
+ * exceeded, or the file cannot be written. */
 bool ar_write(Ctx *, const char *path, const ArMember *member, uint32_t n);
 
 #endif

@@ -1,11 +1,12 @@
-/* Private to the driver: back ends. A back end is a row; only the row's file knows which one it is.
+/* Private to the driver: back ends. A back end turns the programs of a compilation (compile.h) into
+ * files or into code in this process. It is a row; only the row's file knows which one it is.
  * Others ask the fields below. */
 #ifndef WEFT_DRIVER_ARTIFACT_BACKEND_H
 #define WEFT_DRIVER_ARTIFACT_BACKEND_H
 
 #include "driver/artifact/compile.h"
 
-/* Where an artifact is put together. */
+/* The paths of one output. */
 typedef struct {
 	const char *folder;         /* of temporary files */
 	const char *weights_object; /* the weights to link; NULL: there are none, or in a file */
@@ -34,46 +35,48 @@ typedef struct Backend {
 	const char *(*refuses)(const Compilation *);
 	/* Whether the back end may be chosen where none is named. NULL: never. */
 	bool (*suits)(const Compilation *);
-	/* Whether `load` will succeed; loads nothing. NULL: always. */
+	/* Whether `load` will succeed, as far as that is known without loading. NULL: always. */
 	bool (*available)(const Compilation *);
-	/* The note if another one is chosen because the back end is not available. */
+	/* The note to print if another back end is chosen because this one is not available. */
 	const char *absent;
 	/* Loads what the back end needs; may end the process, so nothing is half written before.
 	 * Returns false after errors. NULL: nothing is needed. */
 	bool (*load)(Compilation *);
-	/* The number of units for so many kernels. It does not depend on the machine, so that the
-	 * output does not either. */
+	/* The number of translation units for so many kernels. It does not depend on the machine,
+	 * so that the output does not either. */
 	uint32_t (*units)(uint32_t kernels);
 	/* After compile_lower: makes the shared object. Returns false after errors. */
 	bool (*shared)(Compilation *, const Place *);
-	/* Other outputs: bits 1 << WeftEmit. Of `objects`, weights are part; Place.weights_object
-	 * has them. A folder (WEFT_EMIT_C) has weights in a file of its own, which the caller
-	 * writes. No kind has two back ends. */
+	/* The other kinds of output that `emit` writes, bits 1 << WeftEmit; no kind has two back
+	 * ends. The kinds in `objects` contain the weights, from Place.weights_object; those in
+	 * `texts` do not (of a folder, WEFT_EMIT_C, the caller writes the weights). emit: after
+	 * compile_lower; returns false after errors. */
 	uint32_t texts, objects;
 	bool (*emit)(Compilation *, WeftEmit, const Place *);
 	/* After compile_lower of one level: makes code in this process, which refers to symbol[n],
 	 * and calls phase_end. small: as few pages as possible. Returns false after errors. NULL:
 	 * the back end makes none. */
 	bool (*here)(Compilation *, const HereSymbol *symbol, uint32_t n, bool small, Here *);
-	/* Whether shared objects may be loaded to check them: no program of the caller made them.
-	 * NULL: no. */
+	/* Whether this process may load its shared objects to check them: no program that the
+	 * caller named made them. NULL: no. */
 	bool (*trusted)(const Compilation *);
-	void *user; /* of the row's own functions */
+	void *user; /* for the row's own functions */
 } Backend;
 
 extern const Backend backend_llvm, backend_c;
 
 /* The built-in rows, in the order of preference, followed by NULL. */
 extern const Backend *const backends[];
-/* The row that writes such an output; NULL: no back end is needed. */
+/* The row that writes outputs of that kind; NULL: no back end is needed for the kind. */
 const Backend *backend_of_kind(WeftEmit);
-/* The row that makes code in this process. */
+/* The row that makes code in this process; never NULL. */
 const Backend *backend_here(void);
-/* Sets c->backend as the options say; c->fallback: what a note has to say of the choice. Returns
- * false after errors. */
+/* Sets c->backend as the options say, and c->fallback to the note to print on the choice, or NULL.
+ * Loads nothing. Returns false after errors: the back end that the options name does not fit. */
 bool backend_choose(Compilation *);
-/* Calls the row's functions of these names; those that are NULL do nothing. */
+/* Loads what c->backend needs. Returns false after errors. */
 bool backend_load(Compilation *);
+/* Whether `load` will succeed, as far as that is known without loading. */
 bool backend_available(const Backend *, const Compilation *);
 
 #endif

@@ -1,4 +1,8 @@
-/* Private to the driver: a compilation, from graph to files. */
+/* Private to the driver: a compilation, from graph to files. Order of calls: compile_begin,
+ * compile_for_here (for code in this process), compile_lower, recipes_compute
+ * (driver/jit/compute.h), a back end (backend.h), compile_report. An artifact is what a compilation
+ * makes. It has a level for each target of WeftOptions.target, and an entry for each graph that was
+ * joined. "After errors" means that errors were recorded in the context. */
 #ifndef WEFT_DRIVER_ARTIFACT_COMPILE_H
 #define WEFT_DRIVER_ARTIFACT_COMPILE_H
 
@@ -19,10 +23,10 @@ typedef struct {
 	Ctx *ctx;
 	const WeftGraph *from;
 	Graph **g; /* by entry: the graph after the passes */
-	WeftOptions o;
+	WeftOptions o;           /* fields that the caller's structure lacks are 0 */
 	const char *name;        /* the model's name, an identifier */
 	const char *source_hash; /* hash of graph and weights */
-	const char *weights_symbol;
+	const char *weights_symbol; /* the symbol of the weight section, if it is linked */
 	const char *out_path; /* the output file, as the caller named it; NULL: several files, or
 	                         none */
 	const char *weights_hash; /* section_hash, if the weights are a file */
@@ -35,33 +39,40 @@ typedef struct {
 	TargetLevel prepare;      /* the program that computes replaceable constants (recipes.h),
 	                             for the least level; program NULL: none */
 	bool computed;            /* constants with recipes have contents */
-	const Target *target; /* the target of the last level */
-	Program *program;
-	EmitFiles files;
+	const Target *target;     /* of the last level, the most capable one */
+	Program *program;         /* likewise */
+	EmitFiles files;          /* the printed C files */
 } Compilation;
 
-/* Begins a compilation: checks the options, clears the report. Returns false after errors. */
-bool compile_begin(Compilation *, Weft *, const WeftGraph *, const WeftOptions *);
-/* After compile_begin, for code in this process: keeps the best level that runs here. Returns false
- * after an error: none runs here. */
+/* Begins a compilation of a graph: fills in *c, checks graph and options (NULL: all 0), clears the
+ * Weft's report. Returns false after errors. */
+bool compile_begin(Compilation *c, Weft *, const WeftGraph *, const WeftOptions *);
+/* Keeps only the most capable level that this machine runs. Returns false after an error: it runs
+ * none. */
 bool compile_for_here(Compilation *);
-/* Runs passes, lowering and schedules, and makes the programs. Returns false after errors. */
+/* Runs passes, lowering and schedules on a copy of the graph, and makes the programs of all levels.
+ * Returns false after errors. */
 bool compile_lower(Compilation *);
-/* Sets out[] to all programs to emit: the levels, then `prepare` if there is one. Returns their
- * number. */
+/* Sets out[], room for level.n + 1, to all programs to emit: the levels, then `prepare` if there is
+ * one. Returns their number. */
 uint32_t compile_programs(const Compilation *, const TargetLevel **out);
-/* The options for either emitter. weights_file: NULL if weights are embedded. */
+/* The options with which an emitter prints the program of a level. weights_file: the name of the
+ * weight file; NULL: weights are embedded. */
 EmitOptions compile_emit_options(const Compilation *, const TargetLevel *, const char *weights_file);
-/* The options for the choice between several levels. */
+/* The options with which an emitter prints the function that chooses between several levels. */
 EmitSelect compile_select(const Compilation *);
-/* Fills in the report. */
+/* Fills in the Weft's report (WeftReport) from the programs. */
 void compile_report(Compilation *);
-/* Adds the time since the last call to the phase of that name. */
+/* Ends a phase of that name (a constant text): adds it, with the time since the last call, to the
+ * report, and tells WeftOptions.progress. */
 void phase_end(Compilation *, const char *name);
 
-/* Compiles c->files and links them with the runtime. Returns false after errors. */
+/* Compiles c->files by a C compiler and links them with the runtime into the shared object `out`.
+ * folder: for temporary files. weights_object: an object to link; NULL: none. Returns false after
+ * errors. */
 bool build_shared(Compilation *, const char *folder, const char *weights_object, const char *out);
-/* Writes a folder with everything that is needed to build the model elsewhere. */
+/* Writes c->files, the runtime's sources, a Makefile and a README into a folder, which is made: all
+ * that is needed to build the model elsewhere but the weights. Returns false after errors. */
 bool write_sources(Compilation *, const char *folder);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Whether the file has this process's class and byte order, and a note of that name with that
- * text. */
+/* Whether the file is an ELF file of this process's class (32 or 64 bits) and byte order, and has a
+ * note of that name with that text. Returns false also if the file cannot be read. */
 bool elf_has_note(const char *path, const char *name, const char *text);
 
 #endif

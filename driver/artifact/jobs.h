@@ -1,4 +1,4 @@
-/* Child processes, several at a time, without a shell. */
+/* Child processes, several at a time, without a shell: compilers and linkers. */
 #ifndef WEFT_DRIVER_ARTIFACT_JOBS_H
 #define WEFT_DRIVER_ARTIFACT_JOBS_H
 
@@ -6,8 +6,8 @@
 #include "base/ctx.h"
 #include "weft.h"
 
-/* A word in the output of a program that fails because something is missing, and the message for
- * it. */
+/* If a program fails and its output has this word, this text is part of the error: what is missing.
+ */
 typedef struct {
 	const char *word, *text;
 } JobMissing;
@@ -15,11 +15,12 @@ typedef struct {
 typedef struct {
 	const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
 	const char *log;         /* the file that receives the output */
-	const char *what;        /* for messages */
+	const char *what;        /* what the program works on, for messages */
 	const char *makes;       /* the file that the program makes; NULL: none */
 	const char *output;      /* the user's name for that file; NULL: the file is temporary */
 	const JobMissing *missing;
 	uint32_t nmissing;
+	/* Set by jobs_run. */
 	int pid;
 	bool started, finished;
 } Job;
@@ -29,7 +30,7 @@ typedef struct {
 	uint32_t limit; /* the most processes at a time; 0: one per processor */
 	const char *folder; /* the folder for their temporary files, since killed compilers leave
 	                       theirs */
-	WeftProgress progress;
+	WeftProgress progress; /* called when a job has ended; may be NULL */
 	void *progress_user;
 } Jobs;
 
@@ -37,14 +38,18 @@ typedef struct {
 typedef struct {
 	ARRAY(const char *) word;
 } Words;
+/* Adds a copy of a word. */
 void words_add(Arena *, Words *, const char *word);
-/* Adds the words of a text, separated by spaces. */
+/* Adds the words of a text, separated by spaces; text may be NULL. */
 void words_split(Arena *, Words *, const char *text);
+/* Ends the list: returns the words, followed by NULL. Add no words afterwards. */
 const char *const *words_argv(Arena *, Words *);
 
-/* Runs all jobs, in the order of the list. If one fails, the running ones end first. Returns false
- * after an error with the beginning of the failed job's output. */
+/* Runs all jobs, begun in the order of the list, and waits for them. If one fails, no further ones
+ * begin. Returns false after an error with the beginning of the failed job's output; also if a job
+ * ends well without the file that it makes. */
 bool jobs_run(Ctx *, Jobs *);
+/* The number of processors that this process may use. */
 uint32_t jobs_default(void);
 
 #endif

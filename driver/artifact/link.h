@@ -4,17 +4,18 @@
 
 #include "driver/artifact/compile.h"
 
-/* The files of an artifact; paths are in the folder of temporary files. */
+/* The files of an artifact. Paths are complete. */
 typedef struct {
 	ARRAY(const char *) object; /* objects of the model: kernels, tables, weights */
 } LinkInput;
 
-/* Links the model and the runtime for its target into a shared object. Returns false after
- * errors. */
+/* Links the model's objects and the runtime for its target into the shared object `out`. folder:
+ * for temporary files. Returns false after errors. */
 bool link_shared(Compilation *, const char *folder, const LinkInput *, const char *out);
-/* Links the model's objects into one object. */
+/* Links the model's objects into the relocatable object `out`. Returns false after errors. */
 bool link_object(Compilation *, const char *folder, const LinkInput *, const char *out);
-/* Makes a static library of that object and the runtime's, with an index. */
+/* Makes the static library `out` of that object and the compiled runtime, with an index. Returns
+ * false after errors. */
 bool link_archive(Compilation *, const char *folder, const LinkInput *, const char *out);
 
 #endif

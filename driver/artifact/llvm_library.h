@@ -4,12 +4,14 @@
 
 #include "codegen/print/llvm/backend.h"
 
-/* Whether the back end is in the folder, or (NULL) where weft_has_llvm looks. */
+/* Whether the library of this build is in the folder, or (NULL) where weft_has_llvm looks (weft.h).
+ * Loads nothing. */
 bool llvm_is_there(const char *folder);
-/* Returns the back end; loads it at the first call. Any thread may call. Returns NULL after an
- * error: this build has none, or it is not found. */
+/* The functions of the library; loads it at the first call, from the folder as above; later calls
+ * ignore the folder. Any thread may call. Returns NULL after an error: this build has none, or it
+ * is not found. */
 const LlvmBackend *llvm_backend(Ctx *, const char *folder);
-/* After the first call that returned it. */
+/* The same without loading: NULL if llvm_backend has not loaded the library. */
 const LlvmBackend *llvm_loaded(void);
 
 #endif

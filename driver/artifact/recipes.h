@@ -6,9 +6,10 @@
 
 #include "driver/artifact/compile.h"
 
-/* After scheduling, with replaceable weights: fills in Program.prepare of all levels, and
- * c->prepare, the program that computes. Constants that no parameter changes and small parameters,
- * if recipes read them, are stored too. Returns false after errors. */
+/* The step of compile_lower after scheduling: sets Program.prepare of all levels, the recipes, and
+ * c->prepare, the program that computes the constants. Other constants and small parameters that
+ * recipes read are stored, too. Does nothing without WeftOptions.replaceable. Returns false after
+ * errors. */
 bool recipes_lower(Compilation *);
 
 #endif

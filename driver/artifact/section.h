@@ -1,4 +1,5 @@
-/* The weight section: constants in the layouts that kernels read, one after the other. */
+/* The weight section: the constants of a program in the layouts that kernels read, one after the
+ * other, at ProgramConst.offset. Contents must be known: with recipes, after recipes_compute. */
 #ifndef WEFT_DRIVER_ARTIFACT_SECTION_H
 #define WEFT_DRIVER_ARTIFACT_SECTION_H
 
@@ -15,12 +16,15 @@ typedef struct {
 	void *data;
 	uint64_t bytes;
 } SectionMap;
+/* Frees the pages; data becomes NULL. Does nothing if data is NULL. */
 void section_unmap(SectionMap *);
 
-/* Makes the section in this process, with `jobs` threads: read-only, page-aligned, valid until the
- * context is freed. (*out)->data is NULL if there are no weights. Returns false after errors. */
+/* Makes the section in this process, with `jobs` threads (0: one per processor): read-only pages,
+ * valid until ctx_free. *out is in the arena; its data is NULL if there are no weights. Returns
+ * false after an error. */
 bool section_map(Program *p, uint32_t jobs, SectionMap **out);
-/* A hash of the section's layout, as text: equal for programs that can use one file. */
+/* A hash of the section's contents and layout, 32 digits in the arena: equal for programs that can
+ * use one weight file. */
 const char *section_hash(Program *p);
 /* The names in a file of the section, by kind. */
 typedef struct {
@@ -28,8 +32,9 @@ typedef struct {
 	const char *hash;            /* for SECTION_FILE: section_hash */
 } SectionNames;
 
-/* Writes the section of p to path, with `jobs` threads (0: one per processor); the file does not
- * depend on jobs. Returns 0 or errno. */
+/* Writes the section to the file `path`, with `jobs` threads (0: one per processor), on which the
+ * file does not depend. A file that cannot be completed is left as it is: the caller removes it.
+ * Returns 0 or errno. */
 int section_write(Program *p, SectionKind, const SectionNames *, uint32_t jobs, const char *path);
 
 #endif

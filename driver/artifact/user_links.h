@@ -7,13 +7,16 @@
 #include "driver/artifact/jobs.h"
 
 typedef ARRAY(const struct UserOp *) UserOps;
-/* The operators that the programs call, each symbol once. */
+/* The user operators that the programs of all levels call, each symbol (WeftOpDef.symbol) once; in
+ * the arena. */
 UserOps user_ops(const Compilation *);
-/* Checks that WeftOptions.link names existing files or libraries. Returns false after errors. */
+/* Checks the form of WeftOptions.link, and that files it names exist; libraries for -l are left to
+ * the linker. Returns false after an error. */
 bool user_links_check(const Compilation *);
-/* Adds the arguments for a linker: absolute paths, or -l for names. */
+/* Adds WeftOptions.link as arguments of a linker: absolute paths of files, -l for names. */
 void user_links(const Compilation *, Words *);
-/* Messages for symbols and libraries that the linker does not find. */
+/* For Job.missing of a linker: n rows, for each symbol of user_ops and each library that it may not
+ * find; in the arena. */
 const JobMissing *user_missing(const Compilation *, uint32_t *n);
 
 #endif

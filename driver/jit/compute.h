@@ -5,8 +5,9 @@
 
 #include "driver/artifact/compile.h"
 
-/* Computes the constants that c->program stores, by code in this process if it runs here, else by
- * the interpreter of loop IR. A second call does nothing. Returns false after errors. */
+/* Sets the contents of the constants that c->prepare computes (recipes_lower), by executing it: as
+ * code in this process if that runs here, else by the interpreter of loop IR. Does nothing at a
+ * second call, and without such constants. Returns false after errors. */
 bool recipes_compute(Compilation *);
 
 #endif

@@ -4,10 +4,11 @@
 
 #include "driver/artifact/compile.h"
 
-/* After compile_lower: makes a model in memory, valid until the Weft is freed. Returns false after
- * errors. */
+/* After compile_for_here and compile_lower: sets *out to a model in memory, valid until weft_free.
+ * Returns false after errors. */
 bool jit_model(Compilation *, const WeftModel **);
-/* The same, but code and weights live until weft_jit_free. */
+/* The same, but code and weights live until weft_jit_free. A model that calls user operators is an
+ * error. */
 bool jit_keep(Compilation *, const WeftModel **);
 
 #endif

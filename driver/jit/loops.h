@@ -5,7 +5,7 @@
 
 #include "driver/artifact/compile.h"
 
-/* After compile_lower of one level: makes the model, valid until the Weft is freed. Returns false
+/* After compile_lower of one level: sets *out to the model, valid until weft_free. Returns false
  * after errors. */
 bool loops_model(Compilation *, const WeftModel **);
 

@@ -1,5 +1,5 @@
-/* Private to driver/jit/loops*.c: the connection of the table's functions, which call the runtime,
- * to the interpreter. */
+/* Private to driver/jit/loops*.c: a model whose `sizes_fn` and `run_fn` are calls of the
+ * interpreter of loop IR (ir/loop/interp.h). The other functions of the table are the runtime's. */
 #ifndef WEFT_DRIVER_JIT_LOOPS_PRIV_H
 #define WEFT_DRIVER_JIT_LOOPS_PRIV_H
 
@@ -9,7 +9,7 @@
 
 enum { MESSAGE = 480 }; /* bytes */
 
-/* Copies of the table's structures, by which the functions find the model. */
+/* The structures of the table, with fields behind them by which functions find the model. */
 typedef struct {
 	WeftEntry table;
 	struct LoopModel *model;
@@ -20,16 +20,20 @@ typedef struct LoopModel {
 	WeftModel model;
 	LoopEntry *entry;
 	Weft *w;
-	uint64_t ncall; /* the number of calls; each has another order of tasks */
+	uint64_t ncall; /* the number of calls so far; each runs tasks in another order */
 } LoopModel;
 
-/* Sets the functions of the model and its entries. */
+/* Sets all function pointers of the model's table and of its entries. */
 void loops_functions(LoopModel *);
 
-/* Run the interpreter. Return a status code; after an error message[] has the text. */
+/* Interprets sizes_fn of the entry: extent and slot as in WeftEntry. Returns WEFT_OK or an error
+ * code, with the reason in message[]. */
 int loops_sizes(LoopEntry *, const int64_t *extent, int64_t *slot, char message[MESSAGE]);
-/* room: as in LoopReport. Returns LOOPS_NO_ROOM if room failed. */
 enum { LOOPS_NO_ROOM = -1 };
+/* Interprets run_fn of the entry: buf and slot as in WeftEntry. room(user, k, p): allocates buffer
+ * k, or returns false after a failure that it has reported (weft_room in runtime.h has p). Context:
+ * for user operators. Returns WEFT_OK; LOOPS_NO_ROOM if room returned false; or an error code, with
+ * the reason in message[]. */
 int loops_run(LoopEntry *, void *const *buf, const int64_t *slot, bool (*room)(void *, uint32_t, const int64_t *), void *user,
               const WeftOpContext *, char message[MESSAGE]);
 

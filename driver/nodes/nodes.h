@@ -1,4 +1,6 @@
-/* Private to driver/nodes: one call of weft_graph.h on its way through the boundary. */
+/* Private to driver/nodes: the functions of include/weft_graph.h. Each one fills in a NodeStep,
+ * calls step() with a function of its own, and returns the step's answer. "After an error" means:
+ * recorded once in the context, beginning with the name of the API's function. */
 #ifndef WEFT_DRIVER_NODES_NODES_H
 #define WEFT_DRIVER_NODES_NODES_H
 
@@ -7,7 +9,7 @@
 #include "ir/ops/op.h"
 #include "weft_graph.h"
 
-/* What a function takes and gives, and where it works. */
+/* One call of the API: its arguments, and its answer. Each function uses some of the fields. */
 typedef struct NodeStep {
 	Weft *w;
 	const char *function; /* of the API */
@@ -20,7 +22,7 @@ typedef struct NodeStep {
 	const WeftTensor *tensor;
 	WeftTensor *tensor_out;
 	bool after;
-	/* Found by step_graph and step_node. */
+	/* Set by step_graph and step_node: the graph and the node of the IR. */
 	Graph *g;
 	Node n;
 	/* The answer. */
@@ -31,37 +33,43 @@ typedef struct NodeStep {
 	uint32_t count;
 } NodeStep;
 
-/* Calls f within the boundary. Exactly one error is recorded if it returns false. */
+/* Calls f(step) within the Weft's boundary. Returns what f returns; false also if f recorded an
+ * error. Exactly one error is recorded if the result is false and the Weft is alive. */
 bool step(NodeStep *, bool (*f)(NodeStep *));
 /* Records an error "FUNCTION: text". Returns false. */
 bool step_error(const NodeStep *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define step_error(...) ctx_false(step_error(__VA_ARGS__))
-/* s->g: the graph of s->graph, which may be a body or a graph that is not correct. */
+/* Sets s->g to the graph of s->graph, which may be a body, and need not be correct. Returns false
+ * after an error. */
 bool step_graph(NodeStep *);
-/* s->g and s->n: the graph and the node of s->node. */
+/* Sets s->g and s->n to the graph and the node of s->node. Returns false after an error: no node,
+ * or one that was erased. */
 bool step_node(NodeStep *);
-/* A node of s->g that has a value; *out is that node. `what`: "the new value". */
-bool step_value(const NodeStep *, const char *what, WeftNode, Node *out);
-/* The node, or no node, in terms of the API. */
+/* Sets *out to the node of s->g that v names, and checks that it has a value. what: for messages,
+ * "the new value". Returns false after an error. */
+bool step_value(const NodeStep *, const char *what, WeftNode v, Node *out);
+/* A node of s->g, or no node, as the API's WeftNode. */
 WeftNode step_give(const NodeStep *, Node);
-/* "relu_3 (net.py:12)". In the scratch arena. */
+/* The name and the source line of a node of s->g, "relu_3 (net.py:12)", in the scratch arena. */
 const char *step_name(const NodeStep *, Node);
-/* Notes that the graph has changed. */
+/* Notes that s->graph was changed: the next function of the API that takes it verifies it. */
 void step_changed(const NodeStep *);
-/* The body as a WeftGraph, the same at every call. */
-WeftGraph *graph_of_body(WeftGraph *owner, Node, Graph *body);
+/* The WeftGraph of a body, which node n of `owner` has; the same object at every call. */
+WeftGraph *graph_of_body(WeftGraph *owner, Node n, Graph *body);
 /* Whether both types have the same dtype, rank and, provably, extents. loose: extents that depend
  * on data are equal to each other. */
 bool types_are_equal(const Ir *, TypeId, TypeId, bool loose);
-/* Whether an extent of the type, a tuple's too, has the size. */
+/* Whether an extent of the type contains the symbol; of a tuple, an extent of one of its types. */
 bool type_uses(const Ir *, TypeId, Sym var);
-/* Type k of a node with results, 0 after step_error. */
+/* The type of result s->k of s->n. Returns 0 after an error: there is no such result. */
 TypeId step_type(const NodeStep *);
 
-/* An argument of a new node, as trace_call takes it. Sizes that depend on data must be those of
- * `near`, a node, or of nodes in the arguments. False after step_error. */
+/* Converts n arguments of a new node to those of trace_call (frontend/trace.h), out[n]. Nodes must
+ * be of s->g. A size that depends on data must be one of an extent of an operand. Returns false
+ * after an error. */
 bool attr_take(const NodeStep *, const WeftAttr *, uint32_t n, TraceArg *out);
-/* Argument k of the schema of s->n, as the user sees it. */
+/* Sets *out to argument k of the schema of s->n; lists and texts belong to the Weft. Returns false
+ * after an error: there is no argument k. */
 bool attr_give(const NodeStep *, uint32_t k, WeftAttr *out);
 
 #endif

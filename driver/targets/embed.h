@@ -1,4 +1,5 @@
-/* Files of the source tree inside of the compiler, from which artifacts are built. */
+/* Files of the source tree that are part of the compiler's binary, from which artifacts are built.
+ * Lists end with a name NULL. A triple names machine, system and ABI: "aarch64-linux-gnu". */
 #ifndef WEFT_DRIVER_TARGETS_EMBED_H
 #define WEFT_DRIVER_TARGETS_EMBED_H
 
@@ -16,9 +17,10 @@ extern const EmbeddedFile runtime_files[]; /* sources and headers of the runtime
 /* The runtime compiled: "runtime-TRIPLE.o" for this machine and for
  * every cross compiler that the build found. */
 extern const EmbeddedFile runtime_object[];
-/* The compiled runtime for a triple (NULL: this machine); NULL if there is none. */
+/* The compiled runtime for a triple (NULL: this machine). Returns NULL if this build has none for
+ * it. */
 const EmbeddedFile *runtime_object_for(const char *triple);
-/* A sentence for an error: what to do about a triple without a runtime. */
+/* A sentence for an error, in the arena: what to do about a triple (not NULL) without a runtime. */
 const char *runtime_object_missing(Arena *, const char *triple);
 
 #endif

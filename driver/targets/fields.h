@@ -1,4 +1,5 @@
-/* Reads descriptions of targets and machines: the fields of a JSON object into a C struct. */
+/* Reads descriptions of targets and machines: the fields of a JSON object into a C struct. Errors
+ * are recorded in the context and begin with the path. */
 #ifndef WEFT_DRIVER_TARGETS_FIELDS_H
 #define WEFT_DRIVER_TARGETS_FIELDS_H
 
@@ -25,20 +26,27 @@ typedef struct {
 typedef struct {
 	Ctx *ctx;
 	const char *path;
-	const Field *field;
+	const Field *field; /* field[n]: all fields that an object may have, but "base" */
 	size_t n;
 	const char *help; /* the page that explains the fields */
 } FieldReader;
 
-/* Opens a file whose root is an object; `what`: "a target". Free it by json_release. Returns NULL
- * after errors. */
+/* Reads a JSON file whose root is an object, and protects it from being overwritten by an output
+ * (out_spare). what: "a target", for messages. The caller frees it by json_release; ctx_free does
+ * so, too. Returns NULL after an error. */
 JsonDoc *fields_open(Ctx *, const char *path, const char *what);
-/* Reads all fields of root into the struct `to`; passes FIELD_OTHER to `other`. Returns false after
- * errors. */
+/* Reads the fields that root has into the struct `to`; other fields of the struct stay. "base" is
+ * skipped. Calls other(data, field, value) for FIELD_OTHER, which returns false after an error;
+ * NULL if there are no such fields. Returns false after an error: an unknown field, or a wrong
+ * value. Texts are in the arena. */
 bool fields_read(const FieldReader *, json_t *root, void *to,
                  bool (*other)(void *data, const Field *, const json_t *), void *data);
+/* Records an error: the field's value is not what is expected ("a number from 1 to 8"). Returns
+ * false. */
 bool field_refuse(const FieldReader *, const Field *, const char *expected);
-/* Whether a name is a path: it contains '/' or ends with ".json". */
+/* Whether the name of a target or machine is the path of a description: it contains '/' or ends
+ * with
+ * ".json". */
 bool is_description_file(const char *name);
 
 #endif

@@ -1,86 +1,29 @@
-/* Reductions where lanes are neighbouring points: the sum of each column. One vector of columns alone reads a line here and there,
- * and waits for its own sum; so several go through long rows together:
+/* Reductions where lanes are neighbouring points: the sum of each column. One vector of columns
+ * alone reads a line here and there, and waits for its own sum; so several go through long rows
+ * together:
  *
  *     for r in rows:   acc0 += x[r, c .. c + 16)   acc1 += x[r, c + 16 .. c + 32)   ...
  *
- * and through short ones, windows of images for example, where it takes arithmetic to find the next element, which is done once then.
- * Where rows are long and have many columns, a block of columns has its sums in local memory, and a few rows at a time are added to them:
- * memory is read line after line, then, not a line of each page.
+ * and through short ones, windows of images for example, where it takes arithmetic to find the next
+ * element, which is done once then. Where rows are long and have many columns, a block of columns
+ * has its sums in local memory, and a few rows at a time are added to them: memory is read line
+ * after line, then, not a line of each page.
  *
- *     for r in rows, step 4:   for c in block:   sum[c] += x[r, c] + x[r + 1, c] + x[r + 2, c] + x[r + 3, c], from left to right
+ *     for r in rows, step 4:   for c in block:   sum[c] += x[r, c] + .. + x[r + 3, c]
  *
  * Each column is added up in the same order as alone. */
 #include "codegen/cpu/generic.h"
 
-enum {
-	ABREAST = 4, /* vectors */
-	LONG_ROW = 64,
-	BLOCK = 128, /* columns that have their sums in local memory */
-	MANY_BLOCKS = 4, /* from so many on rows are read in blocks, if they do not stay near */
-	ROWS_AT_ONCE = 4
-};
+enum { ROWS_AT_ONCE = 4 };
 
-static const uint32_t NO_STAGE = UINT32_MAX;
-
-/* Divisions and comparisons of indices, the same for all lanes. */
-static bool takes_arithmetic(const Cpu *s, const Stage *st)
-{
-	bool *part = ARENA_ARRAY(s->e.arena, bool, s->e.k->kx.n), found = false;
-	uint64_t axes = 0;
-	for (uint32_t i = 0; i < st->nred; i++)
-		axes |= UINT64_C(1) << st->red[i];
-	part[st->value.i] = true;
-	for (uint32_t i = st->value.i; i > 0; i--) {
-		const KxData *x = &s->e.k->kx.data[i];
-		if (!part[i] || !(s->e.deps[i] & axes))
-			continue;
-		for (uint32_t j = 0; j < x->nin; j++)
-			part[x->in[j].i] = true;
-		part[x->guard.i] = part[x->other.i] = true;
-		found |= x->kind == KX_INRANGE && !eval_varies(&s->e, (Kx){i});
-		for (uint32_t j = 0; x->kind == KX_LOAD && j < st->nred; j++) {
-			Sym coef;
-			found |= !eval_coef(&s->e, s->e.offset[i], st->red[j], &coef);
-		}
-	}
-	return found;
-}
-
-static double row_length(const Cpu *s, const Stage *st)
-{
-	double length = 1;
-	for (uint32_t j = 0; j < st->nred; j++)
-		length *= (double)axes_hint(s, st->red[j]);
-	return length;
-}
-
-/* How many: long rows of which each has a line to read, or waits for its own result, are read beside each other, and such of which
- * the elements have to be found. */
-static uint32_t points_abreast(const Generic *g)
-{
-	const Cpu *s = g->s;
-	uint32_t n = ABREAST;
-	bool reduces = false;
-	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
-		const Stage *st = &s->e.k->stage.data[i];
-		if (st->kind == STAGE_MAP && st->result == RESULT_GLOBAL && !st->nmap)
-			continue;
-		if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) || st->result != RESULT_REGISTER || st->nmap ||
-		    (row_length(s, st) < LONG_ROW && !takes_arithmetic(s, st)) || kernel_needed_where(s->e.k, i, s->e.arena).i)
-			return 1;
-		reduces = reduces || generic_role(g, i) == RUN_WHOLE || generic_role(g, i) == RUN_PART;
-	}
-	while (n > 1 && axes_hint(s, s->e.lanes.axis) < (int64_t)n * s->e.lanes.n)
-		n /= 2;
-	return reduces ? n : 1;
-}
+/* ---- points ---- */
 
 /* The vectors: what the stages of each have given. */
 typedef struct {
 	Generic *g;
 	uint32_t n;
 	Lx here;
-	StageValue *value[ABREAST], *whole;
+	StageValue *value[MAX_ABREAST], *whole;
 } Abreast;
 
 static void enter(const Abreast *p, uint32_t v)
@@ -125,7 +68,7 @@ static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 	Cpu *s = p->g->s;
 	const uint32_t axis = r->axes[r->next];
 	SumLoop sums;
-	Lv acc[ABREAST];
+	Lv acc[MAX_ABREAST];
 	const bool cut = generic_sums(r, p->n, &sums);
 	for (uint32_t v = 0; v < p->n; v++)
 		acc[v] = r[v].acc;
@@ -161,7 +104,7 @@ static void loops_abreast(const Abreast *p, StageRun *r)
 /* One loop over the row for all of them. */
 static void reduce_abreast(const Abreast *p, uint32_t stage)
 {
-	StageRun r[ABREAST];
+	StageRun r[MAX_ABREAST];
 	for (uint32_t v = 0; v < p->n; v++)
 		r[v] = generic_start(p->g, stage);
 	loops_abreast(p, r);
@@ -175,7 +118,7 @@ static void reduce_abreast(const Abreast *p, uint32_t stage)
 static void points_at_once(Generic *g, uint32_t n)
 {
 	Cpu *s = g->s;
-	Abreast p = {.g = g, .n = n, .here = s->e.axes.at[s->e.lanes.axis], .whole = s->e.stage};
+	Abreast p = {.g = g, .n = n, .here = s->e.at[s->e.lanes.axis], .whole = s->e.stage};
 	for (uint32_t v = 0; v < n; v++)
 		p.value[v] = ARENA_ARRAY(s->e.arena, StageValue, s->e.k->stage.n);
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
@@ -195,38 +138,6 @@ static void points_at_once(Generic *g, uint32_t n)
 
 /* ---- blocks of columns ---- */
 
-/* All rows are more than the caches of one core hold: its own, or half of its share of the last. */
-static bool is_far(const Cpu *s, const Stage *st)
-{
-	const Machine *m = &s->target->machine;
-	const double columns = (double)axes_hint(s, s->e.lanes.axis), bytes = columns * row_length(s, st) * dtype_size(s->e.k->kx.data[st->value.i].dtype);
-	return columns >= MANY_BLOCKS * BLOCK && bytes >= (m->l2 > m->l3 / 2 ? m->l2 : m->l3 / 2);
-}
-
-/* The one reduction of a kernel that runs over blocks of columns; NO_STAGE: it does not. */
-static uint32_t blocked_stage(const Generic *g)
-{
-	const Cpu *s = g->s;
-	uint32_t found = NO_STAGE;
-	if (!eval_outer_vector(&s->e) || g->turned.across != NO_AXIS)
-		return NO_STAGE;
-	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
-		const Stage *st = &s->e.k->stage.data[i];
-		if (st->kind == STAGE_MAP && st->result == RESULT_GLOBAL && !st->nmap)
-			continue;
-		if (found != NO_STAGE || st->kind != STAGE_REDUCE || st->result != RESULT_REGISTER || st->nmap || !dtype_is_float(st->acc) ||
-		    row_length(s, st) < LONG_ROW || !is_far(s, st) || takes_arithmetic(s, st) || kernel_needed_where(s->e.k, i, s->e.arena).i)
-			return NO_STAGE;
-		found = i;
-	}
-	return found;
-}
-
-int64_t abreast_columns(const Generic *g)
-{
-	return blocked_stage(g) != NO_STAGE ? BLOCK : ABREAST * (int64_t)g->s->e.lanes.n;
-}
-
 /* A vector of columns of a block, and its reduction so far. */
 typedef struct {
 	Generic *g;
@@ -240,7 +151,8 @@ static void enter_columns(Columns *p, uint32_t stage)
 {
 	Cpu *s = p->g->s;
 	const LType type = {s->e.k->stage.data[stage].acc, s->e.lanes.n};
-	p->column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0), lx_int(s->e.f, BLOCK), s->e.lanes.n));
+	p->column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0),
+					  lx_int(s->e.f, COLUMN_BLOCK), s->e.lanes.n));
 	eval_at(&s->e, s->e.lanes.axis, lx_add(s->e.f, p->here, p->column));
 	p->run = generic_start(p->g, stage);
 	p->run.value = s->e.k->stage.data[stage].value;
@@ -257,7 +169,7 @@ static void leave_columns(Columns *p)
 static void add_rows(Columns *p, uint32_t stage, uint32_t axis, uint32_t rows)
 {
 	Cpu *s = p->g->s;
-	Lx row = s->e.axes.at[axis];
+	Lx row = s->e.at[axis];
 	enter_columns(p, stage);
 	for (uint32_t k = 0; k < rows; k++) {
 		eval_at(&s->e, axis, lx_add(s->e.f, row, lx_int(s->e.f, k)));
@@ -272,7 +184,8 @@ static void clear_sums(const Columns *p, const Stage *st)
 {
 	Cpu *s = p->g->s;
 	const LType type = {st->acc, s->e.lanes.n};
-	Lx column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0), lx_int(s->e.f, BLOCK), s->e.lanes.n));
+	Lx column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0),
+					  lx_int(s->e.f, COLUMN_BLOCK), s->e.lanes.n));
 	ls_store(s->e.f, p->sums, column, cpu_identity(s, st->combine, type), (Lx){0});
 	ls_end(s->e.f);
 }
@@ -282,7 +195,8 @@ static void add_sums(const Columns *p, const Stage *st, LMem sums)
 {
 	Cpu *s = p->g->s;
 	const LType type = {st->acc, s->e.lanes.n};
-	Lx column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0), lx_int(s->e.f, BLOCK), s->e.lanes.n));
+	Lx column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0),
+					  lx_int(s->e.f, COLUMN_BLOCK), s->e.lanes.n));
 	Lx before = lx_var(s->e.f, ls_load(s->e.f, "sum", sums, column, type, (Lx){0}));
 	Lx chunk = lx_var(s->e.f, ls_load(s->e.f, "part", p->sums, column, type, (Lx){0}));
 	ls_store(s->e.f, sums, column, cpu_combine(s, st->combine, before, chunk), (Lx){0});
@@ -307,7 +221,7 @@ static void block_chunks(Columns *p, StageRun *rows, const SumCut *cut, uint32_t
 		eval_at(&s->e, axis, (Lx){0});
 		return;
 	}
-	p->sums = ls_local(s->e.f, "part", st->acc, BLOCK);
+	p->sums = ls_local(s->e.f, "part", st->acc, COLUMN_BLOCK);
 	sum_chunks(s, cut->rounds, &lo, &hi);
 	clear_sums(p, st);
 	block_chunks(p, rows, cut + 1, ncut - 1, lo, hi);
@@ -336,14 +250,17 @@ static void reduce_block(Columns *p, uint32_t stage)
 	StageRun rows = generic_start(p->g, stage);
 	const uint32_t last = rows.axes[rows.n - 1];
 	clear_sums(p, &s->e.k->stage.data[stage]);
-	p->rows = last != p->g->cut && sym_divides(s->e.syms, ROWS_AT_ONCE, s->e.axes.extent[last]) ? ROWS_AT_ONCE : 1;
+	p->rows = last != p->g->phase->grid.cut &&
+				  sym_divides(s->e.syms, ROWS_AT_ONCE, s->e.nest->extent[last])
+			  ? ROWS_AT_ONCE
+			  : 1;
 	block_loops(p, &rows);
 }
 
 static void run_block(Generic *g, uint32_t stage, LMem sums)
 {
 	Cpu *s = g->s;
-	Columns p = {.g = g, .sums = sums, .here = s->e.axes.at[s->e.lanes.axis]};
+	Columns p = {.g = g, .sums = sums, .here = s->e.at[s->e.lanes.axis]};
 	StageValue *whole = s->e.stage;
 	reduce_block(&p, stage);
 	eval_stages(&s->e, ARENA_ARRAY(s->e.arena, StageValue, s->e.k->stage.n));
@@ -362,10 +279,10 @@ static Lx run_blocks(Generic *g, uint32_t stage, Lx lo, Lx hi)
 	const StageRole role = generic_role(g, stage);
 	if (role != RUN_WHOLE && role != RUN_PART)
 		return lo;
-	LMem sums = ls_local(s->e.f, "sums", s->e.k->stage.data[stage].acc, BLOCK);
-	Lx rest = lx_mod(s->e.f, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, BLOCK));
+	LMem sums = ls_local(s->e.f, "sums", s->e.k->stage.data[stage].acc, COLUMN_BLOCK);
+	Lx rest = lx_mod(s->e.f, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, COLUMN_BLOCK));
 	Lx end = eval_let(&s->e, "blocks", lx_sub(s->e.f, hi, rest));
-	eval_for(&s->e, s->e.lanes.axis, lo, end, BLOCK);
+	eval_for(&s->e, s->e.lanes.axis, lo, end, COLUMN_BLOCK);
 	run_block(g, stage, sums);
 	eval_end(&s->e);
 	return end;
@@ -374,7 +291,7 @@ static Lx run_blocks(Generic *g, uint32_t stage, Lx lo, Lx hi)
 Lx abreast_run(Generic *g, Lx lo, Lx hi)
 {
 	Cpu *s = g->s;
-	uint32_t axis = s->e.lanes.axis, n = points_abreast(g), blocked = blocked_stage(g);
+	uint32_t axis = s->e.lanes.axis, n = g->phase->abreast, blocked = g->p->blocked;
 	if (blocked != NO_STAGE)
 		lo = run_blocks(g, blocked, lo, hi);
 	if (n == 1)

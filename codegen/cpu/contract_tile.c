@@ -1,21 +1,9 @@
 /* The loops of one task of a contraction: columns, rows, the register tile over k, the epilogue. */
 #include "codegen/cpu/contract.h"
 
-#include "ir/scalar/scalar.h"
-
-enum {
-	UNROLL_K = 4,         /* steps of k in a round, and chains at most: bounds the code of a tile */
-	INLINE_EPILOGUE = 160 /* operations that are written out for all of a tile: bounds its code, too */
-};
-
 static Lx int_of(Cpu *s, int64_t v)
 {
 	return lx_int(s->e.f, v);
-}
-
-static LType vector_type(const Cpu *s)
-{
-	return (LType){s->shape.dtype, s->e.lanes.n};
 }
 
 /* ---- rows ---- */
@@ -47,10 +35,10 @@ static Sym row_offset(const ContractCode *c)
 	Cpu *s = c->s;
 	Sym var[MAX_AXES], zero[MAX_AXES];
 	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
-		var[i] = s->e.axes.var[c->p->axes.k[i]];
+		var[i] = s->e.nest->var[c->p->axes.k[i]];
 		zero[i] = sym_int(s->e.syms, 0);
 	}
-	return sym_subst(s->e.syms, s->e.offset[c->p->a.i], var, zero, c->p->axes.nk);
+	return sym_subst(s->e.syms, s->e.nest->offset[c->p->a.load.i], var, zero, c->p->axes.nk);
 }
 
 /* The row axes of the block's first row, as variables. */
@@ -61,7 +49,7 @@ static void decode_row(ContractCode *c, Lv *at)
 	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
 		Lx v = rest;
 		if (i) {
-			Lx n = eval_size(&s->e, s->e.axes.extent[c->p->axes.m[i]]);
+			Lx n = eval_size(&s->e, s->e.nest->extent[c->p->axes.m[i]]);
 			v = lx_mod(s->e.f, rest, n);
 			rest = eval_let(&s->e, "rest", lx_div(s->e.f, rest, n));
 		}
@@ -69,7 +57,8 @@ static void decode_row(ContractCode *c, Lv *at)
 	}
 }
 
-/* Those of the next row, if `more`: the fastest counts up, the others when the one after them begins anew. */
+/* Those of the next row, if `more`: the fastest counts up, the others when the one after them
+ * begins anew. */
 static void count_row(ContractCode *c, const Lv *at, Lx more)
 {
 	Cpu *s = c->s;
@@ -77,7 +66,10 @@ static void count_row(ContractCode *c, const Lv *at, Lx more)
 		Lx next = lx_add(s->e.f, lx_var(s->e.f, at[i]), lx_select(s->e.f, more, int_of(s, 1), int_of(s, 0)));
 		if (i) {
 			next = eval_let(&s->e, "next", next);
-			more = eval_let(&s->e, "wraps", lx_cmp(s->e.f, SC_eq, next, eval_size(&s->e, s->e.axes.extent[c->p->axes.m[i]])));
+			more = eval_let(
+				&s->e, "wraps",
+				lx_cmp(s->e.f, SC_eq, next,
+				       eval_size(&s->e, s->e.nest->extent[c->p->axes.m[i]])));
 			next = lx_select(s->e.f, more, int_of(s, 0), next);
 		}
 		ls_set(s->e.f, at[i], next);
@@ -133,7 +125,7 @@ void contract_row_axes(ContractCode *c, Lx i, Lx *value)
 	Cpu *s = c->s;
 	go_to_row(c, i);
 	for (uint32_t k = 0; k < c->p->axes.nm; k++) {
-		value[k] = s->e.axes.at[c->p->axes.m[k]];
+		value[k] = s->e.at[c->p->axes.m[k]];
 		eval_at(&s->e, c->p->axes.m[k], (Lx){0});
 	}
 }
@@ -146,9 +138,10 @@ static Lx a_row(ContractCode *c, uint32_t i)
 		                lx_add(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), int_of(s, i)));
 	go_to_row(c, int_of(s, i));
 	Lx offset = eval_index(&s->e, row_offset(c));
-	if (c->p->operand_a.copied) {
-		Lx tile = lx_div(s->e.f, c->row, int_of(s, c->p->tile.mr)), panel = lx_mul(s->e.f, tile, eval_size(&s->e, c->p->operand_a.panels.stride));
-		Lx in_panel = lx_sub(s->e.f, s->e.axes.at[c->p->axes.m[0]], c->row);
+	if (c->p->a.copied) {
+		Lx tile = lx_div(s->e.f, c->row, int_of(s, c->p->tile.mr)),
+		   panel = lx_mul(s->e.f, tile, eval_size(&s->e, c->p->a.panels.stride));
+		Lx in_panel = lx_sub(s->e.f, s->e.at[c->p->axes.m[0]], c->row);
 		offset = lx_add(s->e.f, lx_add(s->e.f, offset, panel), in_panel);
 	}
 	return eval_let(&s->e, "a_row", offset);
@@ -160,60 +153,70 @@ static Lx a_row(ContractCode *c, uint32_t i)
 static Lx b_offset(ContractCode *c, uint32_t j, Lx panel_base)
 {
 	Cpu *s = c->s;
-	if (c->p->operand.access == B_GATHERED) {
+	if (c->p->b.access == B_GATHERED) {
 		Lx at = int_of(s, 0);
 		for (uint32_t i = 0; i < c->p->axes.nk; i++)
-			at = lx_add(s->e.f, lx_mul(s->e.f, at, eval_size(&s->e, s->e.axes.extent[c->p->axes.k[i]])), s->e.axes.at[c->p->axes.k[i]]);
+			at = lx_add(s->e.f,
+				    lx_mul(s->e.f, at,
+					   eval_size(&s->e, s->e.nest->extent[c->p->axes.k[i]])),
+				    s->e.at[c->p->axes.k[i]]);
 		at = lx_mul(s->e.f, at, int_of(s, (int64_t)c->p->tile.nv * s->e.lanes.n));
 		return lx_add(s->e.f, at, int_of(s, (int64_t)j * s->e.lanes.n));
 	}
-	if (has_panels(&c->p->operand)) {
-		Lx at = lx_add(s->e.f, panel_base, eval_index(&s->e, s->e.offset[c->p->b.i]));
-		at = lx_add(s->e.f, at, lx_mul(s->e.f, eval_size(&s->e, c->p->operand.panels.stride), int_of(s, j / c->p->operand.vectors)));
-		return lx_add(s->e.f, at, int_of(s, (int64_t)(j % c->p->operand.vectors) * s->e.lanes.n));
+	if (has_panels(&c->p->b)) {
+		Lx at = lx_add(s->e.f, panel_base,
+			       eval_index(&s->e, s->e.nest->offset[c->p->b.load.i]));
+		at = lx_add(s->e.f, at,
+			    lx_mul(s->e.f, eval_size(&s->e, c->p->b.panels.stride),
+				   int_of(s, j / c->p->b.vectors)));
+		return lx_add(s->e.f, at, int_of(s, (int64_t)(j % c->p->b.vectors) * s->e.lanes.n));
 	}
 	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
-	return eval_index(&s->e, s->e.offset[c->p->b.i]);
+	return eval_index(&s->e, s->e.nest->offset[c->p->b.load.i]);
 }
 
 static LMem b_memory(ContractCode *c)
 {
 	Cpu *s = c->s;
-	if (c->p->operand.access == B_GATHERED)
+	if (c->p->b.access == B_GATHERED)
 		return c->local_b;
-	return eval_load_memory(&s->e, c->p->b);
+	return eval_load_memory(&s->e, c->p->b.load);
 }
 
 static LMem a_memory(ContractCode *c)
 {
 	Cpu *s = c->s;
-	return eval_load_memory(&s->e, c->p->a);
+	return eval_load_memory(&s->e, c->p->a.load);
 }
 
 /* Of an operand that contract_linear took. */
 static Sym coef_of(const Cpu *s, Kx load, uint32_t axis)
 {
 	Sym coef;
-	if (!eval_coef(&s->e, s->e.offset[load.i], axis, &coef))
+	if (!nest_coef(s->e.nest, s->e.nest->offset[load.i], axis, &coef))
 		ctx_bug(s->e.l->ir->ctx,
 			"kernel %s: a contraction steps through an operand that is not linear",
 			s->e.k->name);
 	return coef;
 }
 
-/* Gather the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes + lane]. */
+/* Gather the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes +
+ * lane]. */
 static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 {
 	Cpu *s = c->s;
-	LMem from = eval_load_memory(&s->e, c->p->b);
-	Sym coef = coef_of(s, c->p->b, c->p->axes.n);
+	LMem from = eval_load_memory(&s->e, c->p->b.load);
+	Sym coef = coef_of(s, c->p->b.load, c->p->axes.n);
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
-		eval_for(&s->e, c->p->axes.k[i], int_of(s, 0), eval_size(&s->e, s->e.axes.extent[c->p->axes.k[i]]), 1);
+		eval_for(&s->e, c->p->axes.k[i], int_of(s, 0),
+			 eval_size(&s->e, s->e.nest->extent[c->p->axes.k[i]]), 1);
 	for (uint32_t j = 0; j < nv; j++) {
 		eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
 		Lx m = j + 1 == nv ? mask : (Lx){0};
 		Lx lanes = lx_ramp(s->e.f, int_of(s, 0), eval_size(&s->e, coef), s->e.lanes.n);
-		Lv v = ls_gather(s->e.f, "b", from, eval_index(&s->e, s->e.offset[c->p->b.i]), lanes, s->shape.dtype, m);
+		Lv v = ls_gather(s->e.f, "b", from,
+				 eval_index(&s->e, s->e.nest->offset[c->p->b.load.i]), lanes,
+				 c->p->vector.dtype, m);
 		ls_store(s->e.f, c->local_b, b_offset(c, j, (Lx){0}), lx_var(s->e.f, v), (Lx){0});
 	}
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
@@ -223,40 +226,25 @@ static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 /* ---- the register tile ---- */
 
 typedef struct {
-	uint32_t nv;
+	const TileCode *how;
 	Lx mask;          /* of the last vector, none: whole */
-	uint32_t ways, way; /* accumulators per element, the one at hand */
-	Lv acc[UNROLL_K][16][4];
+	uint32_t way;     /* the accumulator at hand */
+	Lv acc[UNROLL_K][MAX_TILE_ROWS][MAX_TILE_VECTORS];
 	uint32_t ncut;    /* of the summed axes */
 	LMem sum[MAX_SUM_CUTS]; /* by cut: [mr][nv * lanes], of the chunks before */
-	Lx a[16];         /* row offsets */
+	Lx a[MAX_TILE_ROWS];    /* row offsets */
 	Lx panel;         /* packed: offset of the first panel */
 	Lx next;          /* packed: what to prefetch */
 } Tile;
 
 static int64_t panel_width(const ContractCode *c)
 {
-	return (int64_t)c->p->operand.vectors * c->s->e.lanes.n;
+	return (int64_t)c->p->b.vectors * c->s->e.lanes.n;
 }
 
 static int64_t panels_of_tile(const ContractCode *c, const Tile *t)
 {
-	return (t->nv + c->p->operand.vectors - 1) / c->p->operand.vectors;
-}
-
-/* Rows of the next panels that one unrolled step fetches, so that the tiles of a block together fetch all. */
-static int64_t lines_per_step(const ContractCode *c, const Tile *t)
-{
-	int64_t tiles = c->p->block.rows / c->p->tile.mr;
-	return (panels_of_tile(c, t) * UNROLL_K + tiles - 1) / tiles;
-}
-
-/* Only an unrolled innermost loop fetches ahead, and only where there are vectors to feed. */
-static bool fetches_ahead(const ContractCode *c)
-{
-	const Cpu *s = c->s;
-	return has_panels(&c->p->operand) && s->e.lanes.n > 1 && c->p->axes.nk > 0 &&
-	       sym_divides(s->e.syms, UNROLL_K, s->e.axes.extent[c->p->axes.k[c->p->axes.nk - 1]]);
+	return (t->how->nv + c->p->b.vectors - 1) / c->p->b.vectors;
 }
 
 static Lx tile_of_rows(const ContractCode *c)
@@ -269,12 +257,16 @@ static Lx tile_of_rows(const ContractCode *c)
 static Lx next_panels(ContractCode *c, const Tile *t)
 {
 	Cpu *s = c->s;
-	Lx lines = int_of(s, lines_per_step(c, t)), part;
+	Lx lines = int_of(s, t->how->ahead), part;
 	if (c->p->k_block.used)
 		part = lx_mul(s->e.f, int_of(s, c->p->k_block.steps * c->p->k_block.inner * panel_width(c) / UNROLL_K), lines);
 	else
-		part = lx_mul(s->e.f, eval_size(&s->e, sym_divi(s->e.syms, c->p->operand.panels.stride, UNROLL_K)), lines);
-	Lx next = lx_mul(s->e.f, eval_size(&s->e, c->p->operand.panels.stride), int_of(s, panels_of_tile(c, t)));
+		part = lx_mul(
+			s->e.f,
+			eval_size(&s->e, sym_divi(s->e.syms, c->p->b.panels.stride, UNROLL_K)),
+			lines);
+	Lx next = lx_mul(s->e.f, eval_size(&s->e, c->p->b.panels.stride),
+			 int_of(s, panels_of_tile(c, t)));
 	return lx_add(s->e.f, lx_add(s->e.f, t->panel, next), lx_mul(s->e.f, tile_of_rows(c), part));
 }
 
@@ -284,16 +276,18 @@ static Lx step_number(ContractCode *c, bool of_block)
 	Cpu *s = c->s;
 	Lx k = int_of(s, 0);
 	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
-		Lx at = s->e.axes.at[c->p->axes.k[i]];
+		Lx at = s->e.at[c->p->axes.k[i]];
 		if (of_block && i >= c->p->k_block.k)
 			at = i == c->p->k_block.k ? c->k.lo : int_of(s, 0);
-		k = lx_add(s->e.f, lx_mul(s->e.f, k, eval_size(&s->e, s->e.axes.extent[c->p->axes.k[i]])), at);
+		k = lx_add(s->e.f,
+			   lx_mul(s->e.f, k, eval_size(&s->e, s->e.nest->extent[c->p->axes.k[i]])),
+			   at);
 	}
 	return k;
 }
 
-/* While the tiles of a block use these panels, fetch the next ones into L2: the first tile would otherwise
- * wait for memory. Prefetching past the end is harmless. */
+/* While the tiles of a block use these panels, fetch the next ones into L2: the first tile would
+ * otherwise wait for memory. Prefetching past the end is harmless. */
 static void prefetch(ContractCode *c, const Tile *t)
 {
 	Cpu *s = c->s;
@@ -303,18 +297,10 @@ static void prefetch(ContractCode *c, const Tile *t)
 		at = lx_add(s->e.f, at, lx_mul(s->e.f, first, int_of(s, panel_width(c))));
 		k = lx_sub(s->e.f, k, first);
 	}
-	int64_t lines = lines_per_step(c, t);
+	int64_t lines = t->how->ahead;
 	at = lx_add(s->e.f, at, lx_mul(s->e.f, k, int_of(s, lines * panel_width(c) / UNROLL_K)));
 	for (int64_t i = 0; i < lines; i++)
 		ls_prefetch(s->e.f, b_memory(c), lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
-}
-
-/* Registers do not hold the tile and the vectors of all steps of a round. */
-static bool is_tight(const ContractCode *c, const Tile *t)
-{
-	const Cpu *s = c->s;
-	const uint32_t vectors = (c->p->tile.mr * t->ways + UNROLL_K) * t->nv + 1;
-	return s->e.lanes.n > 1 && vectors * tuning_registers(s->target, s->shape.dtype) > s->target->isa.nvreg;
 }
 
 static void multiply_add(ContractCode *c, Tile *t)
@@ -323,22 +309,24 @@ static void multiply_add(ContractCode *c, Tile *t)
 	Sym zero = sym_int(s->e.syms, 0), k_part = zero;
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
 		k_part = sym_add(s->e.syms, k_part,
-				 sym_mul(s->e.syms, coef_of(s, c->p->a, c->p->axes.k[i]),
-					 s->e.axes.var[c->p->axes.k[i]]));
+				 sym_mul(s->e.syms, coef_of(s, c->p->a.load, c->p->axes.k[i]),
+					 s->e.nest->var[c->p->axes.k[i]]));
 	Lx b[4];
 	LMem mb = b_memory(c);
-	for (uint32_t j = 0; j < t->nv; j++) {
-		bool edge = c->p->operand.access == B_IN_PLACE && j + 1 == t->nv;
-		Lv v = (is_tight(c, t) ? ls_load_in_order : ls_load)(s->e.f, "b", mb, b_offset(c, j, t->panel), vector_type(s),
-		                                                     edge ? t->mask : (Lx){0});
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		bool edge = c->p->b.access == B_IN_PLACE && j + 1 == t->how->nv;
+		Lv v = (t->how->tight ? ls_load_in_order
+				      : ls_load)(s->e.f, "b", mb, b_offset(c, j, t->panel),
+						 c->p->vector, edge ? t->mask : (Lx){0});
 		b[j] = lx_var(s->e.f, v);
 	}
 	LMem ma = a_memory(c);
 	Lx k_offset = eval_index(&s->e, k_part);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
-		Lv v = ls_load(s->e.f, "a", ma, lx_add(s->e.f, t->a[i], k_offset), (LType){s->shape.dtype, 1}, (Lx){0});
+		Lv v = ls_load(s->e.f, "a", ma, lx_add(s->e.f, t->a[i], k_offset),
+			       (LType){c->p->vector.dtype, 1}, (Lx){0});
 		Lx x = lx_splat(s->e.f, lx_var(s->e.f, v), s->e.lanes.n);
-		for (uint32_t j = 0; j < t->nv; j++)
+		for (uint32_t j = 0; j < t->how->nv; j++)
 			ls_set(s->e.f, t->acc[t->way][i][j],
 			       cpu_fma(s, x, b[j], lx_var(s->e.f, t->acc[t->way][i][j])));
 	}
@@ -346,12 +334,12 @@ static void multiply_add(ContractCode *c, Tile *t)
 
 static Lx sum_offset(const ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
 {
-	return int_of(c->s, ((int64_t)i * t->nv + j) * c->s->e.lanes.n);
+	return int_of(c->s, ((int64_t)i * t->how->nv + j) * c->s->e.lanes.n);
 }
 
-static Lx vector_zero(Cpu *s)
+static Lx vector_zero(const ContractCode *c)
 {
-	return lx_float(s->e.f, vector_type(s), 0);
+	return lx_float(c->s->e.f, c->p->vector, 0);
 }
 
 /* Chains to one value, pairwise. */
@@ -365,17 +353,19 @@ static Lx chains(Cpu *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i, 
 static Lx load_sum(const ContractCode *c, const Tile *t, LMem sum, uint32_t i, uint32_t j)
 {
 	Cpu *s = c->s;
-	return lx_var(s->e.f, ls_load(s->e.f, "sum", sum, sum_offset(c, t, i, j), vector_type(s), (Lx){0}));
+	return lx_var(s->e.f,
+		      ls_load(s->e.f, "sum", sum, sum_offset(c, t, i, j), c->p->vector, (Lx){0}));
 }
 
 static void clear_sum(const ContractCode *c, const Tile *t, LMem sum)
 {
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->nv; j++)
-			ls_store(c->s->e.f, sum, sum_offset(c, t, i, j), vector_zero(c->s), (Lx){0});
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			ls_store(c->s->e.f, sum, sum_offset(c, t, i, j), vector_zero(c), (Lx){0});
 }
 
-/* What the chunks inside have added up, or the accumulators, to the sums of this cut; they begin again. */
+/* What the chunks inside have added up, or the accumulators, to the sums of this cut; they begin
+ * again. */
 static void end_chunk(ContractCode *c, const Tile *t, uint32_t cut)
 {
 	Cpu *s = c->s;
@@ -383,12 +373,13 @@ static void end_chunk(ContractCode *c, const Tile *t, uint32_t cut)
 	if (c->many.i)
 		ls_if(s->e.f, c->many);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->nv; j++) {
+		for (uint32_t j = 0; j < t->how->nv; j++) {
 			Lx before = load_sum(c, t, t->sum[cut], i, j);
-			Lx chunk = innermost ? chains(s, t, 0, t->ways, i, j) : load_sum(c, t, t->sum[cut + 1], i, j);
+			Lx chunk = innermost ? chains(s, t, 0, t->how->ways, i, j)
+					     : load_sum(c, t, t->sum[cut + 1], i, j);
 			ls_store(s->e.f, t->sum[cut], sum_offset(c, t, i, j), lx_add(s->e.f, before, chunk), (Lx){0});
-			for (uint32_t w = 0; innermost && w < t->ways; w++)
-				ls_set(s->e.f, t->acc[w][i][j], vector_zero(s));
+			for (uint32_t w = 0; innermost && w < t->how->ways; w++)
+				ls_set(s->e.f, t->acc[w][i][j], vector_zero(c));
 		}
 	if (!innermost)
 		clear_sum(c, t, t->sum[cut + 1]);
@@ -403,14 +394,14 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 	Cpu *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
 	bool innermost = next + 1 == c->p->axes.nk;
-	uint32_t unroll = innermost && sym_divides(s->e.syms, UNROLL_K, s->e.axes.extent[axis]) ? UNROLL_K : 1;
+	uint32_t unroll = innermost ? t->how->unroll : 1;
 	eval_for(&s->e, axis, start, end, unroll);
-	Lx k = s->e.axes.at[axis];
-	if (innermost && unroll == UNROLL_K && fetches_ahead(c))
+	Lx k = s->e.at[axis];
+	if (innermost && t->how->ahead)
 		prefetch(c, t);
 	for (uint32_t u = 0; u < unroll; u++) {
 		eval_at(&s->e, axis, lx_add(s->e.f, k, int_of(s, u)));
-		t->way = innermost ? u % t->ways : 0;
+		t->way = innermost ? u % t->how->ways : 0;
 		if (innermost)
 			multiply_add(c, t);
 		else
@@ -423,11 +414,11 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 static void k_chunks(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 {
 	const uint32_t cut = c->cut;
-	if (cut >= t->ncut || c->p->sums.cut[cut].loop != next) {
+	if (cut >= t->ncut || c->p->sums.cuts.cut[cut].loop != next) {
 		k_loop(c, t, next, start, end);
 		return;
 	}
-	sum_chunks(c->s, c->p->sums.cut[cut].rounds, &start, &end);
+	sum_chunks(c->s, c->p->sums.cuts.cut[cut].rounds, &start, &end);
 	c->cut++;
 	k_chunks(c, t, next, start, end);
 	c->cut--;
@@ -439,7 +430,7 @@ static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 {
 	Cpu *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
-	Lx start = int_of(s, 0), end = eval_size(&s->e, s->e.axes.extent[axis]);
+	Lx start = int_of(s, 0), end = eval_size(&s->e, s->e.nest->extent[axis]);
 	if (c->p->k_block.used && next == c->p->k_block.k) {
 		start = c->k.lo;
 		end = c->k.hi;
@@ -448,26 +439,20 @@ static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 	k_chunks(c, t, next, start, end);
 }
 
-uint32_t contract_ways(const Cpu *s, TileSize tile)
-{
-	uint32_t ways = 1;
-	while (ways < UNROLL_K && ways * tile.mr * tile.nv * tuning_registers(s->target, s->shape.dtype) * 4 <= s->target->isa.nvreg)
-		ways *= 2;
-	return ways;
-}
-
 /* Zero for all sums, and for the chunks'. */
 static void start_sums(ContractCode *c, Tile *t)
 {
 	Cpu *s = c->s;
-	t->ways = contract_ways(s, (TileSize){c->p->tile.mr, t->nv});
-	t->ncut = c->p->k_block.used ? 0 : c->p->sums.n;
+	t->ncut = c->p->k_block.used ? 0 : c->p->sums.cuts.n;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->nv; j++)
-			for (uint32_t w = 0; w < t->ways; w++)
-				t->acc[w][i][j] = ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u_%u", i, j), vector_zero(s));
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			for (uint32_t w = 0; w < t->how->ways; w++)
+				t->acc[w][i][j] =
+					ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u_%u", i, j),
+					       vector_zero(c));
 	for (uint32_t k = 0; k < t->ncut; k++)
-		t->sum[k] = ls_local(s->e.f, "sums", s->shape.dtype, (uint64_t)c->p->tile.mr * t->nv * s->e.lanes.n);
+		t->sum[k] = ls_local(s->e.f, "sums", c->p->vector.dtype,
+				     (uint64_t)c->p->tile.mr * t->how->nv * s->e.lanes.n);
 	if (t->ncut && c->many.i)
 		ls_if(s->e.f, c->many);
 	for (uint32_t k = 0; k < t->ncut; k++)
@@ -495,10 +480,13 @@ static void add_to_sums(ContractCode *c, const Tile *t)
 	Cpu *s = c->s;
 	Lx tile = tile_sums(c);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->nv; j++) {
+		for (uint32_t j = 0; j < t->how->nv; j++) {
 			Lx at = sum_at(c, tile, i, j);
-			Lx before = lx_var(s->e.f, ls_load(s->e.f, "sum", c->sums, at, vector_type(s), (Lx){0}));
-			ls_store(s->e.f, c->sums, at, lx_add(s->e.f, before, chains(s, t, 0, t->ways, i, j)), (Lx){0});
+			Lx before = lx_var(
+				s->e.f, ls_load(s->e.f, "sum", c->sums, at, c->p->vector, (Lx){0}));
+			ls_store(s->e.f, c->sums, at,
+				 lx_add(s->e.f, before, chains(s, t, 0, t->how->ways, i, j)),
+				 (Lx){0});
 		}
 }
 
@@ -507,24 +495,27 @@ static void load_sums(ContractCode *c, Tile *t)
 	Cpu *s = c->s;
 	Lx tile = tile_sums(c);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->nv; j++)
-			t->acc[0][i][j] = ls_load(s->e.f, "sum", c->sums, sum_at(c, tile, i, j), vector_type(s), (Lx){0});
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			t->acc[0][i][j] = ls_load(s->e.f, "sum", c->sums, sum_at(c, tile, i, j),
+						  c->p->vector, (Lx){0});
 }
 
-/* All sums into the first chain: without cuts, or where they do not count, they are in the accumulators. */
+/* All sums into the first chain: without cuts, or where they do not count, they are in the
+ * accumulators. */
 static void finish_sums(ContractCode *c, Tile *t)
 {
 	Cpu *s = c->s;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->nv; j++)
-			if (t->ways > 1 && (!t->ncut || c->many.i))
-				ls_set(s->e.f, t->acc[0][i][j], chains(s, t, 0, t->ways, i, j));
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			if (t->how->ways > 1 && (!t->ncut || c->many.i))
+				ls_set(s->e.f, t->acc[0][i][j],
+				       chains(s, t, 0, t->how->ways, i, j));
 	if (!t->ncut)
 		return;
 	if (c->many.i)
 		ls_if(s->e.f, c->many);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->nv; j++)
+		for (uint32_t j = 0; j < t->how->nv; j++)
 			ls_set(s->e.f, t->acc[0][i][j], load_sum(c, t, t->sum[0], i, j));
 	if (c->many.i)
 		ls_end(s->e.f);
@@ -532,27 +523,10 @@ static void finish_sums(ContractCode *c, Tile *t)
 
 /* ---- the epilogue ---- */
 
-static uint32_t epilogue_cost(const Cpu *s)
-{
-	uint32_t cost = 0;
-	for (uint32_t i = 1; i < s->e.k->kx.n; i++) {
-		const KxData *x = &s->e.k->kx.data[i];
-		cost += x->kind == KX_LOAD;
-		if (x->kind != KX_OP || !op_is_scalar(x->op))
-			continue;
-		DType in[4];
-		for (uint32_t j = 0; j < x->nin; j++)
-			in[j] = s->e.k->kx.data[x->in[j].i].dtype;
-		const ScFn *fn = scalar_fn(x->op, in, x->nin);
-		cost += fn ? fn->cost : 1;
-	}
-	return cost;
-}
-
 static uint64_t without_rows(const ContractCode *c)
 {
 	uint64_t known = 0;
-	for (uint32_t a = 0; a < c->s->e.axes.n; a++)
+	for (uint32_t a = 0; a < c->p->nest->n; a++)
 		known |= UINT64_C(1) << a;
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		known &= ~(UINT64_C(1) << c->p->axes.m[i]);
@@ -574,7 +548,7 @@ static void start_column(ContractCode *c, const Tile *t, uint32_t j)
 {
 	Cpu *s = c->s;
 	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
-	eval_mask(&s->e, j + 1 == t->nv ? t->mask : (Lx){0});
+	eval_mask(&s->e, j + 1 == t->how->nv ? t->mask : (Lx){0});
 	for (uint32_t i = 1; i < s->e.k->stage.n; i++)
 		eval_hoist(&s->e, s->e.k->stage.data[i].value, without_rows(c));
 }
@@ -582,7 +556,7 @@ static void start_column(ContractCode *c, const Tile *t, uint32_t j)
 static void inline_epilogue(ContractCode *c, const Tile *t)
 {
 	Cpu *s = c->s;
-	for (uint32_t j = 0; j < t->nv; j++) {
+	for (uint32_t j = 0; j < t->how->nv; j++) {
 		start_column(c, t, j);
 		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
 			go_to_row(c, int_of(s, i));
@@ -596,60 +570,46 @@ static void inline_epilogue(ContractCode *c, const Tile *t)
 static void looped_epilogue(ContractCode *c, const Tile *t)
 {
 	Cpu *s = c->s;
-	uint32_t width = t->nv * s->e.lanes.n;
-	LMem tile = ls_local(s->e.f, "tile", s->shape.dtype, (uint64_t)c->p->tile.mr * width);
+	uint32_t width = t->how->nv * s->e.lanes.n;
+	LMem tile = ls_local(s->e.f, "tile", c->p->vector.dtype, (uint64_t)c->p->tile.mr * width);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->nv; j++)
+		for (uint32_t j = 0; j < t->how->nv; j++)
 			ls_store(s->e.f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->e.lanes.n),
 			         lx_var(s->e.f, t->acc[0][i][j]), (Lx){0});
-	for (uint32_t j = 0; j < t->nv; j++) {
+	for (uint32_t j = 0; j < t->how->nv; j++) {
 		start_column(c, t, j);
 		Lx i = lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
 		go_to_row(c, i);
 		Lx at = lx_add(s->e.f, lx_mul(s->e.f, i, int_of(s, width)), int_of(s, (int64_t)j * s->e.lanes.n));
-		store_vector(c, lx_var(s->e.f, ls_load(s->e.f, "acc", tile, at, vector_type(s), (Lx){0})));
+		store_vector(
+			c, lx_var(s->e.f, ls_load(s->e.f, "acc", tile, at, c->p->vector, (Lx){0})));
 		ls_end(s->e.f);
 		eval_mask(&s->e, (Lx){0});
 	}
-}
-
-/* What the epilogue reads of each row lies as far apart as rows do, so that no processor fetches it ahead: that is done while sums are made. */
-static bool read_by_row(const ContractCode *c, Kx load)
-{
-	const Cpu *s = c->s;
-	const KxData *x = &s->e.k->kx.data[load.i];
-	bool row = false;
-	if (x->kind != KX_LOAD || load.i == c->p->a.i || load.i == c->p->b.i || x->guard.i || !contract_linear(s, s->e.offset[load.i]) ||
-	    !eval_coef_is(&s->e, s->e.offset[load.i], c->p->axes.n, 1))
-		return false;
-	for (uint32_t i = 0; i < c->p->axes.nm; i++)
-		row |= sym_uses(s->e.syms, s->e.offset[load.i], s->e.axes.var[c->p->axes.m[i]]);
-	return row;
 }
 
 static void fetch_row(ContractCode *c, Kx load, int64_t width)
 {
 	Cpu *s = c->s;
 	const int64_t line = (int64_t)s->target->machine.line / (int64_t)dtype_size(s->e.k->kx.data[load.i].dtype);
-	Lx last = lx_add(s->e.f, eval_index(&s->e, s->e.offset[load.i]), int_of(s, width - 1));
+	Lx last =
+		lx_add(s->e.f, eval_index(&s->e, s->e.nest->offset[load.i]), int_of(s, width - 1));
 	for (int64_t back = 0; back < width; back += line)
 		ls_prefetch(s->e.f, eval_load_memory(&s->e, load), lx_sub(s->e.f, last, int_of(s, back)), 1);
 }
 
+/* While sums are made. */
 static void fetch_rows(ContractCode *c, const Tile *t)
 {
 	Cpu *s = c->s;
-	uint32_t n = 0;
-	for (uint32_t i = 1; i < s->e.k->kx.n; i++)
-		n += read_by_row(c, (Kx){i});
-	if (!n || s->e.lanes.n == 1)
+	const LoadList *fetched = &c->p->fetched;
+	if (!fetched->n)
 		return;
 	Lx row = lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
 	go_to_row(c, row);
 	eval_at(&s->e, c->p->axes.n, c->col);
-	for (uint32_t i = 1; i < s->e.k->kx.n; i++)
-		if (read_by_row(c, (Kx){i}))
-			fetch_row(c, (Kx){i}, (int64_t)t->nv * s->e.lanes.n);
+	for (uint32_t i = 0; i < fetched->n; i++)
+		fetch_row(c, fetched->load[i], (int64_t)t->how->nv * s->e.lanes.n);
 	ls_end(s->e.f);
 	eval_at(&s->e, c->p->axes.n, (Lx){0});
 }
@@ -666,10 +626,11 @@ static void start_tile(ContractCode *c, Tile *t)
 	Cpu *s = c->s;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		t->a[i] = a_row(c, i);
-	if (has_panels(&c->p->operand)) {
+	if (has_panels(&c->p->b)) {
 		Lx panel = lx_div(s->e.f, c->col, int_of(s, panel_width(c)));
-		t->panel = eval_let(&s->e, "panel", lx_mul(s->e.f, panel, eval_size(&s->e, c->p->operand.panels.stride)));
-		if (fetches_ahead(c))
+		t->panel = eval_let(&s->e, "panel",
+				    lx_mul(s->e.f, panel, eval_size(&s->e, c->p->b.panels.stride)));
+		if (t->how->ahead)
 			t->next = eval_let(&s->e, "next", next_panels(c, t));
 	}
 }
@@ -695,18 +656,18 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 		load_sums(c, t);
 	else
 		finish_sums(c, t);
-	if (epilogue_cost(s) * c->p->tile.mr * t->nv > INLINE_EPILOGUE)
+	if (t->how->looped)
 		looped_epilogue(c, t);
 	else
 		inline_epilogue(c, t);
 }
 
-static void row_loop(ContractCode *c, uint32_t nv, Lx mask, TilePart part)
+static void row_loop(ContractCode *c, const TileCode *how, Lx mask, TilePart part)
 {
 	Cpu *s = c->s;
-	Tile t = {.nv = nv, .mask = mask};
-	if (c->p->operand.access == B_GATHERED)
-		gather_panel(c, nv, mask);
+	Tile t = {.how = how, .mask = mask};
+	if (c->p->b.access == B_GATHERED)
+		gather_panel(c, how->nv, mask);
 	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->rows.lo, c->rows.hi, c->p->tile.mr));
 	run_tile(c, &t, part);
 	ls_end(s->e.f);
@@ -719,22 +680,21 @@ static void whole_columns(ContractCode *c, Lx end, TilePart part)
 	Cpu *s = c->s;
 	int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n;
 	c->col = lx_var(s->e.f, ls_for(s->e.f, "col", c->cols.lo, end, width));
-	row_loop(c, c->p->tile.nv, (Lx){0}, part);
+	row_loop(c, &c->p->columns.whole, (Lx){0}, part);
 	ls_end(s->e.f);
 }
 
-/* A constant number of columns leaves a constant rest. */
-static void rest_of_columns(ContractCode *c, Lx start, int64_t rest, TilePart part)
+static void rest_of_columns(ContractCode *c, Lx start, TilePart part)
 {
 	Cpu *s = c->s;
-	if (!rest)
-		return;
-	uint32_t nv = (uint32_t)((rest + s->e.lanes.n - 1) / s->e.lanes.n);
-	int64_t edge = rest % s->e.lanes.n;
+	const TileCode *rest = &c->p->columns.rest;
 	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, start, c->cols.hi));
 	c->col = start;
-	Lx mask = edge ? lx_mask(s->e.f, int_of(s, edge), s->e.lanes.n) : (Lx){0};
-	row_loop(c, nv, edge ? lx_var(s->e.f, ls_let(s->e.f, "edge", mask)) : mask, part);
+	Lx mask = {0};
+	if (rest->edge)
+		mask = lx_var(s->e.f, ls_let(s->e.f, "edge",
+					     lx_mask(s->e.f, int_of(s, rest->edge), s->e.lanes.n)));
+	row_loop(c, rest, mask, part);
 	ls_end(s->e.f);
 }
 
@@ -743,26 +703,26 @@ static void symbolic_rest(ContractCode *c, Lx start, TilePart part)
 	Cpu *s = c->s;
 	c->col = lx_var(s->e.f, ls_for(s->e.f, "col", start, c->cols.hi, s->e.lanes.n));
 	Lx mask = lx_mask(s->e.f, lx_sub(s->e.f, c->cols.hi, c->col), s->e.lanes.n);
-	row_loop(c, 1, lx_var(s->e.f, ls_let(s->e.f, "edge", mask)), part);
+	row_loop(c, &c->p->columns.rest, lx_var(s->e.f, ls_let(s->e.f, "edge", mask)), part);
 	ls_end(s->e.f);
 }
 
 static void all_tiles(ContractCode *c, TilePart part)
 {
 	Cpu *s = c->s;
-	int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n, cols;
+	const ColumnTiles *columns = &c->p->columns;
+	int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n;
 	if (width <= 0)
 		ctx_bug(s->e.f->ir->ctx, "a contraction whose tile has no columns");
-	bool fixed = sym_is_const(s->e.syms, s->e.axes.extent[c->p->axes.n], &cols);
 	Lx n = lx_sub(s->e.f, c->cols.hi, c->cols.lo);
 	Lx end = lx_add(s->e.f, c->cols.lo, lx_sub(s->e.f, n, lx_mod(s->e.f, n, int_of(s, width))));
 	end = eval_let(&s->e, "whole", end);
-	if (!fixed || cols >= width)
+	if (columns->whole.nv)
 		whole_columns(c, end, part);
-	if (fixed)
-		rest_of_columns(c, end, cols % width, part);
-	else
+	if (columns->symbolic)
 		symbolic_rest(c, end, part);
+	else if (columns->rest.nv)
+		rest_of_columns(c, end, part);
 }
 
 /* ---- blocks of k ---- */
@@ -771,7 +731,7 @@ static int64_t count_sums(const ContractCode *c)
 {
 	int64_t lanes = c->s->e.lanes.n,
 		cols = c->p->block.cols ? c->p->block.cols
-					: sym_const(c->s->e.syms, c->s->e.axes.extent[c->p->axes.n]);
+					: sym_const(c->s->e.syms, c->p->nest->extent[c->p->axes.n]);
 	return c->p->block.rows * ((cols + lanes - 1) / lanes * lanes);
 }
 
@@ -785,7 +745,7 @@ static Lx each_sum(ContractCode *c)
 static void clear_block(ContractCode *c)
 {
 	Lx at = each_sum(c);
-	ls_store(c->s->e.f, c->sums, at, vector_zero(c->s), (Lx){0});
+	ls_store(c->s->e.f, c->sums, at, vector_zero(c), (Lx){0});
 	ls_end(c->s->e.f);
 }
 
@@ -794,8 +754,8 @@ static void add_block(ContractCode *c, LMem sums)
 {
 	Cpu *s = c->s;
 	Lx at = each_sum(c);
-	Lx before = lx_var(s->e.f, ls_load(s->e.f, "sum", sums, at, vector_type(s), (Lx){0}));
-	Lx chunk = lx_var(s->e.f, ls_load(s->e.f, "part", c->sums, at, vector_type(s), (Lx){0}));
+	Lx before = lx_var(s->e.f, ls_load(s->e.f, "sum", sums, at, c->p->vector, (Lx){0}));
+	Lx chunk = lx_var(s->e.f, ls_load(s->e.f, "part", c->sums, at, c->p->vector, (Lx){0}));
 	ls_store(s->e.f, sums, at, lx_add(s->e.f, before, chunk), (Lx){0});
 	ls_end(s->e.f);
 }
@@ -822,13 +782,13 @@ static void block_loop(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 static void block_chunks(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 {
 	Cpu *s = c->s;
-	const SumCut *cut = &c->p->sums.cut[c->cut];
+	const SumCut *cut = &c->p->sums.cuts.cut[c->cut];
 	const LMem sums = c->sums;
-	if (c->cut == c->p->sums.n || cut->loop != next) {
+	if (c->cut == c->p->sums.cuts.n || cut->loop != next) {
 		block_loop(c, next, lo, hi);
 		return;
 	}
-	c->sums = ls_local(s->e.f, "part", s->shape.dtype, (uint64_t)count_sums(c));
+	c->sums = ls_local(s->e.f, "part", c->p->vector.dtype, (uint64_t)count_sums(c));
 	sum_chunks(s, cut->rounds * (next == c->p->k_block.k ? c->p->k_block.steps : 1), &lo, &hi);
 	clear_block(c);
 	c->cut++;
@@ -841,36 +801,29 @@ static void block_chunks(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 
 static void block_loops(ContractCode *c, uint32_t next)
 {
-	block_chunks(c, next, int_of(c->s, 0), eval_size(&c->s->e, c->s->e.axes.extent[c->p->axes.k[next]]));
+	block_chunks(c, next, int_of(c->s, 0),
+		     eval_size(&c->s->e, c->p->nest->extent[c->p->axes.k[next]]));
 }
 
 static void add_up_blocks(ContractCode *c)
 {
-	c->sums = ls_local(c->s->e.f, "sums", c->s->shape.dtype, (uint64_t)count_sums(c));
+	c->sums = ls_local(c->s->e.f, "sums", c->p->vector.dtype, (uint64_t)count_sums(c));
 	clear_block(c);
 	block_loops(c, 0);
-}
-
-/* The chunks of short sums cost as much as the sums: where the number of terms is not known before, it is asked. */
-static void ask_how_many(ContractCode *c)
-{
-	Cpu *s = c->s;
-	const Stage *st = &s->e.k->stage.data[0];
-	Sym terms = contract_product(s, c->p->axes.k, c->p->axes.nk);
-	int64_t limit = sum_limit(st->combine, st->acc, st->dtype), least, most;
-	sym_range(s->e.syms, terms, &least, &most);
-	if (c->p->sums.n && !c->p->k_block.used && least <= limit)
-		c->many = eval_let(&s->e, "many", lx_cmp(s->e.f, SC_gt, eval_size(&s->e, terms), int_of(s, limit)));
 }
 
 void contract_block(ContractCode *c)
 {
 	Cpu *s = c->s;
-	if (c->p->operand.access == B_GATHERED)
-		c->local_b = ls_local(s->e.f, "panel", s->shape.dtype,
-		                      (uint64_t)(contract_k_bound(s, &c->p->axes) * c->p->tile.nv * s->e.lanes.n));
+	const ChunkPlan *sums = &c->p->sums;
+	if (c->p->b.access == B_GATHERED)
+		c->local_b =
+			ls_local(s->e.f, "panel", c->p->vector.dtype, (uint64_t)c->p->b.gathered);
 	fill_tables(c);
-	ask_how_many(c);
+	if (sums->many)
+		c->many = eval_let(&s->e, "many",
+				   lx_cmp(s->e.f, SC_gt, eval_size(&s->e, sums->terms),
+					  int_of(s, sums->many)));
 	if (c->p->k_block.used)
 		add_up_blocks(c);
 	all_tiles(c, c->p->k_block.used ? TILE_FINISH : TILE_WHOLE);

@@ -1,31 +1,28 @@
 /* What schedules have in common: phases, the task's part of axes, streaming stores. */
 #include "codegen/cpu/cpu.h"
 
-#include "codegen/cpu/cost.h"
-#include "codegen/cpu/tuning.h"
+#include "codegen/plan/tuning.h"
 #include "ir/loop/predict.h"
 
 /* ---- phases ---- */
 
-static void start_function(Cpu *s)
+void cpu_init(Cpu *s, const Lowered *l, const Target *target)
+{
+	*s = (Cpu){.target = target, .out = ARENA_NEW(l->ir->ctx->arena, Schedule)};
+	eval_init(&s->e, l, s->out);
+}
+
+void cpu_begin_phase(Cpu *s, const Nest *nest)
 {
 	uint32_t phase = s->out->phase.n;
-	const char *name = s->e.k->name;
+	const char *name = nest->k->name;
 	LoopFn *f =
 		loop_new(s->e.l->ir,
 			 phase ? arena_printf(s->e.arena, "%s_phase_%u", name, phase + 1) : name);
-	f->comment = kernel_text(s->e.k, s->e.arena);
-	eval_start(&s->e, f);
-}
-
-void cpu_init(Cpu *s, const Lowered *l, Kernel *k, const Target *target)
-{
-	*s = (Cpu){.target = target,
-		   .out = ARENA_NEW(l->ir->ctx->arena, Schedule),
-		   .shape = kernel_shape(l->ir->syms, k)};
-	eval_init(&s->e, l, k, s->out);
-	s->cost = kernel_cost(&s->e, UINT64_MAX);
-	start_function(s);
+	f->comment = kernel_text(nest->k, s->e.arena);
+	eval_start(&s->e, f, nest);
+	for (uint32_t i = 0; i < nest->n; i++)
+		s->start[i] = s->limit[i] = (Lx){0};
 }
 
 uint32_t cpu_temp(Cpu *s, SchedTemp t)
@@ -61,9 +58,6 @@ void cpu_finish_phase(Cpu *s, Sym ntasks, KernelCost cost)
 	s->out->bytes += cost_at(s->e.syms, cost.bytes, NULL, NULL, 0);
 	s->out->cycles += predicted(s, &p);
 	array_push(s->e.arena, &s->out->phase, p);
-	for (uint32_t i = 0; i < s->e.axes.n; i++)
-		s->start[i] = s->limit[i] = (Lx){0};
-	start_function(s);
 }
 
 /* ---- results ---- */
@@ -85,12 +79,12 @@ static bool streams(const Cpu *s, uint32_t stage, const EvalAddress *a)
 	if (!a->vector || a->index.i || s->e.lanes.mask.i || d != dtype_compute(d) ||
 	    s->e.lanes.n * dtype_size(d) != s->target->isa.vector_bytes)
 		return false;
-	uint64_t axes = eval_axes(&s->e, s->e.store[stage]);
+	uint64_t axes = nest_axes(s->e.nest, s->e.nest->store[stage]);
 	int64_t n, bytes = dtype_size(d), limit = tuning_beyond_caches(&s->target->machine);
-	for (uint32_t i = 0; i < s->e.axes.n && bytes < limit; i++)
+	for (uint32_t i = 0; i < s->e.nest->n && bytes < limit; i++)
 		if (axes >> i & 1)
-			bytes = sym_is_const(s->e.syms, s->e.axes.extent[i], &n) && n ? bytes * n
-										      : 0;
+			bytes = sym_is_const(s->e.syms, s->e.nest->extent[i], &n) && n ? bytes * n
+										       : 0;
 	return bytes >= limit && !is_read(s->e.k, st->buf);
 }
 
@@ -121,7 +115,7 @@ Lx cpu_start(Cpu *s, uint32_t axis)
 
 Lx cpu_limit(Cpu *s, uint32_t axis)
 {
-	return s->limit[axis].i ? s->limit[axis] : eval_size(&s->e, s->e.axes.extent[axis]);
+	return s->limit[axis].i ? s->limit[axis] : eval_size(&s->e, s->e.nest->extent[axis]);
 }
 
 void cpu_vector_loop(Cpu *s, uint32_t axis, Lx lo, Lx hi, bool divisible,

@@ -1,24 +1,27 @@
-/* Private to schedules: what every schedule for a CPU has. */
+/* Private to schedules: what the code of every schedule for a CPU has. */
 #ifndef WEFT_CODEGEN_CPU_CPU_H
 #define WEFT_CODEGEN_CPU_CPU_H
 
 #include "codegen/eval/eval.h"
-#include "ir/kernel/shape.h"
+#include "codegen/plan/plan.h"
 #include "ir/ops/op.h"
 
 typedef struct Cpu {
 	Eval e;            /* of the current phase */
 	const Target *target;
-	KernelShape shape; /* before axes are merged */
-	KernelCost cost;   /* of all stages */
 	Schedule *out;
 	Lx start[MAX_AXES], limit[MAX_AXES]; /* the task's part of an axis; none: the whole axis */
 	bool streamed;     /* this phase has streaming stores */
 } Cpu;
 
-/* Begins a schedule of a kernel: fills in the Cpu, and begins the first function. Layouts of l are
- * final. The kernel belongs to the schedule, which changes it. */
-void cpu_init(Cpu *, const Lowered *, Kernel *, const Target *);
+/* Begins a schedule, which has no phases yet. */
+void cpu_init(Cpu *, const Lowered *, const Target *);
+/* Begins the function of the next phase, which evaluates the nest. */
+void cpu_begin_phase(Cpu *, const Nest *);
+/* Ends the current function, which becomes a phase of the schedule with ntasks tasks. */
+void cpu_finish_phase(Cpu *, Sym ntasks, KernelCost);
+/* Adds memory that phases `first` to `last` use. Returns its number. */
+uint32_t cpu_temp(Cpu *, SchedTemp);
 
 /* Stores a value of the stage's dtype at the current point. */
 void cpu_store(Cpu *, uint32_t stage, Lx value);
@@ -45,27 +48,8 @@ void cpu_sort(Cpu *, uint32_t stage);    /* sorts a row; stage: the first of the
 /* transpose.c: as many vectors as there are lanes, the rows of a square, become its columns. */
 void transpose_lanes(Cpu *, Lx *row);
 
-/* Ends the current function, which becomes the next phase of the schedule with ntasks tasks, and
- * begins a new function. */
-void cpu_finish_phase(Cpu *, Sym ntasks, KernelCost);
-/* Adds memory that phases `first` to `last` use. Returns its number. */
-uint32_t cpu_temp(Cpu *, SchedTemp);
-
-/* What a schedule answers (Refusal; whoever asks fills in the schedule's name). */
-static inline Refusal taken(void) { return (Refusal){.why = NULL}; }
-/* The kernel has another form. */
-static inline Refusal refuse(const char *why) { return (Refusal){.why = why}; }
-/* The kernel has the schedule's form; an index, a size or a predicted cost decided. */
-static inline Refusal refuse_near(const char *why) { return (Refusal){.why = why, .near = true}; }
-
-/* Schedules. Each makes all phases and returns taken(), or refuses and changes nothing: the next
- * schedule is asked with the same Cpu. */
-typedef Refusal ScheduleFn(Cpu *);
-ScheduleFn schedule_depthwise, schedule_contract, schedule_generic;
-
-/* Sets the constant that the schedule would pack, and the layout, if the schedule would take the
- * kernel. Returns what the schedule would answer. Changes nothing else. */
-typedef Refusal WantsFn(const Cpu *, LayoutWant *);
-WantsFn depthwise_wants, contract_wants;
+/* Writes the code of a plan: all phases of the schedule. Decides nothing. */
+typedef void EmitFn(Cpu *, const Plan *);
+EmitFn emit_depthwise, emit_contract, emit_generic;
 
 #endif

@@ -1,14 +1,12 @@
-/* The schedule for every kernel without one of its own: element-wise, reductions, softmax and norms, gathers,
- * windows, cumulative ops.
+/* The schedule for every kernel without one of its own: element-wise, reductions, softmax and
+ * norms, gathers, windows, cumulative ops.
  *
- * Outer axes run as tasks and loops, largest stride of the result first; one axis with unit stride runs over
- * vector lanes. If that is an outer axis, lanes are different outer points; if it is an inner one, lanes
- * belong to one row and reductions end with a horizontal step. */
+ * Outer axes run as tasks and loops, largest stride of the result first; one axis with unit stride
+ * runs over vector lanes. If that is an outer axis, lanes are different outer points; if it is an
+ * inner one, lanes belong to one row and reductions end with a horizontal step. */
 #include "codegen/cpu/generic.h"
 
 #include <math.h>
-
-#include "codegen/cpu/tuning.h"
 
 enum {
 	CHAINS = 4         /* results that are combined at once, where one would wait for itself */
@@ -21,21 +19,22 @@ static void stage_body(Cpu *s, void *data);
 uint64_t generic_known_axes(const Cpu *s)
 {
 	uint64_t known = 0;
-	for (uint32_t a = 0; a < s->e.axes.n; a++)
-		if (s->e.axes.at[a].i)
+	for (uint32_t a = 0; a < s->e.nest->n; a++)
+		if (s->e.at[a].i)
 			known |= UINT64_C(1) << a;
 	return known;
 }
 
-/* There are rounds enough to share among several results: none waits for the one before, and a sum's error grows with the
- * rounds of one chain. */
+/* There are rounds enough to share among several results: none waits for the one before, and a
+ * sum's error grows with the rounds of one chain. */
 static bool has_chains(const Cpu *s, const Stage *st, uint32_t axis)
 {
 	return st->kind == STAGE_REDUCE && reduce_op(st->combine) != SC_const &&
-	       axes_hint(s, axis) >= 2 * CHAINS * (int64_t)s->e.lanes.n;
+	       nest_hint(s->e.nest, axis) >= 2 * CHAINS * (int64_t)s->e.lanes.n;
 }
 
-/* Several vectors of a row in each round, each combined with a result of its own. Returns where the rest begins. */
+/* Several vectors of a row in each round, each combined with a result of its own. Returns where the
+ * rest begins. */
 static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 {
 	Cpu *s = r->g->s;
@@ -46,7 +45,7 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 	for (uint32_t c = 1; c < CHAINS; c++)
 		chain[c] = ls_var(s->e.f, "acc", cpu_identity(s, st->combine, lx_type(s->e.f, lx_var(s->e.f, acc))));
 	eval_for(&s->e, axis, lo, end, CHAINS * lanes);
-	Lx here = s->e.axes.at[axis];
+	Lx here = s->e.at[axis];
 	for (uint32_t c = 0; c < CHAINS; c++) {
 		eval_at(&s->e, axis, lx_add(s->e.f, here, lx_int(s->e.f, c * lanes)));
 		r->acc = chain[c];
@@ -67,7 +66,7 @@ static void stage_loop(StageRun *r, Lx start, Lx end)
 	uint32_t axis = r->axes[r->next++];
 	const Stage *st = &s->e.k->stage.data[r->stage];
 	if (axis == s->e.lanes.axis) {
-		bool whole = sym_divides(s->e.syms, s->e.lanes.n, s->e.axes.extent[axis]);
+		bool whole = sym_divides(s->e.syms, s->e.lanes.n, s->e.nest->extent[axis]);
 		/* the vector axis is the innermost loop */
 		if (has_chains(s, st, axis))
 			start = run_chains(r, st, axis, start, end);
@@ -76,7 +75,7 @@ static void stage_loop(StageRun *r, Lx start, Lx end)
 		eval_for(&s->e, axis, start, end, 1);
 		if (st->kind == STAGE_RUNNING && st->reverse) {
 			Lx last = lx_sub(s->e.f, end, lx_int(s->e.f, 1));
-			eval_at(&s->e, axis, lx_sub(s->e.f, last, s->e.axes.at[axis]));
+			eval_at(&s->e, axis, lx_sub(s->e.f, last, s->e.at[axis]));
 		}
 		stage_loops(r);
 		eval_end(&s->e);
@@ -95,11 +94,13 @@ static bool is_brief(const Cpu *s, Kx x)
 	return brief;
 }
 
-/* Rows are expected to be one chunk, so short that opening chunks would take a part of their time. */
+/* Rows are expected to be one chunk, so short that opening chunks would take a part of their
+ * time. */
 static bool expects_one_chunk(const StageRun *r, int64_t step)
 {
 	const Cpu *s = r->g->s;
-	return r->n == 1 && axes_hint(s, r->axes[0]) <= step && is_brief(s, s->e.k->stage.data[r->stage].value);
+	return r->n == 1 && nest_hint(s->e.nest, r->axes[0]) <= step &&
+	       is_brief(s, s->e.k->stage.data[r->stage].value);
 }
 
 static void stage_chunks(StageRun *r, Lx lo, Lx hi)
@@ -154,7 +155,8 @@ static bool is_identity(const Cpu *s, const Stage *st, Kx x)
 	return dtype_is_float(type) ? d->c.f == v.f && signbit(d->c.f) == signbit(v.f) : d->c.i == v.i;
 }
 
-/* Comparisons of indices, the same for all lanes: they follow a pattern, so a branch is seldom guessed wrong. */
+/* Comparisons of indices, the same for all lanes: they follow a pattern, so a branch is seldom
+ * guessed wrong. */
 static bool is_pattern(const Cpu *s, Kx where)
 {
 	if (!where.i || eval_varies(&s->e, where))
@@ -169,7 +171,8 @@ static bool is_pattern(const Cpu *s, Kx where)
 	return d->kind == KX_INRANGE;
 }
 
-/* Sums from +0 never are -0, so that adding +0 leaves them; maxima of -inf, their places from 0 and the like are left too. */
+/* Sums from +0 never are -0, so that adding +0 leaves them; maxima of -inf, their places from 0 and
+ * the like are left too. */
 Branch generic_branch(StageRun *r)
 {
 	Cpu *s = r->g->s;
@@ -199,8 +202,8 @@ void generic_branch_end(Cpu *s, const Branch *b)
 		ls_end(s->e.f);
 }
 
-/* Larger (or smaller) wins, the first of equals stays, NaN beats everything but an earlier NaN. What never wins has the identity, and
- * place 0 is that of the first. */
+/* Larger (or smaller) wins, the first of equals stays, NaN beats everything but an earlier NaN.
+ * What never wins has the identity, and place 0 is that of the first. */
 static void arg_step(StageRun *r, const Stage *st)
 {
 	Cpu *s = r->g->s;
@@ -214,7 +217,7 @@ static void arg_step(StageRun *r, const Stage *st)
 		LType m = lx_type(s->e.f, nan);
 		wins = lx_sc(s->e.f, SC_or, m, (Lx[]){wins, nan}, 2);
 	}
-	Lx at = eval_convert(&s->e, s->e.axes.at[st->red[0]], places.dtype);
+	Lx at = eval_convert(&s->e, s->e.at[st->red[0]], places.dtype);
 	bool lanes_in_row = st->red[0] == s->e.lanes.axis;
 	if (t.lanes > 1)
 		at = lanes_in_row ? lx_ramp(s->e.f, at, lx_int_of(s->e.f, (LType){places.dtype, 1}, 1), t.lanes) : eval_splat(&s->e, at);
@@ -299,13 +302,16 @@ static void plan_sums(StageRun *r, const Stage *st)
 	for (uint32_t i = 0; i < r->n; i++) {
 		uint32_t axis = r->axes[i];
 		int64_t per = round_elements(r, axis);
-		most[i] = sum_most(s, axis == r->g->cut ? r->g->per : s->e.axes.extent[axis]);
+		most[i] = sum_most(s->e.syms, axis == r->g->phase->grid.cut
+						      ? r->g->phase->grid.per
+						      : s->e.nest->extent[axis]);
 		most[i] = most[i] == INT64_MAX ? most[i] : (most[i] + per - 1) / per;
 	}
 	r->sums = sum_plan(most, r->n, sum_limit(st->combine, st->acc, st->dtype));
 }
 
-/* Inner loops of a stage in order of decreasing stride of its first access, the vector axis last. */
+/* Inner loops of a stage in order of decreasing stride of its first access, the vector axis
+ * last. */
 static void stage_axes(const Cpu *s, StageRun *r, const Stage *st)
 {
 	uint32_t all[2 * MAX_RANK], n = 0;
@@ -348,7 +354,7 @@ static void start_accumulators(Cpu *s, StageRun *r, const Stage *st)
 		r->acc = ls_var(s->e.f, "acc", cpu_identity(s, st->combine, (LType){st->acc, lanes}));
 	if (st->kind == STAGE_ARGREDUCE) {
 		int64_t least, most;
-		sym_range(s->e.syms, s->e.axes.extent[st->red[0]], &least, &most);
+		sym_range(s->e.syms, s->e.nest->extent[st->red[0]], &least, &most);
 		const DType place = most <= INT32_MAX ? DT_i32 : DT_i64;
 		r->best = ls_var(s->e.f, "best", cpu_identity(s, st->combine, (LType){reduced_dtype(s, st), lanes}));
 		r->arg = ls_var(s->e.f, "arg", lx_int_of(s->e.f, (LType){place, lanes}, 0));
@@ -366,14 +372,15 @@ StageRun generic_start(Generic *g, uint32_t stage)
 
 /* ---- stages that are not always needed ---- */
 
-/* Cycles to reduce one row: what it reads, from where all that is read of it fits, and an operation for each. */
+/* Cycles to reduce one row: what it reads, from where all that is read of it fits, and an operation
+ * for each. */
 static double row_cycles(const Cpu *s, const Stage *st)
 {
 	double n = 1, cycles = 0;
 	uint64_t axes = 0;
 	bool *part = ARENA_ARRAY(s->e.arena, bool, s->e.k->kx.n);
 	for (uint32_t i = 0; i < st->nred; i++) {
-		n *= (double)axes_hint(s, st->red[i]);
+		n *= (double)nest_hint(s->e.nest, st->red[i]);
 		axes |= UINT64_C(1) << st->red[i];
 	}
 	part[st->value.i] = true;
@@ -381,7 +388,7 @@ static double row_cycles(const Cpu *s, const Stage *st)
 		const KxData *x = &s->e.k->kx.data[i];
 		for (uint32_t j = 0; part[i] && j < x->nin; j++)
 			part[x->in[j].i] = true;
-		if (!part[i] || x->kind != KX_LOAD || !(s->e.deps[i] & axes))
+		if (!part[i] || x->kind != KX_LOAD || !(s->e.nest->deps[i] & axes))
 			continue;
 		const Buffer *b = buf_of(s->e.l, x->buf);
 		double size = dtype_size(b->dtype), all = size * (double)sym_hint(s->e.syms, layout_numel(s->e.l->ir, &b->layout));
@@ -390,21 +397,25 @@ static double row_cycles(const Cpu *s, const Stage *st)
 	return cycles + n / (double)s->e.lanes.n;
 }
 
-/* The condition under which this stage runs, if a branch costs less: of the point, without a check inside. */
+/* The condition under which this stage runs, if a branch costs less: of the point, without a check
+ * inside. */
 static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
 {
 	const Cpu *s = g->s;
-	bool simple = st->kind == STAGE_REDUCE && st->result == RESULT_REGISTER && !st->nmap && !g->parts;
+	bool simple = st->kind == STAGE_REDUCE && st->result == RESULT_REGISTER && !st->nmap &&
+		      !g->p->parts;
 	for (uint32_t i = 0; i < s->e.k->vvar.n; i++)
 		simple = simple && !s->e.k->vvar.data[i].check;
 	Kx where = simple ? kernel_needed_where(s->e.k, stage, s->e.arena) : (Kx){0};
-	bool known = where.i && eval_reads_below(&s->e, where, stage) && !eval_varies(&s->e, where) && !(s->e.deps[where.i] & ~generic_known_axes(s));
+	bool known = where.i && nest_reads_below(s->e.nest, where, stage) &&
+		     !eval_varies(&s->e, where) &&
+		     !(s->e.nest->deps[where.i] & ~generic_known_axes(s));
 	return known && row_cycles(s, st) > s->target->machine.branch ? where : (Kx){0};
 }
 
 StageRole generic_role(const Generic *g, uint32_t stage)
 {
-	return g->parts ? g->parts->role[stage] : RUN_WHOLE;
+	return g->phase->role ? g->phase->role[stage] : RUN_WHOLE;
 }
 
 static void set_result(Cpu *s, uint32_t stage, Lx v)
@@ -428,7 +439,7 @@ void generic_finish(StageRun *r)
 {
 	Cpu *s = r->g->s;
 	const Stage *st = &s->e.k->stage.data[r->stage];
-	const Parts *parts = r->g->parts;
+	const Parts *parts = r->g->p->parts;
 	eval_stage_stored(&s->e, r->stage);
 	if (st->result != RESULT_REGISTER)
 		return;
@@ -446,11 +457,12 @@ void generic_finish(StageRun *r)
 static void combine_parts(Generic *g, uint32_t stage)
 {
 	Cpu *s = g->s;
-	const Parts *p = g->parts;
+	const Parts *p = g->p->parts;
 	const Stage *st = &s->e.k->stage.data[stage];
 	uint32_t lanes = eval_outer_vector(&s->e) ? s->e.lanes.n : 1;
 	Lv acc = ls_var(s->e.f, "acc", cpu_identity(s, st->combine, (LType){st->acc, lanes}));
-	eval_for(&s->e, p->number, lx_int(s->e.f, 0), eval_size(&s->e, s->e.axes.extent[p->number]), 1);
+	eval_for(&s->e, p->number, lx_int(s->e.f, 0),
+		 eval_size(&s->e, s->e.nest->extent[p->number]), 1);
 	Lx part = eval_load_temp(&s->e, p->temp[stage], p->slot);
 	ls_set(s->e.f, acc, cpu_combine(s, st->combine, lx_var(s->e.f, acc), part));
 	eval_end(&s->e);
@@ -488,7 +500,7 @@ static void run_stage(Generic *g, uint32_t stage)
 	StageRun r = {.g = g, .stage = stage};
 	stage_axes(s, &r, st);
 	if (st->result == RESULT_LOCAL)
-		eval_stage_local(&s->e, stage, axes_local_bound(s, st));
+		eval_stage_local(&s->e, stage, axes_local_bound(s->e.nest, st));
 	Kx where = runs_where(g, st, stage);
 	if (where.i) {
 		run_where(&r, st, where);
@@ -523,8 +535,9 @@ static void outer_point(Cpu *s, void *data)
 static bool reads_own_result(const Cpu *s)
 {
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
-		for (uint32_t j = 1; s->e.store[i].i && j < s->e.k->kx.n; j++)
-			if (s->e.offset[j].i && s->e.k->kx.data[j].buf.i == s->e.k->stage.data[i].buf.i)
+		for (uint32_t j = 1; s->e.nest->store[i].i && j < s->e.k->kx.n; j++)
+			if (s->e.nest->offset[j].i &&
+			    s->e.k->kx.data[j].buf.i == s->e.k->stage.data[i].buf.i)
 				return true;
 	return false;
 }
@@ -532,12 +545,12 @@ static bool reads_own_result(const Cpu *s)
 static bool may_be_empty(const Cpu *s, uint32_t axis)
 {
 	int64_t lo, hi;
-	sym_range(s->e.syms, s->e.axes.extent[axis], &lo, &hi);
+	sym_range(s->e.syms, s->e.nest->extent[axis], &lo, &hi);
 	return lo < 1;
 }
 
-/* What a loop over this axis would compute again each time is computed ahead of it; where the loop might not
- * run at all, nothing is: there may be nothing to read. */
+/* What a loop over this axis would compute again each time is computed ahead of it; where the loop
+ * might not run at all, nothing is: there may be nothing to read. */
 static void hoist_out_of(Generic *g, uint32_t axis)
 {
 	Cpu *s = g->s;
@@ -553,22 +566,22 @@ static void outer_loops(Generic *g, uint32_t next)
 {
 	Cpu *s = g->s;
 	bool outer_vector = eval_outer_vector(&s->e);
-	if (next < g->norder) {
-		uint32_t axis = g->order[next];
+	if (next < g->phase->grid.n) {
+		uint32_t axis = g->phase->grid.order[next];
 		Lx lo = cpu_start(s, axis), hi = cpu_limit(s, axis);
 		hoist_out_of(g, axis);
 		eval_for(&s->e, axis, lo, hi, 1);
 		outer_loops(g, next + 1);
 		eval_end(&s->e);
 		eval_at(&s->e, axis, (Lx){0});
-	} else if (g->turned.across != NO_AXIS) {
-		if (!may_be_empty(s, g->turned.across))
+	} else if (g->p->turned.across != NO_AXIS) {
+		if (!may_be_empty(s, g->p->turned.across))
 			hoist_out_of(g, s->e.lanes.axis);
-		transpose_tiles(s, &g->turned);
+		transpose_tiles(s, &g->p->turned);
 	} else if (outer_vector) {
 		uint32_t axis = s->e.lanes.axis;
 		Lx lo = cpu_start(s, axis), hi = cpu_limit(s, axis);
-		bool whole = sym_divides(s->e.syms, s->e.lanes.n, s->e.axes.extent[axis]);
+		bool whole = sym_divides(s->e.syms, s->e.lanes.n, s->e.nest->extent[axis]);
 		hoist_out_of(g, axis);
 		lo = abreast_run(g, lo, hi);
 		cpu_vector_loop(s, axis, lo, hi, whole, outer_point, g);
@@ -578,168 +591,51 @@ static void outer_loops(Generic *g, uint32_t next)
 	}
 }
 
-double generic_work_per_point(const Cpu *s, uint64_t stages)
-{
-	double work = 0;
-	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
-		const Stage *st = &s->e.k->stage.data[i];
-		double w = i >= 64 || stages >> i & 1;
-		for (uint32_t j = 0; j < st->nred; j++)
-			w *= (double)axes_hint(s, st->red[j]);
-		for (uint32_t j = 0; j < st->nmap; j++)
-			w *= (double)axes_hint(s, st->map[j]);
-		work += w;
-	}
-	return work;
-}
-
-Sym generic_ntasks(const Generic *g)
-{
-	Cpu *s = g->s;
-	Sym n = sym_int(s->e.syms, 1);
-	for (uint32_t i = 0; i < g->ntask; i++)
-		n = sym_mul(s->e.syms, n, s->e.axes.extent[g->order[i]]);
-	return g->cut == NO_AXIS ? n : sym_mul(s->e.syms, n, g->npart);
-}
-
-static void cut(Generic *g, uint32_t axis, int64_t per)
-{
-	Cpu *s = g->s;
-	g->cut = axis;
-	g->per = sym_int(s->e.syms, per);
-	g->npart = sym_ceildiv(s->e.syms, s->e.axes.extent[axis], g->per);
-}
-
-/* An axis that vectors run along: of tiles the longer one. */
-static uint32_t lanes_to_cut(const Generic *g)
-{
-	const Cpu *s = g->s;
-	uint32_t across = g->turned.across;
-	if (!eval_outer_vector(&s->e))
-		return NO_AXIS;
-	return across != NO_AXIS && axes_hint(s, across) > axes_hint(s, s->e.lanes.axis) ? across : s->e.lanes.axis;
-}
-
-Sym generic_choose_tasks(Generic *g, double work)
-{
-	Cpu *s = g->s;
-	bool outer_vector = eval_outer_vector(&s->e);
-	double rest = work;
-	for (uint32_t i = 0; i < g->norder; i++)
-		rest *= (double)axes_hint(s, g->order[i]);
-	if (outer_vector)
-		rest *= (double)axes_hint(s, s->e.lanes.axis);
-	if (g->turned.across != NO_AXIS)
-		rest *= (double)axes_hint(s, g->turned.across);
-	const Machine *m = &s->target->machine;
-	double tasks = 1, enough = (double)tuning_tasks(m), least = (double)tuning_task_work(m);
-	g->ntask = 0;
-	g->cut = NO_AXIS;
-	while (g->ntask < g->norder && tasks < enough) {
-		uint32_t a = g->order[g->ntask];
-		if (rest / (double)axes_hint(s, a) < least)
-			break;
-		tasks *= (double)axes_hint(s, a);
-		rest /= (double)axes_hint(s, a);
-		g->ntask++;
-	}
-	if (tasks >= enough || !(rest >= 2 * least)) /* not a number: an axis without extent */
-		return generic_ntasks(g);
-	uint32_t axis = g->ntask < g->norder ? g->order[g->ntask] : lanes_to_cut(g);
-	if (axis == NO_AXIS)
-		return generic_ntasks(g);
-	double per = rest / (double)axes_hint(s, axis);
-	int64_t unit = axis == s->e.lanes.axis || axis == g->turned.across ? abreast_columns(g) : 1;
-	int64_t want = (int64_t)(least / per);
-	cut(g, axis, want < unit ? unit : want - want % unit);
-	return generic_ntasks(g);
-}
-
 /* The task number, split into the part and the task axes, fastest last. */
 static void decode_task(Generic *g)
 {
 	Cpu *s = g->s;
 	Lx t = lx_var(s->e.f, s->e.f->task);
-	if (g->cut != NO_AXIS) {
-		Lx c = t, per = eval_size(&s->e, g->per);
-		if (g->ntask) {
-			c = lx_mod(s->e.f, t, eval_size(&s->e, g->npart));
-			t = lx_div(s->e.f, t, eval_size(&s->e, g->npart));
+	if (g->phase->grid.cut != NO_AXIS) {
+		Lx c = t, per = eval_size(&s->e, g->phase->grid.per);
+		if (g->phase->grid.ntask) {
+			c = lx_mod(s->e.f, t, eval_size(&s->e, g->phase->grid.npart));
+			t = lx_div(s->e.f, t, eval_size(&s->e, g->phase->grid.npart));
 		}
 		Lx lo = lx_var(s->e.f, ls_let(s->e.f, "lo", lx_mul(s->e.f, c, per)));
-		Lx hi = lx_min(s->e.f, lx_add(s->e.f, lo, per), eval_size(&s->e, s->e.axes.extent[g->cut]));
-		cpu_part(s, g->cut, lo, lx_var(s->e.f, ls_let(s->e.f, "hi", hi)));
-		if (g->parts)
-			eval_at(&s->e, g->parts->number, c);
+		Lx hi = lx_min(s->e.f, lx_add(s->e.f, lo, per),
+			       eval_size(&s->e, s->e.nest->extent[g->phase->grid.cut]));
+		cpu_part(s, g->phase->grid.cut, lo, lx_var(s->e.f, ls_let(s->e.f, "hi", hi)));
+		if (g->p->parts)
+			eval_at(&s->e, g->p->parts->number, c);
 	}
-	for (uint32_t i = g->ntask; i-- > 0;) {
-		uint32_t a = g->order[i];
+	for (uint32_t i = g->phase->grid.ntask; i-- > 0;) {
+		uint32_t a = g->phase->grid.order[i];
 		Lx v = t;
 		if (i) {
-			v = lx_mod(s->e.f, t, eval_size(&s->e, s->e.axes.extent[a]));
-			t = lx_div(s->e.f, t, eval_size(&s->e, s->e.axes.extent[a]));
+			v = lx_mod(s->e.f, t, eval_size(&s->e, s->e.nest->extent[a]));
+			t = lx_div(s->e.f, t, eval_size(&s->e, s->e.nest->extent[a]));
 		}
-		eval_at(&s->e, a, lx_var(s->e.f, ls_let(s->e.f, sym_name(s->e.syms, s->e.axes.var[a]), v)));
+		eval_at(&s->e, a,
+			lx_var(s->e.f, ls_let(s->e.f, sym_name(s->e.syms, s->e.nest->var[a]), v)));
 	}
 }
 
-void generic_run(Generic *g)
+static void run_phase(Cpu *s, const GenericPlan *p, const GenericPhase *phase)
 {
-	decode_task(g);
-	outer_loops(g, g->ntask);
+	Generic g = {.s = s, .p = p, .phase = phase};
+	cpu_begin_phase(s, p->nest);
+	eval_lanes(&s->e, p->lanes.axis, p->lanes.n);
+	decode_task(&g);
+	outer_loops(&g, phase->grid.ntask);
+	cpu_finish_phase(s, phase->grid.ntasks, phase->cost);
 }
 
-static const char *why_generic(const Generic *g)
+void emit_generic(Cpu *s, const Plan *plan)
 {
-	const Cpu *s = g->s;
-	if (g->turned.across != NO_AXIS)
-		return arena_printf(s->e.arena, "tiles of %u by %u are transposed: what is read and what is written lie along different axes",
-		                    s->e.lanes.n, s->e.lanes.n);
-	if (s->e.lanes.axis == NO_AXIS)
-		return target_lanes(s->target, DT_f32) == 1 ? "the target has no vectors" : "no axis is worth vectors";
-	return eval_outer_vector(&s->e) ? "lanes are neighbouring points" : "lanes are one row";
-}
-
-static void choose_lanes(Generic *g)
-{
-	Cpu *s = g->s;
-	uint32_t along, lanes;
-	Refusal no = transpose_find(s, &g->turned, &along, &lanes);
-	if (no.why)
-		array_push(s->e.arena, &s->out->refused, (Refusal){"transposed tiles", no.why, no.near});
-	bool turned = g->turned.across != NO_AXIS;
-	if (!turned) {
-		along = axes_choose_vector(s);
-		lanes = along == NO_AXIS ? 1 : target_lanes(s->target, DT_f32);
-	}
-	eval_lanes(&s->e, lanes == 1 ? NO_AXIS : along, lanes);
-}
-
-static void choose_order(Generic *g)
-{
-	uint32_t n = axes_outer_order(g->s, g->order);
-	g->norder = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (g->order[i] != g->turned.across)
-			g->order[g->norder++] = g->order[i];
-}
-
-Refusal schedule_generic(Cpu *s)
-{
-	Kernel *before = kernel_copy(s->e.arena, s->e.k);
-	axes_join_rows(s);
-	axes_merge_outer(s, s->e.axes.outer);
-	Generic g = {.s = s};
-	choose_lanes(&g);
-	choose_order(&g);
-	Sym ntasks = generic_choose_tasks(&g, generic_work_per_point(s, UINT64_MAX));
-	Refusal no = schedule_parts(&g, ntasks, before);
-	if (!no.why)
-		return taken();
-	array_push(s->e.arena, &s->out->refused, (Refusal){"parts of rows", no.why, no.near});
-	generic_run(&g);
-	s->out->algorithm = "generic";
-	s->out->why = why_generic(&g);
-	cpu_finish_phase(s, ntasks, s->cost);
-	return taken();
+	const GenericPlan *p = plan->of.generic;
+	for (uint32_t i = 0; p->parts && i < p->parts->temps.n; i++)
+		cpu_temp(s, p->parts->temps.data[i]);
+	for (uint32_t i = 0; i < p->phase.n; i++)
+		run_phase(s, p, &p->phase.data[i]);
 }

@@ -1,36 +1,49 @@
-/* One kernel: the first schedule that takes it. */
+/* One kernel: the plan of the first schedule that takes it. */
 #include "codegen/cpu/cpu.h"
-#include "codegen/cpu/split.h"
+#include "codegen/plan/plan.h"
+#include "codegen/plan/split.h"
 
-static const struct {
+typedef struct {
 	const char *name;
-	ScheduleFn *take;
-	WantsFn *wants; /* NULL: constants as they are */
-} schedules[] = {
-	{"depthwise", schedule_depthwise, depthwise_wants},
-	{"contract", schedule_contract, contract_wants},
-	{"generic", schedule_generic, NULL}, /* takes every kernel */
-};
-enum { SCHEDULES = sizeof schedules / sizeof *schedules, PACKING = SCHEDULES - 1 };
+	PlanFn *plan;
+	EmitFn *emit;
+	bool reads_panels; /* knows axes by what they do, and packs constants; others know them by
+			      strides, of which pieces of an axis have one each */
+} ScheduleRow;
 
-static void start(Cpu *s, const Lowered *l, const Kernel *kernel, const Target *target, bool packs)
+static const ScheduleRow rows[] = {
+	{"depthwise", plan_depthwise, emit_depthwise, true},
+	{"contract", plan_contract, emit_contract, true},
+	{"generic", plan_generic, emit_generic, false}, /* takes every kernel */
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static PlanInput input(const Lowered *l, const Kernel *kernel, const Target *target, bool packs)
 {
 	Kernel *k = kernel_copy(l->ir->ctx->arena, kernel);
 	kernel_split_axes(l, k, packs);
-	cpu_init(s, l, k, target);
+	PlanInput in = {
+		.nest = nest_new(l, k), .shape = kernel_shape(l->ir->syms, k), .target = target};
+	in.cost = kernel_cost(in.nest, UINT64_MAX);
+	return in;
 }
 
-/* The first `n` schedules are asked. */
-static bool take(Cpu *s, uint32_t n)
+typedef ARRAY(Refusal) RefusalList;
+
+/* The first row that takes the kernel, of those that read panels, or of all; NULL: none. */
+static const ScheduleRow *choose(const PlanInput *in, bool panels, Plan *plan, RefusalList *refused)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		Refusal no = schedules[i].take(s);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		if (panels && !rows[i].reads_panels)
+			continue;
+		*plan = (Plan){0};
+		Refusal no = rows[i].plan(in, plan);
 		if (!no.why)
-			return true;
-		no.schedule = schedules[i].name;
-		array_push(s->e.arena, &s->out->refused, no);
+			return &rows[i];
+		no.schedule = rows[i].name;
+		array_push(in->nest->arena, refused, no);
 	}
-	return false;
+	return NULL;
 }
 
 /* Of a constant in a layout that was chosen for other kernels, too. */
@@ -77,28 +90,43 @@ static void leave_out_empty(const Lowered *l, const Kernel *k, Schedule *s)
 		s->phase.data[p].ntasks = sym_int(l->ir->syms, 0);
 }
 
-/* A schedule that reads panels as such knows axes by what they do; others know them by strides, of which pieces of an axis
- * have one each. */
-Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *target)
+static Schedule *emit(const PlanInput *in, const ScheduleRow *row, const Plan *plan,
+		      const RefusalList *refused)
 {
 	Cpu s;
-	bool panels = reads_panels(l, kernel);
-	start(&s, l, kernel, target, true);
-	if (!take(&s, panels ? PACKING : SCHEDULES)) {
-		start(&s, l, kernel, target, false);
-		take(&s, SCHEDULES);
-	}
-	leave_out_empty(l, kernel, s.out);
+	cpu_init(&s, in->nest->l, in->target);
+	s.out->algorithm = plan->algorithm;
+	s.out->why = plan->why;
+	for (uint32_t i = 0; i < refused->n; i++)
+		array_push(in->nest->arena, &s.out->refused, refused->data[i]);
+	for (uint32_t i = 0; i < plan->nrefused; i++)
+		array_push(in->nest->arena, &s.out->refused, plan->refused[i]);
+	row->emit(&s, plan);
 	return s.out;
+}
+
+Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *target)
+{
+	const bool panels = reads_panels(l, kernel);
+	PlanInput in = input(l, kernel, target, true);
+	Plan plan;
+	RefusalList refused = {0};
+	const ScheduleRow *row = choose(&in, panels, &plan, &refused);
+	if (!row) {
+		refused.n = 0;
+		in = input(l, kernel, target, false);
+		row = choose(&in, false, &plan, &refused);
+	}
+	Schedule *s = emit(&in, row, &plan, &refused);
+	leave_out_empty(l, kernel, s);
+	return s;
 }
 
 LayoutWant schedule_wants(const Lowered *l, const Kernel *kernel, const Target *target)
 {
-	Cpu s;
-	LayoutWant want = {0};
-	start(&s, l, kernel, target, true);
-	for (uint32_t i = 0; i < SCHEDULES; i++)
-		if (!schedules[i].wants || !schedules[i].wants(&s, &want).why)
-			break;
-	return want;
+	const PlanInput in = input(l, kernel, target, true);
+	Plan plan = {0};
+	RefusalList refused = {0};
+	choose(&in, true, &plan, &refused);
+	return plan.want;
 }

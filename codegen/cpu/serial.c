@@ -41,7 +41,8 @@ typedef struct {
 
 typedef struct {
 	Cpu *s;
-	uint32_t axis, place; /* of the row, and of what is stored: the same unless only the first elements are */
+	uint32_t axis, place; /* of the row, and of what is stored: the same unless only the first
+	                         elements are */
 	bool descending;
 	Lx n;
 } Sort;
@@ -119,7 +120,7 @@ static void fill_row(Sort *r, Pairs to, Kx value)
 {
 	Cpu *s = r->s;
 	eval_for(&s->e, r->axis, lx_int(s->e.f, 0), r->n, 1);
-	Lx at = s->e.axes.at[r->axis];
+	Lx at = s->e.at[r->axis];
 	cpu_store(s, to.value, eval_value(&s->e, value));
 	row_store(r, to.index, at, at);
 	eval_end(&s->e);
@@ -137,8 +138,8 @@ static Lx after(Sort *r, Lx a, Lx ai, Lx b, Lx bi)
 	return lx_sc(f, SC_or, bit, (Lx[]){last, tie}, 2);
 }
 
-/* In a heap of `size` elements of which the last in order is on top, v comes to `top`, whose element is no more: elements below that come
- * after it move up. */
+/* In a heap of `size` elements of which the last in order is on top, v comes to `top`, whose
+ * element is no more: elements below that come after it move up. */
 static void sift(Sort *r, Pairs heap, Lx top, Lx size, Lx v, Lx vi)
 {
 	LoopFn *f = r->s->e.f;
@@ -162,7 +163,8 @@ static void sift(Sort *r, Pairs heap, Lx top, Lx size, Lx v, Lx vi)
 	row_store(r, heap.index, at, vi);
 }
 
-/* The first elements of the row become a heap; each of the others that comes before its top takes that place. */
+/* The first elements of the row become a heap; each of the others that comes before its top takes
+ * that place. */
 static void gather_first(Sort *r, Pairs heap, uint32_t stage, Lx first)
 {
 	Cpu *s = r->s;
@@ -170,7 +172,7 @@ static void gather_first(Sort *r, Pairs heap, uint32_t stage, Lx first)
 	const Stage *st = &s->e.k->stage.data[stage];
 	Lx zero = lx_int(f, 0), one = lx_int(f, 1), half = lx_div(f, first, lx_int(f, 2));
 	eval_for(&s->e, r->axis, zero, first, 1);
-	Lx at = s->e.axes.at[r->axis];
+	Lx at = s->e.at[r->axis];
 	row_store(r, heap.value, at, eval_value(&s->e, st->value));
 	row_store(r, heap.index, at, at);
 	eval_end(&s->e);
@@ -180,7 +182,7 @@ static void gather_first(Sort *r, Pairs heap, uint32_t stage, Lx first)
 	sift(r, heap, top, first, v, vi);
 	ls_end(f);
 	eval_for(&s->e, r->axis, first, r->n, 1);
-	at = s->e.axes.at[r->axis];
+	at = s->e.at[r->axis];
 	v = eval_value(&s->e, st->value);
 	if (dtype_is_float(st->dtype) && dtype_compute(st->dtype) != st->dtype)
 		v = eval_convert(&s->e, v, st->dtype);
@@ -210,7 +212,7 @@ static void sort_first(Sort *r, uint32_t stage)
 	Cpu *s = r->s;
 	const Stage *st = &s->e.k->stage.data[stage];
 	int64_t least = 1, most;
-	Sym extent = st->nred > 1 ? s->e.axes.extent[st->red[1]] : sym_int(s->e.syms, 1);
+	Sym extent = st->nred > 1 ? s->e.nest->extent[st->red[1]] : sym_int(s->e.syms, 1);
 	Lx first = eval_size(&s->e, extent);
 	Pairs heap = {stage, st->out2};
 	sym_range(s->e.syms, extent, &least, &most);
@@ -225,13 +227,17 @@ static void sort_first(Sort *r, uint32_t stage)
 
 /* ---- all elements ---- */
 
-/* Merge sort from runs of one element up, two passes at a time, so that the result ends where it began. */
+/* Merge sort from runs of one element up, two passes at a time, so that the result ends where it
+ * began. */
 void cpu_sort(Cpu *s, uint32_t stage)
 {
 	const Stage *st = &s->e.k->stage.data[stage];
 	LoopFn *f = s->e.f;
-	Sort r = {.s = s, .axis = st->red[0], .place = st->red[st->nred - 1], .descending = st->descending,
-	          .n = eval_size(&s->e, s->e.axes.extent[st->red[0]])};
+	Sort r = {.s = s,
+		  .axis = st->red[0],
+		  .place = st->red[st->nred - 1],
+		  .descending = st->descending,
+		  .n = eval_size(&s->e, s->e.nest->extent[st->red[0]])};
 	Pairs row = {stage, st->out2}, room;
 	if (!s->e.k->stage.data[row.index].out2) {
 		sort_first(&r, stage);

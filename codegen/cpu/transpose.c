@@ -1,179 +1,31 @@
-/* Kernels that read along one axis and write along another: a transposed copy, NCHW to NHWC, and what is computed on the
- * way. Neither axis alone is worth lanes, since what is contiguous along one is gathered or scattered along the other. So
- * tiles of as many rows as lanes are loaded as rows of the operand, transposed in registers, and computed with and stored
- * as rows of the result:
+/* Kernels that read along one axis and write along another: a transposed copy, NCHW to NHWC, and
+ * what is computed on the way. Neither axis alone is worth lanes, since what is contiguous along
+ * one is gathered or scattered along the other. So tiles of as many rows as lanes are loaded as
+ * rows of the operand, transposed in registers, and computed with and stored as rows of the
+ * result:
  *
- *     for a, b in blocks:   row[r] = x[b + r, a ..]         lanes along a, the axis of the operand's rows
- *                           column[c] = lane c of each row   log2(lanes) times interleaved
- *                           out[a + c, b ..] = f(column[c])  lanes along b, the vector axis
+ *     for a, b in blocks:   row[r] = x[b + r, a ..] lanes along a, the axis of the operand's rows
+ *                           column[c] = lane c of each row log2(lanes) times interleaved out[a + c,
+ *                           b ..] = f(column[c]) lanes along b, the vector axis
  *
- * Tiles at the end repeat the last row, load what there is of each, and store as many columns as there are, masked. */
+ * Tiles at the end repeat the last row, load what there is of each, and store as many columns as
+ * there are, masked. */
 #include "codegen/cpu/generic.h"
 
-#include <string.h>
-
 enum {
-	BLOCK = 4,      /* tiles beside each other, so that whole lines of small elements are used while they are near */
-	FEW_STAGES = 2, /* what is repeated for every column: that many results of that many operations */
-	FEW_OPS = 4
+	BLOCK = 4 /* tiles beside each other, so that whole lines of small elements are used while
+		     they are near */
 };
-
-/* ---- which kernels ---- */
-
-/* What is computed from, by Kx. */
-static const bool *find_live(const Cpu *s)
-{
-	const Kernel *k = s->e.k;
-	bool *live = ARENA_ARRAY(s->e.arena, bool, k->kx.n);
-	for (uint32_t i = 0; i < k->stage.n; i++)
-		live[k->stage.data[i].value.i] = true;
-	for (uint32_t i = 0; i < k->vvar.n; i++)
-		live[k->vvar.data[i].value.i] = true;
-	for (uint32_t i = k->kx.n; i-- > 1;) {
-		const KxData *x = &k->kx.data[i];
-		for (uint32_t j = 0; live[i] && j < x->nin; j++)
-			live[x->in[j].i] = true;
-		if (live[i])
-			live[x->guard.i] = live[x->other.i] = true;
-	}
-	return live;
-}
-
-static bool is_turned(const Cpu *s, uint32_t load, uint32_t along, uint32_t across)
-{
-	Sym offset = s->e.offset[load];
-	return offset.i && s->e.deps[load] >> across & 1 && eval_axes(&s->e, offset) >> across & 1 &&
-	       eval_coef_is(&s->e, offset, along, 1) && !eval_coef_is(&s->e, offset, across, 1);
-}
-
-static bool stores_along(const Cpu *s, uint32_t axis)
-{
-	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
-		if (!eval_coef_is(&s->e, s->e.store[i], axis, 1))
-			return false;
-	return true;
-}
-
-/* One value of an outer point each, which is stored. */
-static bool is_map(const Cpu *s)
-{
-	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
-		const Stage *st = &s->e.k->stage.data[i];
-		if (st->kind != STAGE_MAP || st->result != RESULT_GLOBAL || st->nmap)
-			return false;
-	}
-	return s->e.k->stage.n > 0;
-}
-
-static uint32_t count_turned(const Cpu *s, const bool *live, uint32_t along, uint32_t across)
-{
-	uint32_t n = 0;
-	for (uint32_t i = 1; i < s->e.k->kx.n; i++)
-		n += live[i] && s->e.k->kx.data[i].kind == KX_LOAD && is_turned(s, i, along, across);
-	return n;
-}
-
-static uint32_t tile_lanes(const Cpu *s, const Turned *t)
-{
-	uint32_t size = 1, lanes = target_width(s->target);
-	for (uint32_t i = 0; i < t->n; i++) {
-		uint32_t bytes = dtype_size(s->e.k->kx.data[t->load[i].i].dtype);
-		size = bytes > size ? bytes : size;
-	}
-	return size > 4 && lanes > 4 ? lanes / 2 : lanes;
-}
-
-/* How much of the tiles along an axis is used, and how many of them are whole. */
-typedef struct {
-	double used, whole;
-} Filled;
-
-static Filled filled(const Cpu *s, uint32_t axis, uint32_t lanes)
-{
-	int64_t n = axes_hint(s, axis), whole = n / lanes;
-	double tiles = (double)(whole + (n % lanes != 0));
-	return n > 0 ? (Filled){(double)n / (tiles * lanes), (double)whole / tiles} : (Filled){0, 0};
-}
-
-/* A tile takes less time than a load and a store of each element that it has. One at the end passes through memory, and
- * each of its rows has a mask and a bound. */
-static bool is_worth(const Cpu *s, const Turned *t, uint32_t along, uint32_t lanes)
-{
-	const Machine *m = &s->target->machine;
-	uint32_t steps = 0;
-	Filled a = filled(s, t->across, lanes), b = filled(s, along, lanes);
-	double tiles = 0, ones = 0;
-	while (1u << steps < lanes)
-		steps++;
-	for (uint32_t i = 0; i < t->n; i++) {
-		DType d = s->e.k->kx.data[t->load[i].i].dtype;
-		double shuffle = machine_cycles(m, MOP_shuffle, d, lanes);
-		double move = machine_cycles(m, MOP_load, d, lanes) + machine_cycles(m, MOP_store, d, lanes);
-		double one = machine_cycles(m, MOP_load, d, 1) + machine_cycles(m, MOP_store, d, 1);
-		double end = move + 4 * machine_cycles(m, MOP_scalar, DT_i64, 1);
-		tiles += lanes * (move + steps * shuffle + (1 - a.whole * b.whole) * end);
-		ones += a.used * b.used * lanes * lanes * one;
-	}
-	return tiles < ones;
-}
-
-static uint32_t find_axes(const Cpu *s, const bool *live, uint32_t *along, uint32_t *across)
-{
-	uint32_t most = 0;
-	for (uint32_t b = 0; b < s->e.axes.n; b++)
-		for (uint32_t a = 0; s->e.axes.var[b].i && s->e.axes.outer >> b & 1 && stores_along(s, b) && a < s->e.axes.n; a++) {
-			bool usable = a != b && s->e.axes.var[a].i && s->e.axes.outer >> a & 1;
-			uint32_t n = usable ? count_turned(s, live, a, b) : 0;
-			if (n <= most)
-				continue;
-			most = n;
-			*along = b;
-			*across = a;
-		}
-	return most;
-}
-
-static bool is_simple(const Cpu *s, const Turned *t, const bool *live)
-{
-	uint32_t ops = 0;
-	for (uint32_t i = 1; i < s->e.k->kx.n; i++)
-		ops += live[i] && s->e.k->kx.data[i].kind != KX_LOAD && s->e.k->kx.data[i].kind != KX_CONST;
-	return t->n == 1 && s->e.k->stage.n <= FEW_STAGES && ops <= FEW_OPS;
-}
-
-Refusal transpose_find(Cpu *s, Turned *t, uint32_t *along, uint32_t *lanes)
-{
-	*t = (Turned){.across = NO_AXIS};
-	if (target_width(s->target) == 1 || !is_map(s))
-		return taken();
-	const bool *live = find_live(s);
-	uint32_t n = find_axes(s, live, along, &t->across);
-	if (!n)
-		return taken();
-	Kx *load = ARENA_ARRAY(s->e.arena, Kx, n);
-	for (uint32_t i = 1; i < s->e.k->kx.n; i++)
-		if (live[i] && s->e.k->kx.data[i].kind == KX_LOAD && is_turned(s, i, t->across, *along))
-			load[t->n++].i = i;
-	t->load = load;
-	t->simple = is_simple(s, t, live);
-	*lanes = tile_lanes(s, t);
-	if (is_worth(s, t, *along, *lanes))
-		return taken();
-	const char *why = arena_printf(s->e.arena, "tiles of %u by %u would be mostly empty", *lanes, *lanes);
-	*t = (Turned){.across = NO_AXIS};
-	return refuse_near(why);
-}
-
-/* ---- tiles ---- */
 
 /* The operand's elements at the point's row `r` of the tile. */
 static Lx row_of(Cpu *s, const Turned *t, Kx load, uint32_t r, bool whole)
 {
 	uint32_t along = s->e.lanes.axis;
-	Lx here = s->e.axes.at[along], outer_mask = s->e.lanes.mask, row = lx_add(s->e.f, here, lx_int(s->e.f, r));
+	Lx here = s->e.at[along], outer_mask = s->e.lanes.mask,
+	   row = lx_add(s->e.f, here, lx_int(s->e.f, r));
 	if (!whole) {
 		Lx last = lx_sub(s->e.f, cpu_limit(s, along), lx_int(s->e.f, 1));
-		Lx left = lx_sub(s->e.f, cpu_limit(s, t->across), s->e.axes.at[t->across]);
+		Lx left = lx_sub(s->e.f, cpu_limit(s, t->across), s->e.at[t->across]);
 		row = lx_var(s->e.f, ls_let(s->e.f, "i", lx_min(s->e.f, row, last)));
 		eval_mask(&s->e, lx_var(s->e.f, ls_let(s->e.f, "there", lx_mask(s->e.f, lx_min(s->e.f, left, lx_int(s->e.f, s->e.lanes.n)), s->e.lanes.n))));
 	}
@@ -218,7 +70,7 @@ static void store_column(Cpu *s, const Turned *t, const Lx *value)
 
 static void columns_in_registers(Cpu *s, const Turned *t, const Lx *column)
 {
-	Lx here = s->e.axes.at[t->across];
+	Lx here = s->e.at[t->across];
 	for (uint32_t c = 0; c < s->e.lanes.n; c++) {
 		eval_at(&s->e, t->across, lx_add(s->e.f, here, lx_int(s->e.f, c)));
 		store_column(s, t, &column[c]);
@@ -226,13 +78,15 @@ static void columns_in_registers(Cpu *s, const Turned *t, const Lx *column)
 	eval_at(&s->e, t->across, here);
 }
 
-/* What is more than a few instructions is written once, and as many columns as there are go through it. */
+/* What is more than a few instructions is written once, and as many columns as there are go through
+ * it. */
 static void columns_in_memory(Cpu *s, const Turned *t, const LMem *tile, bool whole)
 {
-	Lx here = s->e.axes.at[t->across], lanes = lx_int(s->e.f, s->e.lanes.n), outer_mask = s->e.lanes.mask;
+	Lx here = s->e.at[t->across], lanes = lx_int(s->e.f, s->e.lanes.n),
+	   outer_mask = s->e.lanes.mask;
 	Lx *value = ARENA_ARRAY(s->e.arena, Lx, t->n), n = lanes;
 	if (!whole) {
-		Lx left = lx_sub(s->e.f, cpu_limit(s, s->e.lanes.axis), s->e.axes.at[s->e.lanes.axis]);
+		Lx left = lx_sub(s->e.f, cpu_limit(s, s->e.lanes.axis), s->e.at[s->e.lanes.axis]);
 		n = lx_min(s->e.f, lx_sub(s->e.f, cpu_limit(s, t->across), here), lanes);
 		eval_mask(&s->e, lx_var(s->e.f, ls_let(s->e.f, "there", lx_mask(s->e.f, lx_min(s->e.f, left, lanes), s->e.lanes.n))));
 	}
@@ -264,12 +118,14 @@ static void transpose_tile(Cpu *s, const Turned *t, const LMem *tile, bool whole
 
 static Lx is_whole(Cpu *s, uint32_t axis)
 {
-	return lx_cmp(s->e.f, SC_le, lx_add(s->e.f, s->e.axes.at[axis], lx_int(s->e.f, s->e.lanes.n)), cpu_limit(s, axis));
+	return lx_cmp(s->e.f, SC_le, lx_add(s->e.f, s->e.at[axis], lx_int(s->e.f, s->e.lanes.n)),
+		      cpu_limit(s, axis));
 }
 
 static void tile_at(Cpu *s, const Turned *t, const LMem *tile)
 {
-	bool a = sym_divides(s->e.syms, s->e.lanes.n, s->e.axes.extent[t->across]), b = sym_divides(s->e.syms, s->e.lanes.n, s->e.axes.extent[s->e.lanes.axis]);
+	bool a = sym_divides(s->e.syms, s->e.lanes.n, s->e.nest->extent[t->across]),
+	     b = sym_divides(s->e.syms, s->e.lanes.n, s->e.nest->extent[s->e.lanes.axis]);
 	if (a && b) {
 		transpose_tile(s, t, tile, true);
 		return;
@@ -292,7 +148,7 @@ void transpose_tiles(Cpu *s, const Turned *t)
 		tile[i] = ls_local(s->e.f, "tile", d == DT_bool ? DT_u8 : d, (uint64_t)(lanes * lanes));
 	}
 	eval_for(&s->e, a, cpu_start(s, a), cpu_limit(s, a), BLOCK * lanes);
-	Lx begin = s->e.axes.at[a];
+	Lx begin = s->e.at[a];
 	Lx end = eval_let(&s->e, "end", lx_min(s->e.f, lx_add(s->e.f, begin, lx_int(s->e.f, BLOCK * lanes)), cpu_limit(s, a)));
 	eval_for(&s->e, b, cpu_start(s, b), cpu_limit(s, b), lanes);
 	eval_for(&s->e, a, begin, end, lanes);

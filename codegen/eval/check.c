@@ -30,9 +30,9 @@ static Lx first_lane(Eval *e, Lx bad)
 static Lx coordinate(Eval *e, Sym sym)
 {
 	Sym zero = sym_int(e->syms, 0);
-	for (uint32_t i = 0; i < e->axes.n; i++)
-		if (e->axes.var[i].i && !e->axes.at[i].i)
-			sym = sym_subst(e->syms, sym, &e->axes.var[i], &zero, 1);
+	for (uint32_t i = 0; i < e->nest->n; i++)
+		if (e->nest->var[i].i && !e->at[i].i)
+			sym = sym_subst(e->syms, sym, &e->nest->var[i], &zero, 1);
 	return eval_index(e, sym);
 }
 
@@ -50,7 +50,7 @@ void eval_check_index(Eval *e, uint32_t vvar, Lx x)
 		arg[0] = lx_select(e->f, lx_cmp(e->f, SC_lt, arg[0], zero),
 				   lx_sub(e->f, arg[0], size), arg[0]);
 	for (uint32_t k = 0; k < v->nat; k++)
-		arg[k + 1] = coordinate(e, e->state.position[vvar][k]);
+		arg[k + 1] = coordinate(e, e->nest->position[vvar][k]);
 	ls_fail(e->f, v->check, arg, v->nat + 1);
 	ls_end(e->f);
 	e->index.lane = (Lx){0};

@@ -10,19 +10,7 @@
 #define WEFT_CODEGEN_EVAL_EVAL_H
 
 #include "codegen/eval/memo.h"
-#include "codegen/program/schedule.h"
-
-enum { MAX_AXES = 2 * MAX_KERNEL_AXES }; /* the kernel's axes, and those made by merging */
-
-#define NO_AXIS UINT32_MAX
-
-typedef struct {
-	uint32_t n;
-	Sym var[MAX_AXES], extent[MAX_AXES]; /* var none: the axis was merged into another */
-	Lx at[MAX_AXES];                     /* the current value; of the lane axis: the value of
-	                                        lane 0; none: no value here */
-	uint64_t outer;                      /* the outer axes, by bit */
-} EvalAxes;
+#include "codegen/plan/nest.h"
 
 typedef struct {
 	uint32_t axis, n; /* NO_AXIS: values are scalars */
@@ -60,7 +48,6 @@ typedef struct {
 	uint32_t nrun;            /* computations of stages so far */
 	ARRAY(EvalLoop) loop;     /* that are open, of eval_for */
 	uint32_t *visited, visit; /* by Kx: the last call of eval_hoist that met it */
-	const Sym **position;     /* by value variable: ValueVar.at, in terms of axes.var */
 } EvalState;
 
 /* Private to this room: index arithmetic. */
@@ -74,55 +61,25 @@ typedef struct {
 /* Others read the fields, and set them by the functions below. */
 typedef struct Eval {
 	const Lowered *l;
-	Kernel *k;        /* an own copy */
 	SymTab *syms;
 	Arena *arena;
+	const Nest *nest; /* of the function under construction */
+	const Kernel *k;  /* nest->k */
 	LoopFn *f;        /* the function under construction */
-	EvalAxes axes;
+	Lx at[MAX_AXES];  /* the current value of an axis; of the lane axis: the value of lane 0;
+			     none: no value here */
 	EvalLanes lanes;
-	uint64_t *deps;   /* by Kx: the axes it depends on */
-	uint64_t *reads;  /* by Kx: stages that it reads, as many bits as there are stages, in whole
-	                     words */
-	Sym *offset;      /* by Kx: the offset of a KX_LOAD, in elements */
-	SchedArg *from;   /* by Kx: what a KX_LOAD reads */
-	Sym *store;       /* by stage: the offset of a RESULT_GLOBAL, in elements */
 	StageValue *stage;
 	EvalArgs args;
 	EvalState state;
 	EvalIndex index;
 } Eval;
 
-/* Computes offsets and dependences. Layouts of l are final. The kernel belongs to the Eval, which
- * changes it. `made`: whose temporaries can be read; it may have none yet. */
-void eval_init(Eval *, const Lowered *, Kernel *, const Schedule *made);
-/* Begins a function: nothing has a value, and it has no arguments yet. */
-void eval_start(Eval *, LoopFn *);
-
-/* ---- axes and loads, before anything is evaluated ---- */
-
-/* A new axis, its number. */
-uint32_t eval_add_axis(Eval *, const char *name, Sym extent);
-/* Replaces axes a and b, which are contiguous in every access, by a new axis that runs over both.
- * Returns its number. */
-uint32_t eval_merge_axes(Eval *, uint32_t a, uint32_t b);
-/* Axis `to` stands for `from`, in the kernel too. The caller calls eval_find_deps after the last
- * one. */
-void eval_rename_axis(Eval *, uint32_t from, uint32_t to);
-void eval_find_deps(Eval *);
-/* Makes a load read elsewhere, at an offset that is an expression of axes, in elements. */
-void eval_read(Eval *, Kx load, SchedArg from, Sym offset);
-/* The load's constant in a layout of its own. */
-SchedArg eval_packed(const Eval *, Kx load, const Layout *);
-/* Whether a load may read its constant in the layout: no layout was chosen for all kernels. */
-MUST_LOOK bool eval_may_repack(const Eval *, Kx load, const Layout *);
-
-uint64_t eval_axes(const Eval *, Sym);
-/* Sets *coef to the stride of an axis in an offset. Returns false if the offset is not linear in
- * the axis. */
-MUST_LOOK bool eval_coef(const Eval *, Sym offset, uint32_t axis, Sym *coef);
-MUST_LOOK bool eval_coef_is(const Eval *, Sym offset, uint32_t axis, int64_t value);
-/* Whether every stage that x reads is one of the first n. */
-bool eval_reads_below(const Eval *, Kx x, uint32_t n);
+/* `made`: whose temporaries can be read; it may have none yet. */
+void eval_init(Eval *, const Lowered *, const Schedule *made);
+/* Begins a function, which evaluates the nest: nothing has a value, there are no lanes, and the
+ * function has no arguments yet. */
+void eval_start(Eval *, LoopFn *, const Nest *);
 
 /* ---- the point ---- */
 

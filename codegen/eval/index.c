@@ -81,17 +81,17 @@ Lx eval_place(Eval *e, uint32_t i)
 
 static Lx lower_var(Eval *e, Sym sym, bool lanes)
 {
-	for (uint32_t i = 0; i < e->axes.n; i++) {
-		if (e->axes.var[i].i != sym.i)
+	for (uint32_t i = 0; i < e->nest->n; i++) {
+		if (e->nest->var[i].i != sym.i)
 			continue;
-		if (!e->axes.at[i].i)
+		if (!e->at[i].i)
 			ctx_bug(e->l->ir->ctx, "kernel %s: axis %u has no value here", e->k->name,
 				i);
 		if (i == e->lanes.axis && e->index.lane.i)
-			return lx_add(e->f, e->axes.at[i], e->index.lane);
+			return lx_add(e->f, e->at[i], e->index.lane);
 		return lanes && i == e->lanes.axis
-			       ? lx_ramp(e->f, e->axes.at[i], lx_int(e->f, 1), e->lanes.n)
-			       : e->axes.at[i];
+			       ? lx_ramp(e->f, e->at[i], lx_int(e->f, 1), e->lanes.n)
+			       : e->at[i];
 	}
 	for (uint32_t i = 0; i < e->k->vvar.n; i++)
 		if (e->k->vvar.data[i].var.i == sym.i)

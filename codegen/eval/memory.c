@@ -35,28 +35,9 @@ LMem eval_temp_memory(Eval *e, uint32_t temp)
 LMem eval_load_memory(Eval *e, Kx load)
 {
 	const Buffer *buf = buf_of(e->l, e->k->kx.data[load.i].buf);
-	if (e->from[load.i].kind == ARG_TEMP)
-		return eval_temp_memory(e, e->from[load.i].k);
-	return argument(e, e->from[load.i], buf->name, buf->dtype, buf->donated);
-}
-
-bool eval_may_repack(const Eval *e, Kx load, const Layout *layout)
-{
-	const Buffer *buf = buf_of(e->l, e->k->kx.data[load.i].buf);
-	return buf->kind == BUF_CONST && (!buf->layout_fixed || layout_equal(&buf->layout, layout));
-}
-
-SchedArg eval_packed(const Eval *e, Kx load, const Layout *layout)
-{
-	return (SchedArg){ARG_BUF, e->k->kx.data[load.i].buf.i,
-			  arena_dup(e->arena, layout, sizeof *layout)};
-}
-
-void eval_read(Eval *e, Kx load, SchedArg from, Sym offset)
-{
-	e->from[load.i] = from;
-	e->offset[load.i] = offset;
-	eval_find_deps(e);
+	if (e->nest->from[load.i].kind == ARG_TEMP)
+		return eval_temp_memory(e, e->nest->from[load.i].k);
+	return argument(e, e->nest->from[load.i], buf->name, buf->dtype, buf->donated);
 }
 
 /* ---- temporaries ---- */
@@ -64,7 +45,7 @@ void eval_read(Eval *e, Kx load, SchedArg from, Sym offset)
 Lx eval_load_temp(Eval *e, uint32_t temp, Sym offset)
 {
 	LMem mem = eval_temp_memory(e, temp);
-	bool vector = e->lanes.axis != NO_AXIS && (eval_axes(e, offset) >> e->lanes.axis & 1);
+	bool vector = e->lanes.axis != NO_AXIS && (nest_axes(e->nest, offset) >> e->lanes.axis & 1);
 	LType t = {dtype_compute(mem.dtype), vector ? e->lanes.n : 1};
 	const char *name = e->args.made->temp.data[temp].name;
 	return lx_var(e->f, ls_load(e->f, name, mem, eval_index(e, offset), t,
@@ -73,7 +54,7 @@ Lx eval_load_temp(Eval *e, uint32_t temp, Sym offset)
 
 void eval_store_temp(Eval *e, uint32_t temp, Sym offset, Lx value)
 {
-	bool vector = e->lanes.axis != NO_AXIS && (eval_axes(e, offset) >> e->lanes.axis & 1);
+	bool vector = e->lanes.axis != NO_AXIS && (nest_axes(e->nest, offset) >> e->lanes.axis & 1);
 	ls_store(e->f, eval_temp_memory(e, temp), eval_index(e, offset),
 		 vector ? eval_splat(e, value) : value, vector ? e->lanes.mask : (Lx){0});
 }
@@ -83,7 +64,7 @@ void eval_store_temp(Eval *e, uint32_t temp, Sym offset, Lx value)
 EvalAddress eval_vector_address(Eval *e, Sym offset)
 {
 	Sym coef;
-	if (!eval_coef(e, offset, e->lanes.axis, &coef))
+	if (!nest_coef(e->nest, offset, e->lanes.axis, &coef))
 		return (EvalAddress){lx_int(e->f, 0), eval_index_lanes(e, offset), true};
 	Lx at = eval_index(e, offset);
 	if (sym_is(e->syms, coef, 1))
@@ -94,9 +75,10 @@ EvalAddress eval_vector_address(Eval *e, Sym offset)
 
 EvalAddress eval_address(Eval *e, uint32_t stage)
 {
-	if (e->lanes.axis != NO_AXIS && (eval_axes(e, e->store[stage]) >> e->lanes.axis & 1))
-		return eval_vector_address(e, e->store[stage]);
-	return (EvalAddress){eval_index(e, e->store[stage]), {0}, false};
+	if (e->lanes.axis != NO_AXIS &&
+	    (nest_axes(e->nest, e->nest->store[stage]) >> e->lanes.axis & 1))
+		return eval_vector_address(e, e->nest->store[stage]);
+	return (EvalAddress){eval_index(e, e->nest->store[stage]), {0}, false};
 }
 
 Lx eval_load_at(Eval *e, uint32_t stage, EvalAddress a)
@@ -168,8 +150,8 @@ void eval_store_local(Eval *e, uint32_t stage, Lx v)
 	Lx offset = lx_int(e->f, 0);
 	bool vector = false;
 	for (uint32_t i = 0; i < out->nmap; i++) {
-		offset = lx_mul(e->f, offset, eval_size(e, e->axes.extent[out->map[i]]));
-		offset = lx_add(e->f, offset, e->axes.at[out->map[i]]);
+		offset = lx_mul(e->f, offset, eval_size(e, e->nest->extent[out->map[i]]));
+		offset = lx_add(e->f, offset, e->at[out->map[i]]);
 		vector |= out->map[i] == e->lanes.axis;
 	}
 	if (eval_outer_vector(e)) /* what a tail reads of the other lanes does not matter, but is

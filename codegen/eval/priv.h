@@ -4,8 +4,6 @@
 
 #include "codegen/eval/eval.h"
 
-/* Whether x reads the stage. */
-bool eval_reads(const Eval *, Kx x, uint32_t stage);
 /* The remembered value of an expression (number x.i), or of the value variable that x is the value
  * of (numbers behind those of expressions); none: there is none here. */
 Lx eval_recall(Eval *, uint32_t number, Kx x);

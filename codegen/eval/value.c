@@ -39,8 +39,8 @@ static Lx access_mask(Eval *e, Kx guard, bool vector)
 
 static Lx load(Eval *e, Kx id, const KxData *x)
 {
-	bool vector =
-		e->lanes.axis != NO_AXIS && (eval_axes(e, e->offset[id.i]) >> e->lanes.axis & 1);
+	bool vector = e->lanes.axis != NO_AXIS &&
+		      (nest_axes(e->nest, e->nest->offset[id.i]) >> e->lanes.axis & 1);
 	bool vector_guard = x->guard.i && eval_varies(e, x->guard);
 	/* lanes that are none need not be in bounds */
 	Lx mask = access_mask(e, x->guard, vector || vector_guard);
@@ -48,14 +48,14 @@ static Lx load(Eval *e, Kx id, const KxData *x)
 	const char *name = e->f->buf.data[mem.k].name;
 	Lv v;
 	if (vector) {
-		EvalAddress a = eval_vector_address(e, e->offset[id.i]);
+		EvalAddress a = eval_vector_address(e, e->nest->offset[id.i]);
 		v = a.index.i ? ls_gather(e->f, name, mem, a.offset, a.index, x->dtype, mask)
 			      : ls_load(e->f, name, mem, a.offset, (LType){x->dtype, e->lanes.n},
 					mask);
 	} else {
 		Lx ok = vector_guard ? lx_any(e->f, mask) : mask;
-		v = ls_load(e->f, name, mem, eval_index(e, e->offset[id.i]), (LType){x->dtype, 1},
-			    ok);
+		v = ls_load(e->f, name, mem, eval_index(e, e->nest->offset[id.i]),
+			    (LType){x->dtype, 1}, ok);
 	}
 	Lx value = lx_var(e->f, v);
 	if (open_guard(e, x->guard).i && (!is_zero(e, x->other) || (vector_guard && !vector))) {
@@ -89,14 +89,14 @@ static Lx read_stage(Eval *e, const KxData *x)
 		return v->value;
 	Sym offset = sym_int(e->syms, 0);
 	for (uint32_t i = 0; i < v->nmap; i++)
-		offset = sym_add(e->syms, sym_mul(e->syms, offset, e->axes.extent[v->map[i]]),
+		offset = sym_add(e->syms, sym_mul(e->syms, offset, e->nest->extent[v->map[i]]),
 				 x->idx[v->from[i]]);
 	if (eval_outer_vector(e)) {
 		Lx at = lx_mul(e->f, eval_index(e, offset), lx_int(e->f, e->lanes.n));
 		return lx_var(e->f, ls_load(e->f, "row", v->local, at,
 					    (LType){x->dtype, e->lanes.n}, (Lx){0}));
 	}
-	if (e->lanes.axis == NO_AXIS || !(eval_axes(e, offset) >> e->lanes.axis & 1))
+	if (e->lanes.axis == NO_AXIS || !(nest_axes(e->nest, offset) >> e->lanes.axis & 1))
 		return lx_var(e->f, ls_load(e->f, "row", v->local, eval_index(e, offset),
 					    (LType){x->dtype, 1}, (Lx){0}));
 	EvalAddress a = eval_vector_address(e, offset);
@@ -190,7 +190,7 @@ Lx eval_vector(Eval *e, Kx x)
 static bool ready(const Eval *e, Kx x)
 {
 	for (uint32_t i = 0; i < e->k->stage.n; i++)
-		if (eval_reads(e, x, i) && !e->stage[i].run)
+		if (nest_reads(e->nest, x, i) && !e->stage[i].run)
 			return false;
 	return true;
 }
@@ -202,7 +202,7 @@ static void hoist(Eval *e, Kx id, uint64_t axes)
 		return;
 	e->state.visited[id.i] = e->state.visit;
 	const KxData *x = &e->k->kx.data[id.i];
-	if (!(e->deps[id.i] & ~axes)) {
+	if (!(e->nest->deps[id.i] & ~axes)) {
 		if (x->kind != KX_CONST && ready(e, id))
 			eval_value(e, id);
 		return;
@@ -213,10 +213,10 @@ static void hoist(Eval *e, Kx id, uint64_t axes)
 	hoist(e, x->other, axes);
 	for (uint32_t i = 0; x->kind == KX_LOAD && i < e->k->vvar.n; i++) {
 		Kx value = e->k->vvar.data[i].value;
-		if (!sym_uses(e->syms, e->offset[id.i], e->k->vvar.data[i].var))
+		if (!sym_uses(e->syms, e->nest->offset[id.i], e->k->vvar.data[i].var))
 			continue;
 		hoist(e, value, axes);
-		if (!(e->deps[value.i] & ~axes) && eval_known(e, value).i)
+		if (!(e->nest->deps[value.i] & ~axes) && eval_known(e, value).i)
 			eval_place(e, i);
 	}
 }

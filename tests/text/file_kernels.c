@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codegen/cpu/tuning.h"
+#include "codegen/plan/tuning.h"
 #include "draw.h"
 #include "ir/interp/interp.h"
 #include "ir/ops/op.h"

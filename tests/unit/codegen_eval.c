@@ -210,10 +210,10 @@ static Lx lit(Test *t, int64_t v)
 static bool knows(const Test *t, Kx x)
 {
 	for (uint32_t a = 0; a < NAXIS; a++)
-		if (t->s.e.deps[x.i] >> a & 1 && !t->s.e.axes.at[a].i)
+		if (t->s.e.nest->deps[x.i] >> a & 1 && !t->s.e.at[a].i)
 			return false;
 	for (uint32_t i = 0; i < NSTAGE; i++)
-		if (!t->s.e.stage[i].run && !eval_reads_below(&t->s.e, x, i))
+		if (!t->s.e.stage[i].run && !nest_reads_below(t->s.e.nest, x, i))
 			return false;
 	return true;
 }
@@ -233,7 +233,7 @@ static void record(Test *t, Kx x, Lx v)
 		 lanes > 1 ? t->active : lit(t, 1), (Lx){0});
 	for (uint32_t a = 0; a < NAXIS; a++)
 		ls_store(f, eval_temp_memory(&s->e, t->head), lx_add(f, head, lit(t, 2 + a)),
-			 s->e.axes.at[a].i ? s->e.axes.at[a] : lit(t, -1), (Lx){0});
+			 s->e.at[a].i ? s->e.at[a] : lit(t, -1), (Lx){0});
 	for (uint32_t i = 0; i < NSTAGE; i++)
 		if (s->e.stage[i].run)
 			ls_store(f, eval_temp_memory(&s->e, t->result),
@@ -287,9 +287,9 @@ static void unrolled(Test *t, uint32_t depth)
 	Cpu *s = &t->s;
 	uint32_t a = scalar_axis(t);
 	eval_for(&s->e, a, lit(t, 0), lit(t, t->extent[a] / 2 * 2), 2);
-	Lx here = s->e.axes.at[a];
+	Lx here = s->e.at[a];
 	for (int64_t c = 0; c < 2; c++) {
-		s->e.axes.at[a] = lx_add(s->e.f, here, lit(t, c));
+		s->e.at[a] = lx_add(s->e.f, here, lit(t, c));
 		some(t, depth);
 		evaluate(t);
 	}
@@ -302,11 +302,11 @@ static void move(Test *t)
 	Cpu *s = &t->s;
 	uint32_t a = scalar_axis(t), b = below(t, NAXIS);
 	Lx last = lit(t, t->extent[a] - 1), at = lit(t, below(t, (uint32_t)t->extent[a]));
-	if (s->e.axes.at[b].i && below(t, 2))
-		at = lx_min(s->e.f, lx_add(s->e.f, s->e.axes.at[b], lit(t, below(t, 3))), last);
+	if (s->e.at[b].i && below(t, 2))
+		at = lx_min(s->e.f, lx_add(s->e.f, s->e.at[b], lit(t, below(t, 3))), last);
 	if (below(t, 2))
 		at = eval_let(&s->e, "at", at);
-	s->e.axes.at[a] = below(t, 8) ? at : (Lx){0};
+	s->e.at[a] = below(t, 8) ? at : (Lx){0};
 }
 
 static void branch(Test *t, uint32_t depth)
@@ -316,7 +316,7 @@ static void branch(Test *t, uint32_t depth)
 	if (!knows(t, c) || eval_varies(&s->e, c))
 		return;
 	Lx at[NAXIS];
-	memcpy(at, s->e.axes.at, sizeof at);
+	memcpy(at, s->e.at, sizeof at);
 	ls_if(s->e.f, eval_value(&s->e, c));
 	eval_assume(&s->e, c, lx_int_of(s->e.f, (LType){DT_bool, 1}, 1));
 	walk(t, depth + 1);
@@ -325,7 +325,7 @@ static void branch(Test *t, uint32_t depth)
 		walk(t, depth + 1);
 	}
 	ls_end(s->e.f);
-	memcpy(s->e.axes.at, at, sizeof at);
+	memcpy(s->e.at, at, sizeof at);
 }
 
 static void in_lanes(Cpu *s, void *data)
@@ -334,7 +334,7 @@ static void in_lanes(Cpu *s, void *data)
 	t->active = lit(t, LANES);
 	if (s->e.lanes.mask.i)
 		t->active = lx_sub(s->e.f, lit(t, t->extent[s->e.lanes.axis]),
-				   s->e.axes.at[s->e.lanes.axis]);
+				   s->e.at[s->e.lanes.axis]);
 	walk(t, DEPTH - 1);
 }
 
@@ -344,14 +344,14 @@ static void lanes(Test *t)
 	uint32_t a = below(t, NAXIS);
 	if (s->e.lanes.axis != NO_AXIS)
 		return;
-	Lx before = s->e.axes.at[a];
+	Lx before = s->e.at[a];
 	s->e.lanes.axis = a;
 	s->e.lanes.n = LANES;
 	cpu_vector_loop(s, a, lit(t, 0), lit(t, t->extent[a]), t->extent[a] % LANES == 0, in_lanes,
 			t);
 	s->e.lanes.axis = NO_AXIS;
 	s->e.lanes.n = 1;
-	s->e.axes.at[a] = before;
+	s->e.at[a] = before;
 }
 
 /* Lanes along another axis for a while, as tiles that are transposed have. */
@@ -361,8 +361,8 @@ static void turn(Test *t)
 	uint32_t was = s->e.lanes.axis, a = scalar_axis(t);
 	if (was == NO_AXIS)
 		return;
-	Lx mask = s->e.lanes.mask, active = t->active, at = s->e.axes.at[a];
-	s->e.axes.at[a] = lit(t, 0);
+	Lx mask = s->e.lanes.mask, active = t->active, at = s->e.at[a];
+	s->e.at[a] = lit(t, 0);
 	for (uint32_t i = 0; i < 2; i++)
 		evaluate(t);
 	s->e.lanes.axis = a;
@@ -373,7 +373,7 @@ static void turn(Test *t)
 	s->e.lanes.axis = was;
 	s->e.lanes.mask = mask;
 	t->active = active;
-	s->e.axes.at[a] = at;
+	s->e.at[a] = at;
 }
 
 /* Fewer lanes for a while. */
@@ -396,7 +396,7 @@ static void hoist(Test *t)
 {
 	uint64_t known = 0;
 	for (uint32_t a = 0; a < NAXIS; a++)
-		known |= (uint64_t)(t->s.e.axes.at[a].i != 0) << a;
+		known |= (uint64_t)(t->s.e.at[a].i != 0) << a;
 	eval_hoist(&t->s.e, (Kx){1 + below(t, t->k->kx.n - 1)},
 		   known & ~(uint64_t)below(t, 1 << NAXIS));
 }
@@ -406,15 +406,15 @@ static void vary(Test *t)
 {
 	Cpu *s = &t->s;
 	uint32_t a = scalar_axis(t), n = (uint32_t)t->extent[a];
-	Lx before = s->e.axes.at[a];
+	Lx before = s->e.at[a];
 	Lv v = ls_var(s->e.f, "at", lit(t, below(t, n)));
-	s->e.axes.at[a] = lx_var(s->e.f, v);
+	s->e.at[a] = lx_var(s->e.f, v);
 	for (uint32_t i = 0; i < 4; i++) {
 		evaluate(t);
 		if (i % 2)
 			ls_set(s->e.f, v, lit(t, below(t, n)));
 	}
-	s->e.axes.at[a] = before;
+	s->e.at[a] = before;
 }
 
 /* Another result of a stage, and what reads it before and after. */
@@ -422,11 +422,10 @@ static void stage(Test *t)
 {
 	Cpu *s = &t->s;
 	Kx reader = PICK(t, floats);
-	Lx v = lx_float(s->e.f, (LType){DT_f32, 1}, below(t, 50)),
-	   at = s->e.axes.at[below(t, NAXIS)];
+	Lx v = lx_float(s->e.f, (LType){DT_f32, 1}, below(t, 50)), at = s->e.at[below(t, NAXIS)];
 	if (at.i && below(t, 2))
 		v = lx_sc(s->e.f, SC_convert, (LType){DT_f32, 1}, &at, 1);
-	for (uint32_t i = 0; i < 9 && eval_reads_below(&s->e, reader, 0); i++)
+	for (uint32_t i = 0; i < 9 && nest_reads_below(s->e.nest, reader, 0); i++)
 		reader = PICK(t, floats);
 	if (knows(t, reader))
 		record(t, reader, eval_value(&s->e, reader));
@@ -484,10 +483,10 @@ static void walk(Test *t, uint32_t depth)
 	StageValue before[NSTAGE + 1];
 	Lx at[NAXIS];
 	memcpy(before, s->e.stage, sizeof before);
-	memcpy(at, s->e.axes.at, sizeof at);
+	memcpy(at, s->e.at, sizeof at);
 	for (uint32_t n = 3 + below(t, 8); n && t->seen.n < BUDGET; n--)
 		step(t, depth);
-	memcpy(s->e.axes.at, at, sizeof at);
+	memcpy(s->e.at, at, sizeof at);
 	memcpy(s->e.stage, before, sizeof before);
 }
 
@@ -500,23 +499,25 @@ static uint32_t temp(Test *t, const char *name, DType d, int64_t n)
 }
 
 /* Some loads read x where it is transposed. */
-static void read_elsewhere(Test *t)
+static const Nest *read_elsewhere(Test *t)
 {
 	SymTab *y = t->ir->syms;
+	Nest *nest = nest_copy(nest_new(t->l, t->k), t->k);
 	for (uint32_t i = 1; i < t->k->kx.n; i++) {
 		const KxData *x = &t->k->kx.data[i];
 		if (x->kind != KX_LOAD || x->buf.i != t->x.i || below(t, 2))
 			continue;
 		Sym offset = sym_add(y, sym_muli(y, x->idx[1], DIM), x->idx[0]);
-		eval_read(&t->s.e, (Kx){i}, (SchedArg){ARG_BUF, t->turned.i, NULL}, offset);
+		nest_read(nest, (Kx){i}, (SchedArg){ARG_BUF, t->turned.i, NULL}, offset);
 	}
+	return nest;
 }
 
 static void random_function(Test *t)
 {
 	Cpu *s = &t->s;
-	cpu_init(s, t->l, kernel_copy(t->a, t->k), target_find("x86-64-v3"));
-	read_elsewhere(t);
+	cpu_init(s, t->l, target_find("x86-64-v3"));
+	cpu_begin_phase(s, read_elsewhere(t));
 	t->head = temp(t, "head", DT_i64, HEAD);
 	t->result = temp(t, "result", DT_f32, NSTAGE);
 	t->value = temp(t, "value", DT_f32, LANES);

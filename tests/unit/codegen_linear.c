@@ -158,14 +158,16 @@ static void lowers_indices_once(void **state)
 	Graph *g = graph_parse(it.ir, "graph @f(%x: f32[8]) {\n  %y = tanh(%x)\n  return %y\n}\n", "f");
 	Lowered *l = lower_graph(g, &(LowerOptions){0});
 	Cpu s;
-	cpu_init(&s, l, l->steps.step.data[0].kernel, target_find("generic-c"));
-	s.e.axes.at[0] = lx_param(s.e.f, loop_param(s.e.f, "at"));
-	Sym e = s.e.axes.var[0];
+	cpu_init(&s, l, target_find("generic-c"));
+	cpu_begin_phase(&s, nest_new(l, l->steps.step.data[0].kernel));
+	s.e.at[0] = lx_param(s.e.f, loop_param(s.e.f, "at"));
+	Sym e = s.e.nest->var[0];
 	for (int k = 0; k < DEEP; k++)
-		e = sym_mod(s.e.syms, sym_mul(s.e.syms, e, sym_add(s.e.syms, e, s.e.axes.var[0])), sym_int(s.e.syms, 1000 + k));
+		e = sym_mod(s.e.syms, sym_mul(s.e.syms, e, sym_add(s.e.syms, e, s.e.nest->var[0])),
+			    sym_int(s.e.syms, 1000 + k));
 	Lx x = eval_index(&s.e, e);
 	assert_int_equal(eval_index(&s.e, e).i, x.i);
-	s.e.axes.at[0] = lx_int(s.e.f, 0);
+	s.e.at[0] = lx_int(s.e.f, 0);
 	assert_int_not_equal(eval_index(&s.e, e).i, x.i); /* another call, another place */
 }
 

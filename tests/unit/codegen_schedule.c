@@ -1,5 +1,5 @@
-/* A schedule that refuses a kernel says why and leaves everything as it was: the next one is asked
- * with the same Cpu. Scheduling a kernel leaves the kernel as it was. */
+/* A plan depends on its input only, and leaves the input as it was, whether the schedule takes the
+ * kernel or refuses it. Scheduling a kernel leaves the kernel as it was. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,16 +8,17 @@
 
 #include <cmocka.h>
 
-#include "codegen/cpu/cpu.h"
-#include "codegen/cpu/split.h"
+#include "codegen/plan/plan.h"
+#include "codegen/plan/split.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"
 
 static const struct {
 	const char *name;
-	ScheduleFn *take;
-} schedules[] = {{"depthwise", schedule_depthwise}, {"contract", schedule_contract}};
-enum { SCHEDULES = sizeof schedules / sizeof *schedules };
+	PlanFn *plan;
+} schedules[] = {
+	{"depthwise", plan_depthwise}, {"contract", plan_contract}, {"generic", plan_generic}};
+enum { SCHEDULES = 2 /* that may refuse */, ALL };
 
 /* Graphs of one kernel each, and who refuses it for x86-64-v3 and for generic-c. */
 typedef struct {
@@ -63,68 +64,55 @@ static const Case cases[] = {
 	 {{true, false}, {true, false}}},
 };
 
-/* ---- what a schedule may change ---- */
+/* ---- what a plan must not change ---- */
 
 typedef struct {
-	Cpu cpu;
-	uint64_t *deps;
-	Sym *offset, *store;
-	SchedArg *from;
-	StageValue *stage;
-	uint64_t *reads;
-	uint32_t nbuf, nlx, nlv, nls, nblock, nparam, narg;
-	Schedule out;
+	const PlanInput *in; /* a copy, byte by byte */
+	Nest *nest;          /* with arrays of its own */
+	const char *kernel;
+	uint32_t nbuf;
 } Snapshot;
 
-static Snapshot snapshot(const Cpu *s)
+static const char *printed(const Lowered *l, const Kernel *k)
 {
-	Arena *a = s->e.arena;
-	uint32_t nkx = s->e.k->kx.n, nstage = s->e.k->stage.n;
-	return (Snapshot){.cpu = *s,
-			  .deps = arena_dup(a, s->e.deps, nkx * sizeof *s->e.deps),
-			  .offset = arena_dup(a, s->e.offset, nkx * sizeof *s->e.offset),
-			  .store = arena_dup(a, s->e.store, nstage * sizeof *s->e.store),
-			  .from = arena_dup(a, s->e.from, nkx * sizeof *s->e.from),
-			  .stage = arena_dup(a, s->e.stage, nstage * sizeof *s->e.stage),
-			  .reads = arena_dup(a, s->e.reads, nkx * ((nstage + 63) / 64) * sizeof *s->e.reads),
-			  .nbuf = s->e.l->buf.n,
-			  .nlx = s->e.f->lx.n,
-			  .nlv = s->e.f->lv.n,
-			  .nls = s->e.f->ls.n,
-			  .nblock = s->e.f->block.n,
-			  .nparam = s->e.f->param.n,
-			  .narg = s->e.f->buf.n,
-			  .out = *s->out};
+	Text t;
+	text_init(&t, l->ir->ctx->arena);
+	kernel_print(l, k, &t);
+	return t.data;
 }
 
-static void assert_unchanged(const Cpu *s, const Snapshot *old)
+static Snapshot snapshot(const PlanInput *in)
 {
-	uint32_t nkx = s->e.k->kx.n, nstage = s->e.k->stage.n;
-	assert_int_equal(s->e.lanes.n, old->cpu.e.lanes.n);
-	assert_int_equal(s->e.lanes.axis, old->cpu.e.lanes.axis);
-	assert_int_equal(s->e.axes.n, old->cpu.e.axes.n);
-	assert_int_equal(s->e.axes.outer, old->cpu.e.axes.outer);
-	assert_int_equal(s->e.lanes.mask.i, old->cpu.e.lanes.mask.i);
-	assert_memory_equal(s->e.axes.var, old->cpu.e.axes.var, sizeof s->e.axes.var);
-	assert_memory_equal(s->e.axes.extent, old->cpu.e.axes.extent, sizeof s->e.axes.extent);
-	assert_memory_equal(s->e.axes.at, old->cpu.e.axes.at, sizeof s->e.axes.at);
-	assert_int_equal(s->e.args.arg.n, old->cpu.e.args.arg.n);
-	assert_int_equal(s->e.args.param.n, old->cpu.e.args.param.n);
-	assert_int_equal(s->e.state.memo.entry.n, old->cpu.e.state.memo.entry.n);
-	assert_memory_equal(s->e.deps, old->deps, nkx * sizeof *s->e.deps);
-	assert_memory_equal(s->e.offset, old->offset, nkx * sizeof *s->e.offset);
-	assert_memory_equal(s->e.store, old->store, nstage * sizeof *s->e.store);
-	assert_memory_equal(s->e.from, old->from, nkx * sizeof *s->e.from);
-	assert_memory_equal(s->e.stage, old->stage, nstage * sizeof *s->e.stage);
-	assert_memory_equal(s->e.reads, old->reads, nkx * ((nstage + 63) / 64) * sizeof *s->e.reads);
-	assert_int_equal(s->e.l->buf.n, old->nbuf);
-	assert_int_equal(s->e.f->lx.n, old->nlx);
-	assert_int_equal(s->e.f->lv.n, old->nlv);
-	assert_int_equal(s->e.f->ls.n, old->nls);
-	assert_int_equal(s->e.f->block.n, old->nblock);
-	assert_int_equal(s->e.f->param.n, old->nparam);
-	assert_int_equal(s->e.f->buf.n, old->narg);
-	assert_memory_equal(s->out, &old->out, sizeof old->out);
+	const Nest *n = in->nest;
+	const uint32_t words = (n->k->stage.n + 63) / 64;
+	Nest *copy = nest_copy(n, n->k);
+	copy->reads = arena_dup(n->arena, n->reads, (size_t)n->k->kx.n * words * sizeof *n->reads);
+	return (Snapshot){.in = arena_dup(n->arena, in, sizeof *in),
+			  .nest = copy,
+			  .kernel = printed(n->l, n->k),
+			  .nbuf = n->l->buf.n};
+}
+
+#define SAME(a, b, n) assert_memory_equal(a, b, (n) * sizeof *(a))
+
+static void assert_unchanged(const PlanInput *in, const Snapshot *old)
+{
+	const Nest *n = in->nest, *o = old->nest;
+	const Kernel *k = n->k;
+	SAME(in, old->in, 1);
+	assert_ptr_equal(k, o->k);
+	assert_string_equal(printed(n->l, k), old->kernel);
+	assert_int_equal(n->l->buf.n, old->nbuf);
+	assert_int_equal(n->n, o->n);
+	assert_int_equal(n->outer, o->outer);
+	SAME(n->var, o->var, MAX_AXES);
+	SAME(n->extent, o->extent, MAX_AXES);
+	SAME(n->deps, o->deps, k->kx.n);
+	SAME(n->reads, o->reads, k->kx.n * ((k->stage.n + 63) / 64));
+	SAME(n->offset, o->offset, k->kx.n);
+	SAME(n->from, o->from, k->kx.n);
+	SAME(n->store, o->store, k->stage.n);
+	SAME(n->position, o->position, k->vvar.n);
 }
 
 /* ---- every schedule on every kernel ---- */
@@ -138,7 +126,13 @@ static Lowered *lowered(const Case *c, Ctx *ctx)
 	if (strstr(c->graph, "buffer #1")) {
 		static float zeros[70000];
 		static int64_t dim = 70000;
-		ir_const(ir, (Const){.name = "p", .dtype = DT_f32, .rank = 1, .dim = &dim, .data = zeros, .bytes = sizeof zeros, .is_param = true});
+		ir_const(ir, (Const){.name = "p",
+				     .dtype = DT_f32,
+				     .rank = 1,
+				     .dim = &dim,
+				     .data = zeros,
+				     .bytes = sizeof zeros,
+				     .is_param = true});
 	}
 	Graph *g = graph_parse(ir, c->graph, c->what);
 	PipelineOptions passes = {0};
@@ -147,6 +141,16 @@ static Lowered *lowered(const Case *c, Ctx *ctx)
 	Lowered *l = lower_graph(g, &o);
 	assert_true(l && l->steps.step.n == 1);
 	return l;
+}
+
+/* The same twice. */
+static void assert_same_plan(const Plan *a, const Plan *b)
+{
+	assert_string_equal(a->algorithm, b->algorithm);
+	assert_string_equal(a->why, b->why);
+	assert_int_equal(a->want.load.i, b->want.load.i);
+	assert_true(layout_equal(&a->want.layout, &b->want.layout));
+	assert_int_equal(a->nrefused, b->nrefused);
 }
 
 static void ask(const Case *c, uint32_t target, uint32_t schedule)
@@ -158,25 +162,30 @@ static void ask(const Case *c, uint32_t target, uint32_t schedule)
 	Lowered *l = lowered(c, ctx);
 	Kernel *k = kernel_copy(ctx->arena, l->steps.step.data[0].kernel);
 	kernel_split_axes(l, k, false);
-	Cpu s;
-	cpu_init(&s, l, k, target_find(names[target]));
-	Snapshot before = snapshot(&s);
-	Refusal no = schedules[schedule].take(&s);
-	bool refused = no.why != NULL;
-	if (refused != c->refused[target][schedule])
+	PlanInput in = {.nest = nest_new(l, k),
+			.shape = kernel_shape(l->ir->syms, k),
+			.target = target_find(names[target])};
+	in.cost = kernel_cost(in.nest, UINT64_MAX);
+	const Snapshot before = snapshot(&in);
+	Plan once = {0}, again = {0};
+	const Refusal no = schedules[schedule].plan(&in, &once);
+	const bool refused = no.why != NULL;
+	if (refused != (schedule < SCHEDULES && c->refused[target][schedule]))
 		fail_msg("%s, %s, %s: %s", c->what, names[target], schedules[schedule].name,
 			 refused ? no.why : "taken");
-	if (refused)
-		assert_unchanged(&s, &before);
+	assert_unchanged(&in, &before);
+	assert_true(refused == (schedules[schedule].plan(&in, &again).why != NULL));
+	if (!refused)
+		assert_same_plan(&once, &again);
 	ctx_free(ctx);
 }
 
-static void refusals(void **state)
+static void plans(void **state)
 {
 	(void)state;
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
 		for (uint32_t target = 0; target < 2; target++)
-			for (uint32_t schedule = 0; schedule < SCHEDULES; schedule++)
+			for (uint32_t schedule = 0; schedule < ALL; schedule++)
 				ask(&cases[c], target, schedule);
 }
 
@@ -436,7 +445,9 @@ static void chooses(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(is_a_function), cmocka_unit_test(has_phases), cmocka_unit_test(has_amounts),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(plans), cmocka_unit_test(is_a_function),
+					   cmocka_unit_test(has_phases),
+					   cmocka_unit_test(has_amounts),
 					   cmocka_unit_test(chooses)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

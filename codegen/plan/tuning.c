@@ -1,8 +1,9 @@
-#include "codegen/cpu/tuning.h"
+#include "codegen/plan/tuning.h"
 
 enum {
 	SOME_THREADS = 16, /* of a machine that does not say how many */
-	TASK_PHASES = 5    /* taking a task, its tables and its first misses cost a fraction of a phase: a twentieth of so many */
+	TASK_PHASES = 5    /* taking a task, its tables and its first misses cost a fraction of a
+			      phase: a twentieth of so many */
 };
 
 int64_t tuning_tasks(const Machine *m)
@@ -23,7 +24,8 @@ int64_t tuning_part_work(const Machine *m)
 
 uint32_t tuning_lanes(const Target *t, DType d)
 {
-	const uint32_t least = target_width(t) < 4 ? target_width(t) : 4, lanes = target_lanes(t, d);
+	const uint32_t least = target_width(t) < 4 ? target_width(t) : 4,
+		       lanes = target_lanes(t, d);
 	return lanes < least ? least : lanes;
 }
 
@@ -33,17 +35,22 @@ uint32_t tuning_registers(const Target *t, DType d)
 	return t->isa.vector_bytes && bytes > t->isa.vector_bytes ? bytes / t->isa.vector_bytes : 1;
 }
 
-/* The busiest of multiply-adds and loads, or the latency of an accumulator; the vectors of b come from L2 for every tile
- * again. More rows than pointers to them stay in registers, or three quarters of the registers in use, cost spills. */
+/* The busiest of multiply-adds and loads, or the latency of an accumulator; the vectors of b come
+ * from L2 for every tile again. More rows than pointers to them stay in registers, or three
+ * quarters of the registers in use, cost spills. */
 double tuning_tile_cycles(const Target *t, DType d, uint32_t mr, uint32_t nv)
 {
 	const Machine *m = &t->machine;
 	uint32_t lanes = tuning_lanes(t, d);
 	bool fused = isa_has(&t->isa, ISA_FMA);
 	double latency = machine_latency(m, fused ? MOP_fma : MOP_add, d);
-	double add = machine_cycles(m, fused ? MOP_fma : MOP_add, d, lanes), mul = machine_cycles(m, MOP_mul, d, lanes);
-	double fma = mr * nv * (!fused && mul > add ? mul : add); /* sums and products have units of their own */
-	double vector = machine_cycles(m, MOP_load, d, lanes), one = machine_cycles(m, MOP_load, d, 1);
+	double add = machine_cycles(m, fused ? MOP_fma : MOP_add, d, lanes),
+	       mul = machine_cycles(m, MOP_mul, d, lanes);
+	double fma =
+		mr * nv *
+		(!fused && mul > add ? mul : add); /* sums and products have units of their own */
+	double vector = machine_cycles(m, MOP_load, d, lanes),
+	       one = machine_cycles(m, MOP_load, d, 1);
 	double load = mr * one + nv * vector + 1;
 	if (mr > t->isa.npointer || 4 * mr * nv * tuning_registers(t, d) > 3 * t->isa.nvreg)
 		fma *= 1.1;
@@ -53,7 +60,8 @@ double tuning_tile_cycles(const Target *t, DType d, uint32_t mr, uint32_t nv)
 
 static double fma_cycles(const Target *t, DType d)
 {
-	return machine_cycles(&t->machine, isa_has(&t->isa, ISA_FMA) ? MOP_fma : MOP_mul, d, tuning_lanes(t, d));
+	return machine_cycles(&t->machine, isa_has(&t->isa, ISA_FMA) ? MOP_fma : MOP_mul, d,
+			      tuning_lanes(t, d));
 }
 
 /* A vector of b, of so many elements that are read before it is again. */
@@ -65,7 +73,8 @@ static double reading(const Target *t, DType d, double elements)
 
 double tuning_gathered_cycles(const Target *t, DType d, double rows, double elements)
 {
-	return machine_cycles(&t->machine, MOP_gather, d, tuning_lanes(t, d)) + reading(t, d, elements) + rows * fma_cycles(t, d);
+	return machine_cycles(&t->machine, MOP_gather, d, tuning_lanes(t, d)) +
+	       reading(t, d, elements) + rows * fma_cycles(t, d);
 }
 
 double tuning_copied_cycles(const Target *t, DType d, double rows, double elements, CopyKind kind)
@@ -76,17 +85,20 @@ double tuning_copied_cycles(const Target *t, DType d, double rows, double elemen
 	cycles += machine_cycles(m, kind == COPY_GATHERED ? MOP_gather : MOP_load, d, lanes);
 	for (uint32_t width = 1; kind == COPY_TURNED && width < lanes; width *= 2)
 		cycles += machine_cycles(m, MOP_shuffle, d, lanes);
-	return cycles + 2 * reading(t, d, elements) + rows * fma_cycles(t, d); /* read and written */
+	return cycles + 2 * reading(t, d, elements) +
+	       rows * fma_cycles(t, d); /* read and written */
 }
 
-/* What lies `spacing` bytes apart finds its places in as small a part of each way. Beside it others pass, in a quarter. */
+/* What lies `spacing` bytes apart finds its places in as small a part of each way. Beside it others
+ * pass, in a quarter. */
 static bool holds(const Machine *m, uint32_t cache, double bytes, double together, double spacing)
 {
 	double way = (double)cache / m->ways, apart = spacing < way ? spacing : way;
 	return bytes * (apart > together ? apart / together : 1) <= 0.75 * cache;
 }
 
-double tuning_spaced_cycles(const Machine *m, double bytes, double steps, double together, double spacing)
+double tuning_spaced_cycles(const Machine *m, double bytes, double steps, double together,
+			    double spacing)
 {
 	double set = steps * together;
 	if (holds(m, m->l1, set, together, spacing))
@@ -100,13 +112,16 @@ double tuning_summed_cycles(const Target *t, DType d, double rows, double elemen
 {
 	const Machine *m = &t->machine;
 	double lanes = tuning_lanes(t, d), sum = 0, one = fma_cycles(t, d);
-	double load = 2 * machine_cycles(m, MOP_load, d, tuning_lanes(t, d)) + reading(t, d, elements);
+	double load =
+		2 * machine_cycles(m, MOP_load, d, tuning_lanes(t, d)) + reading(t, d, elements);
 	for (uint32_t width = tuning_lanes(t, d) / 2; width; width /= 2)
-		sum += machine_cycles(m, MOP_shuffle, d, width) + machine_cycles(m, MOP_add, d, width);
+		sum += machine_cycles(m, MOP_shuffle, d, width) +
+		       machine_cycles(m, MOP_add, d, width);
 	return rows * ((one > load ? one : load) + lanes * sum / k);
 }
 
-/* Of a tile of so many registers in a row: beside it are a row of b, and two for a and what moves. */
+/* Of a tile of so many registers in a row: beside it are a row of b, and two for a and what moves.
+ */
 static uint32_t rows_of_registers(const Isa *isa, uint32_t registers)
 {
 	return isa->nvreg > registers + 2 ? (isa->nvreg - registers - 2) / registers : 1;
@@ -115,7 +130,8 @@ static uint32_t rows_of_registers(const Isa *isa, uint32_t registers)
 /* A tile of one vector has no more rows than one of two. */
 uint32_t tuning_tile_rows(const Target *t, DType d, uint32_t nv)
 {
-	const uint32_t room = rows_of_registers(&t->isa, nv * tuning_registers(t, d)), limit = rows_of_registers(&t->isa, 2);
+	const uint32_t room = rows_of_registers(&t->isa, nv * tuning_registers(t, d)),
+		       limit = rows_of_registers(&t->isa, 2);
 	return room > limit ? limit : room ? room : 1;
 }
 

@@ -1,27 +1,28 @@
-/* Counting by axes: a stage has as many points as its axes span, an access touches no more elements than the axes that
- * its index reads, nor along a dimension more than it has. */
-#include "codegen/cpu/cost.h"
+/* Counting by axes: a stage has as many points as its axes span, an access touches no more elements
+ * than the axes that its index reads, nor along a dimension more than it has. */
+#include "codegen/plan/plan.h"
 
 #include "ir/ops/op.h"
 
 /* The elements that one index expression touches. */
 typedef struct {
-	BufId root;      /* that owns the storage */
-	bool write;      /* what is read and replaced in place moves twice */
-	const Sym *idx;  /* with one variable for all axes of equal extent: stages that read the same have axes of their own */
+	BufId root;     /* that owns the storage */
+	bool write;     /* what is read and replaced in place moves twice */
+	const Sym *idx; /* with one variable for all axes of equal extent: stages that read the same
+			   have axes of their own */
 	uint32_t n;
 	uint32_t naxes;
 	const Cost *bytes;
 } Access;
 
 typedef struct {
-	const Eval *s;
+	const Nest *s;
 	Arena *arena;
 	uint64_t stages; /* those that count */
 	bool *seen;      /* by Kx */
 	uint32_t nvar;
 	Sym *var, *common; /* axes and value variables, and what stands for them in Access.idx */
-	Intern same;          /* pairs of Kx that are the same value at common variables */
+	Intern same;       /* pairs of Kx that are the same value at common variables */
 	ARRAY(Access) access;
 } Counter;
 
@@ -40,7 +41,8 @@ static bool computes(const Kernel *k, Kx x)
 static bool multiplies(const Kernel *k, Kx x)
 {
 	const KxData *d = &k->kx.data[x.i];
-	return d->kind == KX_OP && (d->op == OP_mul || (d->op == OP_convert && multiplies(k, d->in[0])));
+	return d->kind == KX_OP &&
+	       (d->op == OP_mul || (d->op == OP_convert && multiplies(k, d->in[0])));
 }
 
 static double per_point(const Kernel *k, uint32_t stage)
@@ -50,7 +52,10 @@ static double per_point(const Kernel *k, uint32_t stage)
 	case STAGE_MAP:
 		return computes(k, st->value);
 	case STAGE_REDUCE:
-		return stage + 1 == k->anchor || (st->combine == REDUCE_SUM && multiplies(k, st->value)) ? 2 : 1;
+		return stage + 1 == k->anchor ||
+				       (st->combine == REDUCE_SUM && multiplies(k, st->value))
+			       ? 2
+			       : 1;
 	case STAGE_ARGREDUCE:
 	case STAGE_RUNNING:
 		return 1;
@@ -68,15 +73,15 @@ static bool counts(const Counter *c, uint32_t stage)
 
 static const Cost *points(const Counter *c, const Cost *n, uint64_t axes)
 {
-	for (uint32_t i = 0; i < c->s->axes.n; i++)
+	for (uint32_t i = 0; i < c->s->n; i++)
 		if (axes >> i & 1)
-			n = cost_mul(c->arena, n, cost_sym(c->arena, c->s->axes.extent[i]));
+			n = cost_mul(c->arena, n, cost_sym(c->arena, c->s->extent[i]));
 	return n;
 }
 
-static uint64_t stage_axes(const Eval *s, const Stage *st)
+static uint64_t stage_axes(const Nest *s, const Stage *st)
 {
-	uint64_t axes = s->axes.outer;
+	uint64_t axes = s->outer;
 	for (uint32_t i = 0; i < st->nmap; i++)
 		axes |= UINT64_C(1) << st->map[i];
 	for (uint32_t i = 0; i < (st->kind == STAGE_SORT ? 1 : st->nred); i++)
@@ -92,7 +97,8 @@ static const Cost *count_operations(const Counter *c)
 		double each = counts(c, i) ? per_point(k, i) : 0;
 		if (each > 0)
 			sum = cost_add(c->arena, sum,
-			               points(c, cost_number(c->arena, each), stage_axes(c->s, &k->stage.data[i])));
+				       points(c, cost_number(c->arena, each),
+					      stage_axes(c->s, &k->stage.data[i])));
 	}
 	return sum;
 }
@@ -103,8 +109,8 @@ static bool same_value(Counter *c, Kx a, Kx b);
 
 static bool same_data(Counter *c, const KxData *x, const KxData *y)
 {
-	if (x->kind != y->kind || x->op != y->op || x->dtype != y->dtype || x->nin != y->nin || x->nidx != y->nidx ||
-	    x->buf.i != y->buf.i || x->stage != y->stage || x->c.i != y->c.i)
+	if (x->kind != y->kind || x->op != y->op || x->dtype != y->dtype || x->nin != y->nin ||
+	    x->nidx != y->nidx || x->buf.i != y->buf.i || x->stage != y->stage || x->c.i != y->c.i)
 		return false;
 	for (uint32_t i = 0; i < x->nin; i++)
 		TRY(same_value(c, x->in[i], y->in[i]));
@@ -126,24 +132,26 @@ static bool same_value(Counter *c, Kx a, Kx b)
 	return true;
 }
 
-/* The first axis of the same extent stands for an axis, the first variable of the same value for a value variable. */
+/* The first axis of the same extent stands for an axis, the first variable of the same value for a
+ * value variable. */
 static void find_common(Counter *c)
 {
-	const Eval *s = c->s;
+	const Nest *s = c->s;
 	const Kernel *k = s->k;
-	c->var = ARENA_ARRAY(c->arena, Sym, s->axes.n + k->vvar.n);
-	c->common = ARENA_ARRAY(c->arena, Sym, s->axes.n + k->vvar.n);
-	for (uint32_t i = 0; i < s->axes.n; i++) {
+	c->var = ARENA_ARRAY(c->arena, Sym, s->n + k->vvar.n);
+	c->common = ARENA_ARRAY(c->arena, Sym, s->n + k->vvar.n);
+	for (uint32_t i = 0; i < s->n; i++) {
 		uint32_t first = 0;
-		while (s->axes.extent[first].i != s->axes.extent[i].i)
+		while (s->extent[first].i != s->extent[i].i)
 			first++;
-		c->var[c->nvar] = s->axes.var[i];
-		c->common[c->nvar++] = s->axes.var[first];
+		c->var[c->nvar] = s->var[i];
+		c->common[c->nvar++] = s->var[first];
 	}
 	for (uint32_t i = 0; i < k->vvar.n; i++) {
 		const ValueVar *v = k->vvar.data;
 		uint32_t first = 0;
-		while (v[first].extent.i != v[i].extent.i || !same_value(c, v[first].value, v[i].value))
+		while (v[first].extent.i != v[i].extent.i ||
+		       !same_value(c, v[first].value, v[i].value))
 			first++;
 		c->var[c->nvar] = v[i].var;
 		c->common[c->nvar++] = v[first].var;
@@ -158,15 +166,18 @@ static const Cost *whole(const Counter *c, const Buffer *b)
 	return n;
 }
 
-static const Cost *touched(const Counter *c, const Buffer *b, const Sym *idx, uint32_t n, uint64_t *axes)
+static const Cost *touched(const Counter *c, const Buffer *b, const Sym *idx, uint32_t n,
+			   uint64_t *axes)
 {
-	const Cost *size = cost_number(c->arena, dtype_size(b->dtype)), *one = cost_number(c->arena, 1), *box = size;
+	const Cost *size = cost_number(c->arena, dtype_size(b->dtype)),
+		   *one = cost_number(c->arena, 1), *box = size;
 	*axes = 0;
 	for (uint32_t d = 0; d < n; d++) {
-		uint64_t here = eval_axes(c->s, idx[d]);
+		uint64_t here = nest_axes(c->s, idx[d]);
 		if (here)
 			box = cost_mul(c->arena, box,
-			               cost_min(c->arena, cost_sym(c->arena, b->dim[d]), points(c, one, here)));
+				       cost_min(c->arena, cost_sym(c->arena, b->dim[d]),
+						points(c, one, here)));
 		*axes |= here;
 	}
 	return cost_min(c->arena, box, points(c, size, *axes));
@@ -176,7 +187,8 @@ static bool known(const Counter *c, const Access *a)
 {
 	for (uint32_t i = 0; i < c->access.n; i++) {
 		const Access *b = &c->access.data[i];
-		bool same = a->root.i == b->root.i && a->write == b->write && a->n == b->n && a->naxes == b->naxes;
+		bool same = a->root.i == b->root.i && a->write == b->write && a->n == b->n &&
+			    a->naxes == b->naxes;
 		for (uint32_t d = 0; same && d < a->n; d++)
 			same = a->idx[d].i == b->idx[d].i;
 		if (same)
@@ -257,14 +269,18 @@ static const Cost *count_bytes(Counter *c)
 			bytes = cost_add(c->arena, bytes, c->access.data[j].bytes);
 		}
 		if (first)
-			sum = cost_add(c->arena, sum, cost_min(c->arena, bytes, whole(c, buf_of(c->s->l, root))));
+			sum = cost_add(c->arena, sum,
+				       cost_min(c->arena, bytes, whole(c, buf_of(c->s->l, root))));
 	}
 	return sum;
 }
 
-KernelCost kernel_cost(const Eval *s, uint64_t stages)
+KernelCost kernel_cost(const Nest *s, uint64_t stages)
 {
-	Counter c = {.s = s, .arena = s->arena, .stages = stages, .seen = ARENA_ARRAY(s->arena, bool, s->k->kx.n)};
+	Counter c = {.s = s,
+		     .arena = s->arena,
+		     .stages = stages,
+		     .seen = ARENA_ARRAY(s->arena, bool, s->k->kx.n)};
 	intern_init(&c.same, s->arena);
 	find_common(&c);
 	KernelCost out = {.flops = count_operations(&c)};

@@ -1,6 +1,6 @@
 /* A machine's costs in the terms of schedules. Schedules have no other numbers about machines. */
-#ifndef WEFT_CODEGEN_CPU_TUNING_H
-#define WEFT_CODEGEN_CPU_TUNING_H
+#ifndef WEFT_CODEGEN_PLAN_TUNING_H
+#define WEFT_CODEGEN_PLAN_TUNING_H
 
 #include "ir/target/target.h"
 
@@ -40,7 +40,8 @@ double tuning_copied_cycles(const Target *, DType, double rows, double elements,
  * `together` bytes of a step are contiguous; the stride of the steps is a multiple of `spacing`
  * bytes, a power of two. A large spacing maps the steps to few sets of the caches, so that lines
  * are evicted. */
-double tuning_spaced_cycles(const Machine *, double bytes, double steps, double together, double spacing);
+double tuning_spaced_cycles(const Machine *, double bytes, double steps, double together,
+			    double spacing);
 /* The number of multiply-adds that pays for a task of its own. */
 double tuning_block_work(const Target *, DType);
 /* The number of multiply-adds that takes as long as reading `bytes` bytes once, where `set` bytes

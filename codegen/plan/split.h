@@ -1,6 +1,6 @@
 /* Private to schedules: an axis that an access takes apart (i / 64, i % 64) becomes two axes. */
-#ifndef WEFT_CODEGEN_CPU_SPLIT_H
-#define WEFT_CODEGEN_CPU_SPLIT_H
+#ifndef WEFT_CODEGEN_PLAN_SPLIT_H
+#define WEFT_CODEGEN_PLAN_SPLIT_H
 
 #include "ir/kernel/kernel.h"
 

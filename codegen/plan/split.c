@@ -1,6 +1,6 @@
-/* Splitting axes: an axis that an access takes apart (reading [.., h, d] with h = i / 64, d = i % 64) becomes
- * two, so that all offsets are linear and nothing is divided inside loops. */
-#include "codegen/cpu/split.h"
+/* Splitting axes: an axis that an access takes apart (reading [.., h, d] with h = i / 64, d = i %
+ * 64) becomes two, so that all offsets are linear and nothing is divided inside loops. */
+#include "codegen/plan/split.h"
 
 #include <string.h>
 
@@ -71,9 +71,11 @@ static void split(const Lowered *l, Kernel *k, uint32_t axis, Sym d)
 	k->axis.data[axis + 1] = lo;
 	k->nouter += axis < k->nouter;
 	for (uint32_t i = 1; i < k->kx.n; i++)
-		k->kx.data[i].idx = substitute(l, k->kx.data[i].idx, k->kx.data[i].nidx, old.var, by);
+		k->kx.data[i].idx =
+			substitute(l, k->kx.data[i].idx, k->kx.data[i].nidx, old.var, by);
 	for (uint32_t i = 0; i < k->vvar.n; i++)
-		k->vvar.data[i].at = substitute(l, k->vvar.data[i].at, k->vvar.data[i].nat, old.var, by);
+		k->vvar.data[i].at =
+			substitute(l, k->vvar.data[i].at, k->vvar.data[i].nat, old.var, by);
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		Stage *st = &k->stage.data[i];
 		st->nmap = renumber(st->map, st->nmap, axis);
@@ -98,10 +100,16 @@ static bool split_one(const Lowered *l, Kernel *k, bool packs)
 		Sym d = {0};
 		for (uint32_t i = 1; i < k->kx.n && !d.i; i++)
 			if (k->kx.data[i].kind == KX_LOAD)
-				d = split_wanted(l, offset_in(l, k->kx.data[i].buf, k->kx.data[i].idx, packs), &k->axis.data[a]);
+				d = split_wanted(
+					l,
+					offset_in(l, k->kx.data[i].buf, k->kx.data[i].idx, packs),
+					&k->axis.data[a]);
 		for (uint32_t i = 0; i < k->stage.n && !d.i; i++)
 			if (k->stage.data[i].result == RESULT_GLOBAL)
-				d = split_wanted(l, offset_in(l, k->stage.data[i].buf, k->stage.data[i].idx, packs), &k->axis.data[a]);
+				d = split_wanted(l,
+						 offset_in(l, k->stage.data[i].buf,
+							   k->stage.data[i].idx, packs),
+						 &k->axis.data[a]);
 		if (d.i && room_to_split(k, a)) {
 			split(l, k, a, d);
 			return true;

@@ -1,0 +1,100 @@
+/* Which reductions go through rows abreast, see cpu/abreast.c. */
+#include "codegen/plan/generic.h"
+
+enum {
+	LONG_ROW = 64,
+	MANY_BLOCKS = 4 /* from so many on rows are read in blocks, if they do not stay near */
+};
+
+/* Divisions and comparisons of indices, the same for all lanes. */
+static bool takes_arithmetic(const PlanInput *in, const GenericPlan *p, const Stage *st)
+{
+	bool *part = ARENA_ARRAY(in->nest->arena, bool, in->nest->k->kx.n), found = false;
+	uint64_t axes = 0;
+	for (uint32_t i = 0; i < st->nred; i++)
+		axes |= UINT64_C(1) << st->red[i];
+	part[st->value.i] = true;
+	for (uint32_t i = st->value.i; i > 0; i--) {
+		const KxData *x = &in->nest->k->kx.data[i];
+		if (!part[i] || !(in->nest->deps[i] & axes))
+			continue;
+		for (uint32_t j = 0; j < x->nin; j++)
+			part[x->in[j].i] = true;
+		part[x->guard.i] = part[x->other.i] = true;
+		found |= x->kind == KX_INRANGE && !generic_varies(p, (Kx){i});
+		for (uint32_t j = 0; x->kind == KX_LOAD && j < st->nred; j++) {
+			Sym coef;
+			found |= !nest_coef(in->nest, in->nest->offset[i], st->red[j], &coef);
+		}
+	}
+	return found;
+}
+
+static double row_length(const PlanInput *in, const Stage *st)
+{
+	double length = 1;
+	for (uint32_t j = 0; j < st->nred; j++)
+		length *= (double)nest_hint(in->nest, st->red[j]);
+	return length;
+}
+
+/* How many: long rows of which each has a line to read, or waits for its own result, are read
+ * beside each other, and such of which the elements have to be found. */
+uint32_t abreast_points(const PlanInput *in, const GenericPlan *p, const StageRole *role)
+{
+	uint32_t n = MAX_ABREAST;
+	bool reduces = false;
+	if (!generic_outer_vector(p) || p->turned.across != NO_AXIS)
+		return 1;
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
+		const Stage *st = &in->nest->k->stage.data[i];
+		if (st->kind == STAGE_MAP && st->result == RESULT_GLOBAL && !st->nmap)
+			continue;
+		if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) ||
+		    st->result != RESULT_REGISTER || st->nmap ||
+		    (row_length(in, st) < LONG_ROW && !takes_arithmetic(in, p, st)) ||
+		    kernel_needed_where(in->nest->k, i, in->nest->arena).i)
+			return 1;
+		reduces = reduces || !role || role[i] == RUN_WHOLE || role[i] == RUN_PART;
+	}
+	while (n > 1 && nest_hint(in->nest, p->lanes.axis) < (int64_t)n * p->lanes.n)
+		n /= 2;
+	return reduces ? n : 1;
+}
+
+/* All rows are more than the caches of one core hold: its own, or half of its share of the last. */
+static bool is_far(const PlanInput *in, const GenericPlan *p, const Stage *st)
+{
+	const Machine *m = &in->target->machine;
+	const double columns = (double)nest_hint(in->nest, p->lanes.axis),
+		     bytes = columns * row_length(in, st) *
+			     dtype_size(in->nest->k->kx.data[st->value.i].dtype);
+	return columns >= MANY_BLOCKS * COLUMN_BLOCK &&
+	       bytes >= (m->l2 > m->l3 / 2 ? m->l2 : m->l3 / 2);
+}
+
+/* The one reduction of a kernel that runs over blocks of columns; NO_STAGE: it does not. */
+uint32_t abreast_blocked(const PlanInput *in, const GenericPlan *p)
+{
+	uint32_t found = NO_STAGE;
+	if (!generic_outer_vector(p) || p->turned.across != NO_AXIS)
+		return NO_STAGE;
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
+		const Stage *st = &in->nest->k->stage.data[i];
+		if (st->kind == STAGE_MAP && st->result == RESULT_GLOBAL && !st->nmap)
+			continue;
+		if (found != NO_STAGE || st->kind != STAGE_REDUCE ||
+		    st->result != RESULT_REGISTER || st->nmap || !dtype_is_float(st->acc) ||
+		    row_length(in, st) < LONG_ROW || !is_far(in, p, st) ||
+		    takes_arithmetic(in, p, st) ||
+		    kernel_needed_where(in->nest->k, i, in->nest->arena).i)
+			return NO_STAGE;
+		found = i;
+	}
+	return found;
+}
+
+int64_t abreast_columns(const GenericPlan *p)
+{
+	return p->blocked != NO_STAGE ? COLUMN_BLOCK : MAX_ABREAST * (int64_t)p->lanes.n;
+}

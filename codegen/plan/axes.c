@@ -1,0 +1,263 @@
+/* Rewriting the axes of a kernel before a schedule is chosen: neighbours that are contiguous in
+ * every access become one, so that element-wise kernels are one long loop and rows of pixels one
+ * dimension. */
+#include "codegen/plan/axes.h"
+
+static bool used_as_value(const Nest *nest, uint32_t axis)
+{
+	for (uint32_t i = 1; i < nest->k->kx.n; i++) {
+		const KxData *x = &nest->k->kx.data[i];
+		if (x->kind != KX_INDEX && x->kind != KX_INRANGE)
+			continue;
+		for (uint32_t j = 0; j < x->nidx; j++)
+			if (nest_axes(nest, x->idx[j]) >> axis & 1)
+				return true;
+	}
+	return false;
+}
+
+/* coef(a) == coef(b) * extent(b) in this offset. */
+static bool contiguous(const Nest *nest, Sym offset, uint32_t a, uint32_t b)
+{
+	Sym ca, cb;
+	if (!nest_coef(nest, offset, a, &ca) || !nest_coef(nest, offset, b, &cb))
+		return false;
+	return sym_eq(nest->syms, ca, sym_mul(nest->syms, cb, nest->extent[b])) == YES;
+}
+
+bool axes_can_merge(const Nest *nest, uint32_t a, uint32_t b)
+{
+	if (used_as_value(nest, a) || used_as_value(nest, b))
+		return false;
+	for (uint32_t i = 1; i < nest->k->kx.n; i++)
+		if (nest->offset[i].i && !contiguous(nest, nest->offset[i], a, b))
+			return false;
+	for (uint32_t i = 0; i < nest->k->stage.n; i++)
+		if (nest->store[i].i && !contiguous(nest, nest->store[i], a, b))
+			return false;
+	return true;
+}
+
+/* Merges two of the axes, by bit. */
+static bool try_merge(Nest *nest, uint64_t *among)
+{
+	for (uint32_t a = 0; a < nest->n; a++) {
+		for (uint32_t b = 0; b < nest->n; b++) {
+			bool usable =
+				a != b && nest->var[a].i && nest->var[b].i && nest->n < MAX_AXES;
+			if (!usable || !(*among >> a & 1) || !(*among >> b & 1) ||
+			    !axes_can_merge(nest, a, b))
+				continue;
+			*among |= UINT64_C(1) << nest_merge_axes(nest, a, b);
+			return true;
+		}
+	}
+	return false;
+}
+
+void axes_merge_outer(Nest *nest, uint64_t among)
+{
+	while (try_merge(nest, &among))
+		;
+}
+
+/* ---- the vector axis ---- */
+
+enum {
+	SPREAD_BYTES = 128 << 10, /* of local arrays: what a task may have on its stack
+				     (SHARE_ELEMENTS of 8 bytes) */
+	WORTH_LANES = 2 /* times that gathers have to be worth: indices and masks cost, too */
+};
+
+static double access_score(const PlanInput *in, Sym offset, uint32_t axis)
+{
+	Sym coef;
+	if (!nest_coef(in->nest, offset, axis, &coef))
+		return -4;
+	if (sym_is(in->nest->syms, coef, 1))
+		return 2;
+	return sym_is(in->nest->syms, coef, 0) ? 0.1 : -4;
+}
+
+/* Reversed and every second element: loads and a shuffle, of whole vectors of at most a register
+ * and without a condition. Tails are read one by one, so there must be few of them. */
+static bool can_shuffle(const PlanInput *in, uint32_t load, uint32_t axis)
+{
+	const KxData *x = &in->nest->k->kx.data[load];
+	int64_t lanes = target_lanes(in->target, DT_f32), n = nest_hint(in->nest, axis);
+	return !x->guard.i && dtype_size(dtype_compute(x->dtype)) <= 4 && n >= lanes &&
+	       (n >= 4 * lanes || n % lanes == 0) &&
+	       (nest_coef_is(in->nest, in->nest->offset[load], axis, -1) ||
+		nest_coef_is(in->nest, in->nest->offset[load], axis, 2));
+}
+
+static double load_score(const PlanInput *in, uint32_t load, uint32_t axis)
+{
+	return can_shuffle(in, load, axis) ? 1 : access_score(in, in->nest->offset[load], axis);
+}
+
+uint64_t axes_local_bound(const Nest *nest, const Stage *st)
+{
+	uint64_t total = 1;
+	for (uint32_t i = 0; i < st->nmap; i++) {
+		int64_t lo, hi;
+		sym_range(nest->syms, nest->extent[st->map[i]], &lo, &hi);
+		total *= (uint64_t)hi;
+	}
+	return total;
+}
+
+/* What rows in local arrays take when each element has lanes. */
+static bool can_be_spread(const PlanInput *in)
+{
+	uint64_t bytes = 0, lanes = target_lanes(in->target, DT_f32);
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
+		if (in->nest->k->stage.data[i].result == RESULT_LOCAL)
+			bytes += axes_local_bound(in->nest, &in->nest->k->stage.data[i]) *
+				 dtype_size(in->nest->k->stage.data[i].dtype) * lanes;
+	return bytes <= SPREAD_BYTES && bytes <= in->target->machine.l2 / 2;
+}
+
+static bool can_be_vector(const PlanInput *in, uint32_t axis)
+{
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
+		const Stage *st = &in->nest->k->stage.data[i];
+		for (uint32_t j = 0; j < st->nred; j++)
+			if (st->red[j] == axis && st->kind != STAGE_REDUCE &&
+			    st->kind != STAGE_ARGREDUCE)
+				return false;
+		/* rows are sorted one by one */
+		if (st->kind == STAGE_SORT)
+			return false;
+	}
+	return !(in->nest->outer >> axis & 1) || can_be_spread(in);
+}
+
+/* Vector instructions that a point takes, functions included. */
+static double point_operations(const PlanInput *in)
+{
+	double n = 0;
+	for (uint32_t i = 1; i < in->nest->k->kx.n; i++) {
+		const KxData *x = &in->nest->k->kx.data[i];
+		DType d[4];
+		for (uint32_t j = 0; x->kind == KX_OP && j < x->nin; j++)
+			d[j] = in->nest->k->kx.data[x->in[j].i].dtype;
+		const ScFn *fn = x->kind != KX_OP || x->op == OP_convert || x->op == OP_bitcast
+					 ? NULL
+					 : scalar_fn(x->op, d, x->nin);
+		n += fn ? fn->cost : x->kind == KX_OP;
+	}
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
+		const Stage *st = &in->nest->k->stage.data[i];
+		bool combines = st->kind == STAGE_REDUCE || st->kind == STAGE_RUNNING;
+		if (combines && st->combine == REDUCE_LOGADDEXP)
+			n += scalar_lib("exp", st->acc)->cost + scalar_lib("log1p", st->acc)->cost;
+	}
+	return n;
+}
+
+/* Cycles of as many points as there are lanes along an axis, some of which its extent may leave
+ * empty; of NO_AXIS one by one. */
+static double points_cycles(const PlanInput *in, uint32_t axis, double operations)
+{
+	const Machine *m = &in->target->machine;
+	bool alone = axis == NO_AXIS;
+	uint32_t lanes = target_lanes(in->target, DT_f32), width = alone ? 1 : lanes;
+	double cycles = operations * machine_cycles(m, MOP_add, DT_f32, width);
+	for (uint32_t i = 1; i < in->nest->k->kx.n; i++)
+		if (in->nest->offset[i].i)
+			cycles += alone || access_score(in, in->nest->offset[i], axis) > 0
+					  ? machine_cycles(m, MOP_load, DT_f32, width)
+					  : lanes * machine_cycles(m, MOP_gather, DT_f32, 1);
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
+		if (in->nest->store[i].i)
+			cycles += alone || access_score(in, in->nest->store[i], axis) > 0
+					  ? machine_cycles(m, MOP_store, DT_f32, width)
+					  : lanes * machine_cycles(m, MOP_gather, DT_f32, 1);
+	if (alone)
+		return lanes * cycles;
+	double n = (double)nest_hint(in->nest, axis);
+	return n > 0 ? cycles * (n < lanes ? lanes / n : 1) : 0;
+}
+
+/* Where every axis has gathers, but so much is computed that lanes are worth them: neighbouring
+ * points. */
+static uint32_t choose_gathered(const PlanInput *in)
+{
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
+		StageKind kind = in->nest->k->stage.data[i].kind;
+		if (kind != STAGE_MAP && kind != STAGE_REDUCE && kind != STAGE_RUNNING)
+			return NO_AXIS;
+	}
+	double operations = point_operations(in),
+	       least = points_cycles(in, NO_AXIS, operations) / WORTH_LANES;
+	uint32_t best = NO_AXIS;
+	for (uint32_t a = 0; a < in->nest->n; a++) {
+		if (!in->nest->var[a].i || !(in->nest->outer >> a & 1) || !can_be_vector(in, a))
+			continue;
+		double cycles = points_cycles(in, a, operations);
+		if (cycles <= 0 || cycles >= least)
+			continue;
+		least = cycles;
+		best = a;
+	}
+	return best;
+}
+
+uint32_t axes_choose_vector(const PlanInput *in)
+{
+	uint32_t best = NO_AXIS;
+	double best_score = 0;
+	for (uint32_t a = 0; a < in->nest->n; a++) {
+		if (!in->nest->var[a].i || !can_be_vector(in, a))
+			continue;
+		double score = 0;
+		for (uint32_t i = 1; i < in->nest->k->kx.n; i++)
+			if (in->nest->offset[i].i)
+				score += load_score(in, i, a);
+		for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
+			if (in->nest->store[i].i)
+				score += 2 * access_score(in, in->nest->store[i], a);
+		double filled = (double)nest_hint(in->nest, a) / target_lanes(in->target, DT_f32);
+		if (score > 0)
+			score *= filled < 1 ? filled : 1;
+		if (score > best_score) {
+			best_score = score;
+			best = a;
+		}
+	}
+	return best == NO_AXIS ? choose_gathered(in) : best;
+}
+
+/* ---- the order of loops ---- */
+
+/* How far apart neighbours along the axis are in the largest store (else load). */
+static int64_t stride_of(const Nest *nest, uint32_t axis)
+{
+	Sym coef;
+	for (uint32_t i = nest->k->stage.n; i-- > 0;)
+		if (nest->store[i].i && nest_coef(nest, nest->store[i], axis, &coef) &&
+		    !sym_is(nest->syms, coef, 0))
+			return sym_hint(nest->syms, coef);
+	for (uint32_t i = 1; i < nest->k->kx.n; i++)
+		if (nest->offset[i].i && nest_coef(nest, nest->offset[i], axis, &coef) &&
+		    !sym_is(nest->syms, coef, 0))
+			return sym_hint(nest->syms, coef);
+	return INT64_MAX;
+}
+
+uint32_t axes_outer_order(const Nest *nest, uint32_t vector, uint32_t *order)
+{
+	uint32_t n = 0;
+	for (uint32_t a = 0; a < nest->n; a++)
+		if (nest->var[a].i && (nest->outer >> a & 1) && a != vector)
+			order[n++] = a;
+	for (uint32_t i = 1; i < n; i++)
+		for (uint32_t j = i;
+		     j > 0 && stride_of(nest, order[j]) > stride_of(nest, order[j - 1]); j--) {
+			uint32_t t = order[j];
+			order[j] = order[j - 1];
+			order[j - 1] = t;
+		}
+	return n;
+}

@@ -1,0 +1,301 @@
+/* The plan of a contraction: axes and operands are recognised, axes merged, sizes chosen. */
+#include "codegen/plan/contract.h"
+
+/* ---- recognising ---- */
+
+static uint64_t bit(uint32_t axis)
+{
+	return UINT64_C(1) << axis;
+}
+
+/* How far apart neighbours are at the sizes seen while exporting; 0 if that differs. */
+static int64_t distance(const PlanInput *in, Sym offset, uint32_t axis)
+{
+	Sym coef;
+	return nest_coef(in->nest, offset, axis, &coef) ? sym_hint(in->nest->syms, coef) : 0;
+}
+
+/* ---- axes ---- */
+
+/* Largest stride in this offset first. */
+static void sort_axes(const PlanInput *in, Sym offset, uint32_t *axis, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		for (uint32_t j = i;
+		     j > 0 && distance(in, offset, axis[j]) > distance(in, offset, axis[j - 1]);
+		     j--) {
+			uint32_t t = axis[j];
+			axis[j] = axis[j - 1];
+			axis[j - 1] = t;
+		}
+}
+
+static void merge_k(Nest *nest, ContractAxes *x)
+{
+	for (uint32_t i = 0; i + 1 < x->nk;) {
+		if (nest->n < MAX_AXES && axes_can_merge(nest, x->k[i], x->k[i + 1])) {
+			x->k[i] = nest_merge_axes(nest, x->k[i], x->k[i + 1]);
+			for (uint32_t j = i + 1; j + 1 < x->nk; j++)
+				x->k[j] = x->k[j + 1];
+			x->nk--;
+		} else {
+			i++;
+		}
+	}
+}
+
+/* Unit stride in the result first, where it is a vector's length or no other is longer; then the
+ * longest. */
+static uint32_t vector_axis(const PlanInput *in, uint64_t candidates)
+{
+	uint32_t best = NO_AXIS;
+	Sym store = in->nest->store[in->nest->k->stage.n - 1];
+	for (uint32_t a = 0; a < in->nest->n; a++) {
+		if (!in->nest->var[a].i || !(candidates >> a & 1))
+			continue;
+		if (nest_coef_is(in->nest, store, a, 1) &&
+		    nest_hint(in->nest, a) >= (int64_t)contract_lanes(in))
+			return a;
+		if (best == NO_AXIS || nest_hint(in->nest, a) > nest_hint(in->nest, best) ||
+		    (nest_hint(in->nest, a) == nest_hint(in->nest, best) &&
+		     nest_coef_is(in->nest, store, a, 1)))
+			best = a;
+	}
+	return best;
+}
+
+/* Rows of a and batch axes, but for the column n. */
+static void divide_axes(const PlanInput *in, uint64_t in_a, uint64_t in_b, ContractAxes *x)
+{
+	x->nm = x->nbatch = 0;
+	for (uint32_t a = 0; a < in->nest->n; a++) {
+		if (!in->nest->var[a].i || !(in->nest->outer >> a & 1) || a == x->n)
+			continue;
+		if ((in_a & ~in_b) >> a & 1)
+			x->m[x->nm++] = a;
+		else
+			x->batch[x->nbatch++] = a;
+	}
+}
+
+/* The operands, b the one with columns, and their axes. */
+static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
+{
+	const Stage *st = &in->nest->k->stage.data[0];
+	uint64_t in_a = in->shape.in_a, in_b = in->shape.in_b;
+	*x = (ContractAxes){.n = vector_axis(in, shape_columns(&in->shape))};
+	*a = in->shape.a;
+	*b = in->shape.b;
+	if (x->n == NO_AXIS) {
+		*a = in->shape.b;
+		*b = in->shape.a;
+		in_a = in->shape.in_b;
+		in_b = in->shape.in_a;
+		x->n = vector_axis(in, shape_rows(&in->shape));
+	}
+	if (x->n == NO_AXIS)
+		return refuse("no operand has a column of its own");
+	if (!st->nred)
+		return refuse("one product each, and no sum");
+	if (!contract_linear(in, in->nest->offset[a->i]))
+		return refuse_near("operand a is read at an index that is not linear");
+	for (uint32_t i = 0; i < st->nred; i++)
+		x->k[x->nk++] = st->red[i];
+	divide_axes(in, in_a, in_b, x);
+	sort_axes(in, in->nest->offset[a->i], x->k, x->nk);
+	return taken();
+}
+
+/* The same after contiguous axes of the nest have been merged: outer ones, and summed ones that are
+ * neighbours. Row axes that are not contiguous stay apart; the order is that of their stride. in:
+ * of the nest. */
+static ContractAxes merge_axes(const PlanInput *in, Nest *nest, Kx a, Kx b,
+			       const ContractAxes *before)
+{
+	ContractAxes x = *before;
+	merge_k(nest, &x);
+	/* columns of packed panels are not in b's offset, as if it did not have them */
+	uint64_t column = sym_uses(nest->syms, nest->offset[b.i], nest->var[x.n]) ? 0 : bit(x.n);
+	axes_merge_outer(nest, nest->outer & ~column);
+	uint64_t in_a = nest_axes(nest, nest->offset[a.i]),
+		 in_b = nest_axes(nest, nest->offset[b.i]);
+	if (!nest_has_axis(nest, x.n))
+		x.n = vector_axis(in, in_b & ~in_a & nest->outer);
+	divide_axes(in, in_a, in_b, &x);
+	sort_axes(in, nest->store[nest->k->stage.n - 1], x.m, x.nm);
+	return x;
+}
+
+Sym contract_product(const PlanInput *in, const uint32_t *axis, uint32_t n)
+{
+	Sym p = sym_int(in->nest->syms, 1);
+	for (uint32_t i = 0; i < n; i++)
+		p = sym_mul(in->nest->syms, p, in->nest->extent[axis[i]]);
+	return p;
+}
+
+/* ---- tasks, copies, the epilogue ---- */
+
+static ContractTasks count_tasks(const Nest *n, const ContractPlan *c)
+{
+	ContractTasks t = {.rows = sym_ceildiv(n->syms, c->rows, sym_int(n->syms, c->block.rows)),
+			   .cols = sym_int(n->syms, 1)};
+	if (c->block.cols)
+		t.cols =
+			sym_ceildiv(n->syms, n->extent[c->axes.n], sym_int(n->syms, c->block.cols));
+	t.n = sym_mul(n->syms, t.rows, t.cols);
+	for (uint32_t i = 0; i < c->axes.nbatch; i++)
+		t.n = sym_mul(n->syms, t.n, n->extent[c->axes.batch[i]]);
+	return t;
+}
+
+/* Adds a phase that copies an operand. Returns what later phases read. */
+static SchedArg add_copy(const PlanInput *in, ContractPlan *c, const Panels *p)
+{
+	uint32_t k = 0;
+	while (c->copy[k])
+		k++;
+	c->copy[k] = contract_plan_copy(in, p, &c->axes);
+	return (SchedArg){ARG_TEMP, k, NULL}; /* each copy has one temporary */
+}
+
+/* What the epilogue reads of each row lies as far apart as rows do, so that no processor fetches it
+ * ahead. */
+static bool is_read_by_row(const PlanInput *in, const ContractPlan *c, Kx load)
+{
+	const Nest *n = in->nest;
+	const KxData *x = &n->k->kx.data[load.i];
+	if (x->kind != KX_LOAD || load.i == c->a.load.i || load.i == c->b.load.i || x->guard.i ||
+	    !contract_linear(in, n->offset[load.i]) ||
+	    !nest_coef_is(n, n->offset[load.i], c->axes.n, 1))
+		return false;
+	for (uint32_t i = 0; i < c->axes.nm; i++)
+		if (sym_uses(n->syms, n->offset[load.i], n->var[c->axes.m[i]]))
+			return true;
+	return false;
+}
+
+static LoadList find_fetched(const PlanInput *in, const ContractPlan *c)
+{
+	const uint32_t nkx = in->nest->k->kx.n;
+	Kx *load = ARENA_ARRAY(in->nest->arena, Kx, nkx);
+	LoadList list = {.load = load};
+	for (uint32_t i = 1; i < nkx && c->vector.lanes > 1; i++)
+		if (is_read_by_row(in, c, (Kx){i}))
+			load[list.n++].i = i;
+	return list;
+}
+
+/* ---- the plan ---- */
+
+static bool is_empty(const Nest *n)
+{
+	for (uint32_t a = 0; a < n->n; a++)
+		if (sym_is(n->syms, n->extent[a], 0))
+			return true;
+	return false;
+}
+
+/* What can be told of the kernel as it is. */
+static Refusal recognise(const PlanInput *in, ContractPlan *c)
+{
+	Kx b;
+	if (in->shape.no_product)
+		return refuse(in->shape.no_product);
+	if (is_empty(in->nest))
+		return refuse("it is empty");
+	Refusal no = find_axes(in, &c->a.load, &b, &c->axes);
+	no = no.why ? no : contract_choose_b(in, b, &c->axes, &c->b);
+	return no.why ? no : contract_panels_do_not_pay(in, c);
+}
+
+/* The nest with b in its panels. */
+static Nest *read_b(const PlanInput *in, ContractPlan *c)
+{
+	Nest *nest = nest_copy(in->nest, in->nest->k);
+	if (c->b.access == B_PACKED)
+		nest_read(nest, c->b.load, nest_packed(nest, c->b.load, &c->b.layout),
+			  c->b.panels.offset);
+	if (is_copied(&c->b))
+		nest_read(nest, c->b.load, add_copy(in, c, &c->b.panels), c->b.panels.offset);
+	return nest;
+}
+
+/* The nest with a in its panels, if copying it saves time. */
+static const Nest *read_a(const PlanInput *in, ContractPlan *c)
+{
+	c->a.copied = contract_copies_a(in, c, &c->a.panels);
+	if (!c->a.copied)
+		return in->nest;
+	Nest *nest = nest_copy(in->nest, in->nest->k);
+	nest_read(nest, c->a.load, add_copy(in, c, &c->a.panels), c->a.panels.offset);
+	return nest;
+}
+
+/* Sizes, of axes that are merged. */
+static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *windows,
+			 int64_t row_elements)
+{
+	const Nest *n = in->nest;
+	if (!has_panels(&c->b))
+		c->b.access = nest_coef_is(n, n->offset[c->b.load.i], c->axes.n, 1) ? B_IN_PLACE
+										    : B_GATHERED;
+	c->rows = contract_product(in, c->axes.m, c->axes.nm);
+	c->tile = contract_choose_tile(in, &c->axes, &c->b);
+	c->windows = contract_useful_windows(in, &c->axes, c->tile, windows);
+	contract_choose_blocks(in, c, row_elements);
+	if (c->b.access == B_GATHERED)
+		c->b.gathered = contract_k_bound(in, &c->axes) * c->tile.nv * c->vector.lanes;
+}
+
+static void decide(const PlanInput *in, ContractPlan *c)
+{
+	const ContractAxes before = c->axes;
+	const int64_t row_elements = contract_row_elements(in, c->a.load, &before);
+	const Windows windows = contract_find_windows(in, c->a.load, &before);
+	Nest *nest = read_b(in, c);
+	PlanInput merged = *in;
+	merged.nest = nest;
+	c->axes = merge_axes(&merged, nest, c->a.load, c->b.load, &before);
+	choose_sizes(&merged, c, &windows, row_elements);
+	merged.nest = c->nest = read_a(&merged, c);
+	contract_choose_columns(&merged, c);
+	c->fetched = find_fetched(&merged, c);
+	c->tasks = count_tasks(c->nest, c);
+}
+
+static const char *describe(const PlanInput *in, const ContractPlan *c)
+{
+	return arena_printf(
+		in->nest->arena, "gemm, %s%s, %ux%u tile, %lld-row blocks%s%s%s",
+		c->b.access == B_PACKED ? "packed b"
+		: is_copied(&c->b)      ? "copied b"
+					: "b in place",
+		c->a.copied ? ", copied a" : "", c->tile.mr, c->tile.nv * c->vector.lanes,
+		(long long)c->block.rows, c->block.cols ? ", column blocks" : "",
+		c->k_block.used ? ", blocks of k" : "", c->windows.n ? ", borders left out" : "");
+}
+
+Refusal plan_contract(const PlanInput *in, Plan *p)
+{
+	static const char *const why_so[] = {
+		[B_IN_PLACE] = "the columns of b are neighbours",
+		[B_GATHERED] = "the columns of b are apart: each panel is gathered",
+		[B_PACKED] = "b is a constant: its panels are packed before",
+		[B_COPIED] = "the columns of b are apart: panels are copied in a phase before",
+		[B_BROUGHT] =
+			"what a tile reads of b is far apart: panels are copied in a phase before",
+	};
+	ContractPlan *c = ARENA_NEW(in->nest->arena, ContractPlan);
+	*c = (ContractPlan){.vector = {in->shape.dtype, contract_lanes(in)}, .cost = in->cost};
+	const Refusal no = recognise(in, c);
+	if (no.why)
+		return no;
+	decide(in, c);
+	p->of.contract = c;
+	p->algorithm = describe(in, c);
+	p->why = why_so[c->b.access];
+	if (c->b.access == B_PACKED)
+		p->want = (LayoutWant){c->b.load, c->b.layout};
+	return taken();
+}

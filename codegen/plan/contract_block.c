@@ -1,0 +1,366 @@
+/* The register tile, the cache block and blocks of k of a contraction; how tiles are written. */
+#include "codegen/plan/contract.h"
+
+#include "ir/scalar/scalar.h"
+
+/* Blocks of k. */
+enum {
+	FEW_TILES = 8,
+	K_BLOCK = 256, /* steps of k: as many as a chain of f32 may have */
+	SUM_COLUMNS =
+		128, /* of a block, about as many as rows: either operand is read again as seldom */
+	INLINE_EPILOGUE =
+		160 /* operations that are written out for all of a tile: bounds its code, too */
+};
+
+/* ---- tile and block sizes ---- */
+
+TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const OperandB *b)
+{
+	Sym m = contract_product(in, x->m, x->nm);
+	int64_t rows = sym_hint(in->nest->syms, m), cols = nest_hint(in->nest, x->n);
+	int64_t lanes = contract_lanes(in), vectors = (cols + lanes - 1) / lanes;
+	bool fixed = sym_is_const(in->nest->syms, m, NULL);
+	double best = 0;
+	TileSize tile = {1, 1};
+	for (uint32_t nv = 1; nv <= 4; nv++) {
+		if (nv > 1 && nv > vectors)
+			break;
+		if (has_panels(b) && nv % b->vectors && nv < vectors)
+			continue;
+		for (uint32_t mr = tuning_tile_rows(in->target, in->shape.dtype, nv); mr > 0;
+		     mr--) {
+			if (fixed && (int64_t)mr > rows)
+				continue;
+			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv,
+				rest = vectors % nv;
+			double cost = (double)whole *
+				      tuning_tile_cycles(in->target, in->shape.dtype, mr, nv);
+			if (rest)
+				cost += tuning_tile_cycles(in->target, in->shape.dtype, mr,
+							   (uint32_t)rest);
+			cost *= (double)tiles;
+			if (best == 0 || cost < best * 0.995) {
+				best = cost;
+				tile = (TileSize){mr, nv};
+			}
+		}
+	}
+	return tile;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+/* Windows of neighbouring rows overlap, so that the taps of a convolution count half as much again,
+ * not nine times. */
+int64_t contract_row_elements(const PlanInput *in, Kx load, const ContractAxes *x)
+{
+	const KxData *a = &in->nest->k->kx.data[load.i];
+	int64_t n = 1;
+	bool windows = false;
+	for (uint32_t i = 0; i < x->nk; i++) {
+		bool window = false;
+		for (uint32_t d = 0; d < a->nidx; d++)
+			for (uint32_t m = 0; m < x->nm; m++)
+				window |=
+					sym_uses(in->nest->syms, a->idx[d],
+						 in->nest->var[x->k[i]]) &&
+					sym_uses(in->nest->syms, a->idx[d], in->nest->var[x->m[m]]);
+		windows |= window;
+		n *= window ? 1 : nest_hint(in->nest, x->k[i]);
+	}
+	return windows ? n + n / 2 : n;
+}
+
+/* What cutting a contraction into tasks goes by; work is counted in multiply-adds. */
+typedef struct {
+	int64_t row_tiles, col_tiles, batch;
+	double tile;   /* work of one */
+	double stream; /* work as long as reading b for one tile of columns takes, where that is
+			  done once; else 0 */
+	double again;  /* work as long as reading all of b once more takes */
+} Cut;
+
+static Cut find_cut(const PlanInput *in, const ContractAxes *x, TileSize tile, const OperandB *b)
+{
+	int64_t k = (int64_t)contract_steps(in, x), cols = nest_hint(in->nest, x->n),
+		width = (int64_t)tile.nv * contract_lanes(in);
+	Cut c = {.batch = (int64_t)contract_members(in, x)};
+	c.row_tiles =
+		ceil_div(sym_hint(in->nest->syms, contract_product(in, x->m, x->nm)), tile.mr);
+	c.row_tiles = c.row_tiles > 1 ? c.row_tiles
+				      : 1; /* nothing to do still takes a block of some size */
+	c.col_tiles = sym_is_const(in->nest->syms, in->nest->extent[x->n], NULL)
+			      ? ceil_div(cols, width)
+			      : 1;
+	c.col_tiles = c.col_tiles > 1 ? c.col_tiles : 1;
+	c.tile = (double)(tile.mr * k * width);
+	double panel = (double)(k * width * contract_size(in)),
+	       all = panel * (double)(c.col_tiles * c.batch), l2 = in->target->machine.l2;
+	/* Until a constant is read again, by the next run, all others are. */
+	double passed = b->access == B_PACKED && all <= l2 ? l2 + 1 : all;
+	c.stream = c.row_tiles == 1 ? tuning_stream_work(in->target, in->shape.dtype, panel, passed)
+				    : 0;
+	if (b->access == B_GATHERED)
+		c.again = tuning_gather_work(in->target, in->shape.dtype, (double)(k * cols));
+	else
+		c.again = tuning_stream_work(
+			in->target, in->shape.dtype, (double)(k * cols * contract_size(in)),
+			(double)(2 * k * cols * contract_size(in))); /* a and results pass */
+	return c;
+}
+
+/* Of a block of so many tiles of rows, and of columns. Where all rows are one tile b is read once,
+ * and that may take longer than the products with it. */
+static double block_work(const Cut *c, int64_t tiles, int64_t per)
+{
+	double products = c->tile * (double)(tiles * per), reading = c->stream * (double)per;
+	return products > reading ? products : reading;
+}
+
+/* Rows, as long as reading b again for each block costs little beside its products: what another
+ * phase reads by rows lies in the cache of the processor that wrote it, then, and no two processors
+ * write parts of one line. */
+static bool cuts_rows(const Cut *c, int64_t tiles, int64_t per)
+{
+	return tiles > 1 &&
+	       (per <= 1 || 4 * c->again <= c->tile * (double)(ceil_div(tiles, 2) * c->col_tiles));
+}
+
+/* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: rows are cut, which
+ * reads b again, or columns, which reads a again. */
+static BlockSize choose_block(const PlanInput *in, const ContractAxes *x, TileSize tile,
+			      const OperandB *b, int64_t row_elements)
+{
+	const Machine *machine = &in->target->machine;
+	const Cut c = find_cut(in, x, tile, b);
+	int64_t enough = tuning_tasks(machine) / 2, width = (int64_t)tile.nv * contract_lanes(in);
+	double small = tuning_block_work(in->target, in->shape.dtype);
+	int64_t most =
+		tuning_block_elements(machine, in->shape.dtype) / (row_elements ? row_elements : 1);
+	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
+	int64_t tiles = most / tile.mr < 1 ? 1 : most / tile.mr, per = c.col_tiles;
+	tiles = tiles > c.row_tiles
+			? c.row_tiles
+			: ceil_div(c.row_tiles, ceil_div(c.row_tiles, tiles)); /* even blocks */
+	while ((tiles > 1 || per > 1) && block_work(&c, tiles, per) > small &&
+	       c.batch * ceil_div(c.row_tiles, tiles) * ceil_div(c.col_tiles, per) < enough)
+		if (cuts_rows(&c, tiles, per))
+			tiles = ceil_div(tiles, 2);
+		else
+			per = ceil_div(per, 2);
+	return (BlockSize){.rows = tiles * tile.mr, .cols = per < c.col_tiles ? per * width : 0};
+}
+
+/* ---- blocks of k ---- */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t at_least_one(int64_t n)
+{
+	return n > 1 ? n : 1;
+}
+
+/* About K_BLOCK steps of k: the innermost axis that is longer is cut. Of an extent without a value
+ * the hint counts, but only that axis may have one. False: all steps are one block. */
+static bool cut_k(const PlanInput *in, const ContractAxes *x, KBlock *cut)
+{
+	int64_t inner = 1, extent;
+	for (uint32_t k = x->nk; k-- > 0; inner *= extent) {
+		bool known = sym_is_const(in->nest->syms, in->nest->extent[x->k[k]], &extent);
+		if (!known)
+			extent = nest_hint(in->nest, x->k[k]);
+		if (extent >= 1 && inner * extent > K_BLOCK + K_BLOCK / 2) {
+			*cut = (KBlock){.used = true,
+					.k = k,
+					.steps = (K_BLOCK + inner - 1) / inner,
+					.inner = inner};
+			return true;
+		}
+		if (!known || extent < 1)
+			return false;
+	}
+	return false;
+}
+
+/* One tile has all columns, and one axis is summed. */
+static bool is_narrow(const PlanInput *in, const ContractPlan *c)
+{
+	const Sym width = sym_int(in->nest->syms, (int64_t)c->tile.nv * contract_lanes(in));
+	return c->axes.nk == 1 && sym_le(in->nest->syms, in->nest->extent[c->axes.n], width) == YES;
+}
+
+/* The accumulators of each element of a tile. */
+static uint32_t ways_of(const PlanInput *in, TileSize tile)
+{
+	uint32_t ways = 1;
+	while (ways < UNROLL_K &&
+	       ways * tile.mr * tile.nv * tuning_registers(in->target, in->shape.dtype) * 4 <=
+		       in->target->isa.nvreg)
+		ways *= 2;
+	return ways;
+}
+
+/* Terms of a chunk. A product of which one tile has all columns waits for loads: shorter chains
+ * cost it nothing. */
+static int64_t chunk_limit(const PlanInput *in, const ContractPlan *c)
+{
+	const Stage *st = &in->nest->k->stage.data[0];
+	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
+	if (!is_narrow(in, c))
+		return limit;
+	const int64_t vectors =
+		ceil_div(sum_most(in->nest->syms, in->nest->extent[c->axes.n]), contract_lanes(in));
+	return limit / 4 * ways_of(in, (TileSize){c->tile.mr, (uint32_t)at_least_one(vectors)});
+}
+
+/* Of the loops over all steps of k, or over its blocks. */
+static SumPlan plan_sums(const PlanInput *in, const ContractPlan *c)
+{
+	const KBlock *b = &c->k_block;
+	int64_t most[MAX_AXES];
+	uint32_t n = b->used ? b->k + 1 : c->axes.nk;
+	for (uint32_t i = 0; i < n; i++)
+		most[i] = sum_most(in->nest->syms, in->nest->extent[c->axes.k[i]]);
+	if (b->used && most[b->k] != INT64_MAX)
+		most[b->k] = ceil_div(most[b->k], b->steps);
+	return sum_plan(most, n, chunk_limit(in, c));
+}
+
+/* Rows and columns of a block of which the sums fit local memory; a's part of a block of k stays in
+ * L2. */
+static BlockSize block_of_sums(const PlanInput *in, const ContractPlan *c, int64_t row_elements)
+{
+	const Machine *m = &in->target->machine;
+	const int64_t mr = c->tile.mr, width = (int64_t)c->tile.nv * contract_lanes(in),
+		      room = MAX_PANEL / contract_size(in) / (1 + c->sums.cuts.n);
+	const int64_t col_tiles = at_least_one(ceil_div(nest_hint(in->nest, c->axes.n), width)),
+		      row_tiles = at_least_one(ceil_div(sym_hint(in->nest->syms, c->rows), mr));
+	const int64_t most =
+		tuning_block_elements(m, in->shape.dtype) /
+		at_least_one(smaller(row_elements, c->k_block.steps * c->k_block.inner));
+	const double k = contract_steps(in, &c->axes);
+	const int64_t batch = (int64_t)contract_members(in, &c->axes);
+	int64_t per = smaller(col_tiles, at_least_one(SUM_COLUMNS / width));
+	int64_t tiles = smaller(smaller(row_tiles, at_least_one(most / mr)),
+				at_least_one(smaller(room / (per * width), MAX_BLOCK_ROWS) / mr));
+	tiles = ceil_div(row_tiles, ceil_div(row_tiles, tiles));
+	per = ceil_div(col_tiles, ceil_div(col_tiles, per));
+	while ((tiles > 1 || per > 1) &&
+	       k * (double)(tiles * mr * per * width) >
+		       tuning_block_work(in->target, in->shape.dtype) &&
+	       batch * ceil_div(row_tiles, tiles) * ceil_div(col_tiles, per) < tuning_tasks(m) / 2)
+		if (per == 1 || (tiles > 1 && tiles * mr >= per * width))
+			tiles = ceil_div(tiles, 2);
+		else
+			per = ceil_div(per, 2);
+	const bool all =
+		per == col_tiles && sym_is_const(in->nest->syms, in->nest->extent[c->axes.n], NULL);
+	return (BlockSize){.rows = tiles * mr, .cols = all ? 0 : per * width};
+}
+
+/* Where a panel of b is so long that it would not stay near (twice the first cache), and few tiles
+ * of rows follow one another on it. */
+static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_elements)
+{
+	const double panel = (double)contract_size(in) * c->tile.nv * contract_lanes(in) *
+			     contract_steps(in, &c->axes);
+	ContractPlan cut = *c;
+	if (contract_lanes(in) == 1 || c->windows.n || c->b.access == B_GATHERED ||
+	    panel < 2.0 * in->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
+	    is_narrow(in, c) || !cut_k(in, &c->axes, &cut.k_block))
+		return;
+	cut.sums.cuts = plan_sums(in, &cut);
+	cut.block = block_of_sums(in, &cut, row_elements);
+	if (cut.block.rows > c->tile.mr)
+		*c = cut;
+}
+
+/* The chunks of short sums cost as much as the sums: if the number of terms is not known before,
+ * the code asks. */
+static int64_t many_terms(const PlanInput *in, const ContractPlan *c)
+{
+	const Stage *st = &in->nest->k->stage.data[0];
+	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
+	int64_t least, most;
+	sym_range(in->nest->syms, c->sums.terms, &least, &most);
+	return c->sums.cuts.n && !c->k_block.used && least <= limit ? limit : 0;
+}
+
+void contract_choose_blocks(const PlanInput *in, ContractPlan *c, int64_t row_elements)
+{
+	c->block = choose_block(in, &c->axes, c->tile, &c->b, row_elements);
+	c->sums.cuts = plan_sums(in, c);
+	choose_k_block(in, c, row_elements);
+	c->sums.terms = contract_product(in, c->axes.k, c->axes.nk);
+	c->sums.many = many_terms(in, c);
+}
+
+/* ---- how tiles are written ---- */
+
+/* Vector instructions of the epilogue, functions included. */
+static uint32_t epilogue_cost(const Kernel *k)
+{
+	uint32_t cost = 0;
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *x = &k->kx.data[i];
+		cost += x->kind == KX_LOAD;
+		if (x->kind != KX_OP || !op_is_scalar(x->op))
+			continue;
+		DType in[4];
+		for (uint32_t j = 0; j < x->nin; j++)
+			in[j] = k->kx.data[x->in[j].i].dtype;
+		const ScFn *fn = scalar_fn(x->op, in, x->nin);
+		cost += fn ? fn->cost : 1;
+	}
+	return cost;
+}
+
+/* Rows of the next panels that a round fetches, so that the tiles of a block together fetch all.
+ * Only an unrolled innermost loop fetches ahead, and only if there are vectors to feed. */
+static int64_t rows_ahead(const ContractPlan *c, const TileCode *t)
+{
+	if (!has_panels(&c->b) || c->vector.lanes == 1 || t->unroll != UNROLL_K)
+		return 0;
+	const int64_t tiles = c->block.rows / c->tile.mr,
+		      panels = (t->nv + c->b.vectors - 1) / c->b.vectors;
+	return (panels * UNROLL_K + tiles - 1) / tiles;
+}
+
+static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t nv, int64_t edge)
+{
+	const Nest *n = in->nest;
+	TileCode t = {.nv = nv, .edge = edge, .ways = ways_of(in, (TileSize){c->tile.mr, nv})};
+	const uint32_t vectors = (c->tile.mr * t.ways + UNROLL_K) * nv + 1;
+	t.tight = c->vector.lanes > 1 &&
+		  vectors * tuning_registers(in->target, in->shape.dtype) > in->target->isa.nvreg;
+	t.looped = epilogue_cost(n->k) * c->tile.mr * nv > INLINE_EPILOGUE;
+	t.unroll = c->axes.nk > 0 && sym_divides(n->syms, UNROLL_K,
+						 n->extent[c->axes.k[c->axes.nk - 1]])
+			   ? UNROLL_K
+			   : 1;
+	t.ahead = rows_ahead(c, &t);
+	return t;
+}
+
+/* A constant number of columns leaves a constant rest. */
+void contract_choose_columns(const PlanInput *in, ContractPlan *c)
+{
+	const int64_t lanes = c->vector.lanes, width = (int64_t)c->tile.nv * lanes;
+	int64_t cols;
+	c->columns = (ColumnTiles){
+		.symbolic = !sym_is_const(in->nest->syms, in->nest->extent[c->axes.n], &cols)};
+	if (c->columns.symbolic || cols >= width)
+		c->columns.whole = tile_code(in, c, c->tile.nv, 0);
+	if (c->columns.symbolic)
+		c->columns.rest = tile_code(in, c, 1, 0);
+	else if (cols % width)
+		c->columns.rest = tile_code(in, c, (uint32_t)ceil_div(cols % width, lanes),
+					    cols % width % lanes);
+}

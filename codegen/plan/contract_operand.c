@@ -1,0 +1,397 @@
+/* How a contraction reads its operands: b in place, in panels that are packed, copied or gathered;
+ * a in place or in panels of the rows of a tile. */
+#include "codegen/plan/contract.h"
+
+enum {
+	TASK_PANELS = 4 /* copied by a task: of short ones several come from each line of memory
+			   that is read */
+};
+
+bool contract_linear(const PlanInput *in, Sym offset)
+{
+	Sym coef;
+	for (uint32_t a = 0; a < in->nest->n; a++)
+		if (in->nest->var[a].i && !nest_coef(in->nest, offset, a, &coef))
+			return false;
+	return true;
+}
+
+/* ---- operand b as a packed constant ---- */
+
+/* Where an axis stands in the packed constant: (index of dimension `dim`) / divisor % extent. */
+typedef struct {
+	uint32_t dim;
+	int64_t divisor;
+} Digit;
+
+/* The index of a dimension as a number whose digits are axes: idx = sum of axis * divisor. */
+MUST_LOOK static bool find_digits(const PlanInput *in, Sym idx, uint32_t dim, Digit *digit)
+{
+	Sym rest = idx;
+	int64_t product = 1;
+	uint32_t left = 0;
+	for (uint32_t a = 0; a < in->nest->n; a++)
+		left += in->nest->var[a].i && sym_uses(in->nest->syms, idx, in->nest->var[a]);
+	while (left) {
+		uint32_t found = NO_AXIS;
+		for (uint32_t a = 0; a < in->nest->n && found == NO_AXIS; a++) {
+			Sym coef, other;
+			if (in->nest->var[a].i &&
+			    sym_uses(in->nest->syms, rest, in->nest->var[a]) &&
+			    sym_linear(in->nest->syms, rest, in->nest->var[a], &coef, &other) &&
+			    sym_is(in->nest->syms, coef, product))
+				found = a;
+		}
+		int64_t extent;
+		Sym coef;
+		if (found == NO_AXIS ||
+		    (left > 1 && !sym_is_const(in->nest->syms, in->nest->extent[found], &extent)) ||
+		    !sym_linear(in->nest->syms, rest, in->nest->var[found], &coef, &rest))
+			return false;
+		digit[found] = (Digit){dim, product};
+		product = left > 1 ? product * extent : product;
+		left--;
+	}
+	return sym_is(in->nest->syms, rest, 0);
+}
+
+static void add_digit(Layout *out, const Digit *d, Sym extent)
+{
+	out->dim[out->n++] = (LayoutDim){d->dim, d->divisor, extent, extent};
+}
+
+/* Dimensions in the order: batch, N panels, K by decreasing stride of a, columns of a panel. */
+MUST_LOOK static bool pack_layout(const PlanInput *in, const ContractAxes *x, const KxData *b,
+				  int64_t width, Layout *out)
+{
+	Digit digit[MAX_AXES] = {{0}};
+	for (uint32_t a = 0; a < in->nest->n; a++)
+		digit[a].dim = NO_AXIS;
+	for (uint32_t d = 0; d < b->nidx; d++)
+		if (!find_digits(in, b->idx[d], d, digit))
+			return false;
+	*out = (Layout){0};
+	if (digit[x->n].dim == NO_AXIS || x->nbatch + x->nk + 2 > 2 * MAX_RANK)
+		return false;
+	for (uint32_t i = 0; i < x->nk; i++)
+		if (digit[x->k[i]].dim == NO_AXIS)
+			return false;
+	/* a partial last panel would run into the next digit of the same dimension */
+	for (uint32_t a = 0; a < in->nest->n; a++)
+		if (a != x->n && digit[a].dim == digit[x->n].dim &&
+		    digit[a].divisor > digit[x->n].divisor &&
+		    !sym_divides(in->nest->syms, width, in->nest->extent[x->n]))
+			return false;
+	for (uint32_t i = 0; i < x->nbatch; i++)
+		if (digit[x->batch[i]].dim != NO_AXIS)
+			add_digit(out, &digit[x->batch[i]], in->nest->extent[x->batch[i]]);
+	Digit panel = {digit[x->n].dim, digit[x->n].divisor * width};
+	add_digit(out, &panel,
+		  sym_ceildiv(in->nest->syms, in->nest->extent[x->n],
+			      sym_int(in->nest->syms, width)));
+	for (uint32_t i = 0; i < x->nk; i++)
+		add_digit(out, &digit[x->k[i]], in->nest->extent[x->k[i]]);
+	add_digit(out, &digit[x->n], sym_int(in->nest->syms, width));
+	return true;
+}
+
+/* A constant in the widest panels that are possible, at least one vector; 0 for others, and where
+ * it is stored otherwise. Returns vectors side by side. */
+static uint32_t choose_panels(const PlanInput *in, Kx load, const ContractAxes *x, Layout *out)
+{
+	const KxData *b = &in->nest->k->kx.data[load.i];
+	uint32_t width = target_panel(in->target) * (uint32_t)sizeof(float) /
+			 (uint32_t)contract_size(in),
+		 lanes = contract_lanes(in);
+	if (buf_of(in->nest->l, b->buf)->kind != BUF_CONST)
+		return 0;
+	while (width >= lanes &&
+	       !(pack_layout(in, x, b, width, out) && nest_may_repack(in->nest, load, out)))
+		width /= 2;
+	return width / lanes;
+}
+
+/* Panels of an operand that has these columns (rows, of a): [batch][panel][k...][width]. */
+static Panels place_panels(const PlanInput *in, Kx load, const ContractAxes *x, uint32_t axis,
+			   int64_t step, int64_t width)
+{
+	Panels p = {.load = load,
+		    .axis = axis,
+		    .step = step,
+		    .width = width,
+		    .offset = sym_int(in->nest->syms, 0)};
+	Sym stride = sym_int(in->nest->syms, width);
+	uint64_t axes = nest_axes(in->nest, in->nest->offset[load.i]);
+	for (uint32_t i = x->nk; i-- > 0;) {
+		p.offset = sym_add(in->nest->syms, p.offset,
+				   sym_mul(in->nest->syms, in->nest->var[x->k[i]], stride));
+		stride = sym_mul(in->nest->syms, stride, in->nest->extent[x->k[i]]);
+	}
+	p.stride = stride;
+	p.count =
+		sym_ceildiv(in->nest->syms, in->nest->extent[axis], sym_int(in->nest->syms, step));
+	stride = sym_mul(in->nest->syms, stride, p.count);
+	for (uint32_t i = x->nbatch; i-- > 0;) {
+		if (!(axes >> x->batch[i] & 1))
+			continue;
+		p.offset = sym_add(in->nest->syms, p.offset,
+				   sym_mul(in->nest->syms, in->nest->var[x->batch[i]], stride));
+		stride = sym_mul(in->nest->syms, stride, in->nest->extent[x->batch[i]]);
+	}
+	p.numel = stride;
+	return p;
+}
+
+int64_t contract_k_bound(const PlanInput *in, const ContractAxes *x)
+{
+	int64_t total = 1;
+	for (uint32_t i = 0; i < x->nk; i++) {
+		int64_t lo, hi;
+		sym_range(in->nest->syms, in->nest->extent[x->k[i]], &lo, &hi);
+		if (hi > MAX_PANEL || total * hi > MAX_PANEL)
+			return 0;
+		total *= hi;
+	}
+	return total;
+}
+
+static double extents(const PlanInput *in, const uint32_t *axis, uint32_t n)
+{
+	double all = 1;
+	for (uint32_t i = 0; i < n; i++)
+		all *= (double)nest_hint(in->nest, axis[i]);
+	return all;
+}
+
+double contract_steps(const PlanInput *in, const ContractAxes *x)
+{
+	return extents(in, x->k, x->nk);
+}
+
+double contract_members(const PlanInput *in, const ContractAxes *x)
+{
+	return extents(in, x->batch, x->nbatch);
+}
+
+/* Of an operand: columns (or rows) and summed, in all of the batch. */
+static double count_elements(const PlanInput *in, const ContractAxes *x, uint32_t axis)
+{
+	return (double)nest_hint(in->nest, axis) * contract_steps(in, x) * contract_members(in, x);
+}
+
+static CopyKind copy_kind(const PlanInput *in, Kx load, const ContractAxes *x)
+{
+	return contract_turned_axis(in, load, x) != NO_AXIS ? COPY_TURNED : COPY_GATHERED;
+}
+
+/* Than gathering each panel once: a phase has its price. */
+static bool copying_is_cheaper(const PlanInput *in, Kx load, const ContractAxes *x)
+{
+	double elements = count_elements(in, x, x->n);
+	double saved = tuning_gathered_cycles(in->target, in->shape.dtype, 0, elements) -
+		       tuning_copied_cycles(in->target, in->shape.dtype, 0, elements,
+					    copy_kind(in, load, x));
+	return saved * elements / contract_lanes(in) > in->target->machine.phase;
+}
+
+/* A power of two of which every step of k is a multiple, in bytes of memory. */
+static double spacing(const PlanInput *in, Kx load, const ContractAxes *x)
+{
+	const int64_t size =
+		dtype_size(buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->dtype);
+	int64_t all = INT64_C(1) << 40;
+	for (uint32_t i = 0; i < x->nk; i++) {
+		Sym coef;
+		if (nest_coef(in->nest, in->nest->offset[load.i], x->k[i], &coef))
+			all |= sym_hint(in->nest->syms, coef) * size;
+	}
+	return (double)(all & -all);
+}
+
+/* Steps of k of all tiles: rows x columns. */
+static double tile_steps(const PlanInput *in, const ContractAxes *x, TileSize tile)
+{
+	const int64_t rows = (int64_t)extents(in, x->m, x->nm),
+		      width = (int64_t)tile.nv * contract_lanes(in);
+	const int64_t tiles = (rows + tile.mr - 1) / tile.mr;
+	return (double)tiles * count_elements(in, x, x->n) / (double)width;
+}
+
+/* What a phase that copies so many vectors takes. */
+static double copying_cycles(const PlanInput *in, double vectors)
+{
+	return vectors * tuning_copied_cycles(in->target, in->shape.dtype, 0,
+					      vectors * contract_lanes(in), COPY_VECTORS) +
+	       in->target->machine.phase;
+}
+
+/* b could be read in place, but the lines of a panel share few places of the caches, so that every
+ * tile of rows reads it from afar. */
+static bool panels_are_nearer(const PlanInput *in, Kx load, const ContractAxes *x)
+{
+	const Machine *m = &in->target->machine;
+	const OperandB in_place = {.access = B_IN_PLACE};
+	const TileSize tile = contract_choose_tile(in, x, &in_place);
+	double row = (double)contract_size(in) * tile.nv * contract_lanes(in),
+	       steps = contract_steps(in, x);
+	double far = tuning_spaced_cycles(m, row, steps, row, spacing(in, load, x)),
+	       near = tuning_spaced_cycles(m, row, steps, row, 0);
+	return tile_steps(in, x, tile) * (far - near) >
+	       copying_cycles(in, count_elements(in, x, x->n) / contract_lanes(in));
+}
+
+static void copy_panels(const PlanInput *in, Kx load, const ContractAxes *x, OperandB *b)
+{
+	int64_t width = contract_lanes(in);
+	b->access =
+		nest_coef_is(in->nest, in->nest->offset[load.i], x->n, 1) ? B_BROUGHT : B_COPIED;
+	b->vectors =
+		1; /* columns past whole tiles of a symbolic number are done vector by vector */
+	b->panels = place_panels(in, load, x, x->n, width, width);
+}
+
+/* b is read with unit stride along n, or through a local panel of bounded size, or a copy. */
+Refusal contract_choose_b(const PlanInput *in, Kx load, const ContractAxes *x, OperandB *b)
+{
+	int64_t lanes = contract_lanes(in);
+	*b = (OperandB){.load = load, .access = B_PACKED};
+	b->vectors = choose_panels(in, load, x, &b->layout);
+	if (b->vectors) {
+		b->panels = place_panels(in, load, x, x->n, b->vectors * lanes, b->vectors * lanes);
+		return taken();
+	}
+	if (!contract_linear(in, in->nest->offset[load.i]))
+		return refuse_near("operand b is read at an index that is not linear");
+	int64_t k = contract_k_bound(in, x);
+	bool small = k && k * contract_size(in) * lanes <= MAX_PANEL;
+	if (nest_coef_is(in->nest, in->nest->offset[load.i], x->n, 1)) {
+		b->access = B_IN_PLACE;
+		if (lanes > 1 && panels_are_nearer(in, load, x))
+			copy_panels(in, load, x, b);
+		return taken();
+	}
+	b->access = B_GATHERED;
+	if (!small && lanes == 1)
+		return refuse_near("the columns of operand b are apart, and its panels may be "
+				   "larger than a local array");
+	if (lanes > 1 && (!small || copying_is_cheaper(in, load, x)))
+		copy_panels(in, load, x, b);
+	return taken();
+}
+
+/* Cycles of a step of k, of all rows and a vector of columns, with what it takes to make panels. */
+static double panel_cycles(const PlanInput *in, const ContractPlan *c, double rows)
+{
+	double elements = count_elements(in, &c->axes, c->axes.n);
+	if (c->b.access == B_GATHERED)
+		return tuning_gathered_cycles(in->target, in->shape.dtype, rows, elements);
+	return tuning_copied_cycles(in->target, in->shape.dtype, rows, elements,
+				    copy_kind(in, c->b.load, &c->axes));
+}
+
+/* Columns of b are apart, and rows are so few that panels of b do not pay: refused. Steps of k may
+ * be neighbours in both operands, and else b is gathered anew for each row. Without vectors panels
+ * save loads only, and take memory that small targets do not have. */
+Refusal contract_panels_do_not_pay(const PlanInput *in, const ContractPlan *c)
+{
+	const ContractAxes *x = &c->axes;
+	if (c->b.access != B_GATHERED && c->b.access != B_COPIED)
+		return taken();
+	double rows = (double)sym_hint(in->nest->syms, contract_product(in, x->m, x->nm)),
+	       elements = count_elements(in, x, x->n), cycles = panel_cycles(in, c, rows);
+	for (uint32_t i = 0; i < x->nk; i++) {
+		double k = (double)nest_hint(in->nest, x->k[i]);
+		bool near = nest_coef_is(in->nest, in->nest->offset[c->a.load.i], x->k[i], 1) &&
+			    nest_coef_is(in->nest, in->nest->offset[c->b.load.i], x->k[i], 1);
+		if (near &&
+		    (contract_lanes(in) == 1 ||
+		     tuning_summed_cycles(in->target, in->shape.dtype, rows, elements, k) < cycles))
+			return refuse_near("columns of b are apart and rows are few: sums along k "
+					   "take less time than gathering panels");
+	}
+	if (c->b.access == B_COPIED &&
+	    rows * tuning_gathered_cycles(in->target, in->shape.dtype, 1, elements) < cycles)
+		return refuse_near("columns of b are apart and rows are few: gathering them for "
+				   "each takes less time than panels");
+	return taken();
+}
+
+/* Rows of a are neighbours in memory, and its steps of k are apart: a line of each is read for the
+ * few rows of a tile, and from afar. */
+static bool copies_a(const PlanInput *in, const ContractPlan *c, int64_t width)
+{
+	const Machine *m = &in->target->machine;
+	const ContractAxes *x = &c->axes;
+	double line = m->line, steps = contract_steps(in, x), apart = spacing(in, c->a.load, x);
+	double rows = (double)contract_size(in) * (double)c->block.rows,
+	       block = rows > line ? rows : line;
+	double far = tuning_spaced_cycles(m, line, steps, line, apart),
+	       panel = (double)contract_size(in) * (double)width;
+	if (far <= machine_memory_cycles(m, line, 0))
+		return false; /* the next tiles find what is left of each line */
+	far = tuning_spaced_cycles(m, line, steps, block, apart);
+	const int64_t tiles = c->block.rows / c->tile.mr;
+	double near = tuning_spaced_cycles(m, panel, steps, panel * (double)tiles, 0);
+	return tile_steps(in, x, c->tile) * (far - near) >
+	       copying_cycles(in, count_elements(in, x, x->m[0]) / c->tile.mr * (double)width /
+					  contract_lanes(in));
+}
+
+bool contract_copies_a(const PlanInput *in, const ContractPlan *c, Panels *p)
+{
+	const ContractAxes *x = &c->axes;
+	int64_t lanes = contract_lanes(in), width = (c->tile.mr + lanes - 1) / lanes * lanes;
+	if (lanes == 1 || x->nm != 1 || c->windows.n ||
+	    !nest_coef_is(in->nest, in->nest->offset[c->a.load.i], x->m[0], 1) ||
+	    !copies_a(in, c, width))
+		return false;
+	*p = place_panels(in, c->a.load, x, x->m[0], c->tile.mr, width);
+	return true;
+}
+
+/* ---- the phase that copies an operand ---- */
+
+uint32_t contract_turned_axis(const PlanInput *in, Kx load, const ContractAxes *x)
+{
+	for (uint32_t i = 0; i < x->nk; i++)
+		if (nest_coef_is(in->nest, in->nest->offset[load.i], x->k[i], 1) &&
+		    nest_hint(in->nest, x->k[i]) >= (int64_t)contract_lanes(in))
+			return x->k[i];
+	return NO_AXIS;
+}
+
+/* The outermost axis, in parts that are worth a task. */
+static void choose_parts(const PlanInput *in, CopyPlan *c)
+{
+	const Nest *n = in->nest;
+	int64_t inner = c->panels.width * c->group, unit = 1;
+	c->cut = c->axes.k[0];
+	for (uint32_t i = 1; i < c->axes.nk; i++)
+		inner *= nest_hint(n, c->axes.k[i]);
+	if (c->cut == c->along)
+		unit = contract_lanes(in);
+	int64_t per = tuning_task_work(&in->target->machine) / (inner > 0 ? inner : 1);
+	c->per = per / unit * unit < unit ? unit : per / unit * unit;
+	c->parts = sym_ceildiv(n->syms, n->extent[c->cut], sym_int(n->syms, c->per));
+	c->groups = sym_ceildiv(n->syms, c->panels.count, sym_int(n->syms, c->group));
+}
+
+const CopyPlan *contract_plan_copy(const PlanInput *in, const Panels *p, const ContractAxes *x)
+{
+	const Nest *n = in->nest;
+	CopyPlan *c = ARENA_NEW(n->arena, CopyPlan);
+	*c = (CopyPlan){.nest = n,
+			.axes = *x,
+			.panels = *p,
+			.along = contract_turned_axis(in, p->load, x),
+			.vector = {in->shape.dtype, contract_lanes(in)}};
+	c->group = c->along == NO_AXIS ? TASK_PANELS : 1;
+	choose_parts(in, c);
+	const uint64_t axes = nest_axes(n, p->offset);
+	Sym members = sym_int(n->syms, 1);
+	for (uint32_t i = 0; i < x->nbatch; i++)
+		if (axes >> x->batch[i] & 1)
+			members = sym_mul(n->syms, members, n->extent[x->batch[i]]);
+	c->ntasks = sym_mul(n->syms, sym_mul(n->syms, members, c->groups), c->parts);
+	return c;
+}

@@ -1,0 +1,186 @@
+/* The plan of depthwise convolutions, see depthwise.c. */
+#include "codegen/plan/depthwise.h"
+
+enum { MANY_TAPS = 64 };
+
+/* The channel axis: in both operands and the result, unit stride in x; nothing else is in w but
+ * taps. */
+static uint32_t channel_axis(const PlanInput *in)
+{
+	const Nest *n = in->nest;
+	Sym store = n->store[n->k->stage.n - 1];
+	uint64_t w = nest_axes(n, n->offset[in->shape.b.i]) & n->outer;
+	for (uint32_t a = 0; a < n->n; a++)
+		if (nest_has_axis(n, a) && w == UINT64_C(1) << a &&
+		    nest_coef_is(n, n->offset[in->shape.a.i], a, 1) && nest_axes(n, store) & w)
+			return a;
+	return NO_AXIS;
+}
+
+/* Weights with the channel fastest. */
+static Layout weights_layout(const Nest *n, const KxData *w, uint32_t channel)
+{
+	const Buffer *buf = buf_of(n->l, w->buf);
+	uint32_t perm[MAX_RANK], count = 0;
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < buf->rank; i++)
+			if (sym_uses(n->syms, w->idx[i], n->var[channel]) == (pass == 1))
+				perm[count++] = i;
+	return layout_permuted(n->l->ir, buf->rank, buf->dim, perm);
+}
+
+/* A constant w has the channel fastest, if it may. */
+static const Nest *transpose_weights(const Nest *n, Kx load, uint32_t channel)
+{
+	const KxData *w = &n->k->kx.data[load.i];
+	const Layout layout = weights_layout(n, w, channel);
+	if (!nest_may_repack(n, load, &layout))
+		return n;
+	Nest *turned = nest_copy(n, n->k);
+	nest_read(turned, load, nest_packed(n, load, &layout),
+		  layout_offset(n->l->ir, &layout, w->idx));
+	return turned;
+}
+
+static bool has_rows(const Nest *n, uint32_t channel)
+{
+	for (uint32_t a = 0; a < n->n; a++)
+		if (nest_has_axis(n, a) && nest_is_outer(n, a) && a != channel)
+			return true;
+	return false;
+}
+
+static int64_t ntaps(const Nest *n)
+{
+	const Stage *st = &n->k->stage.data[0];
+	int64_t taps = 1;
+	for (uint32_t i = 0; i < st->nred; i++)
+		taps *= nest_hint(n, st->red[i]);
+	return taps;
+}
+
+static PixelTiles choose_tiles(const Nest *n, uint32_t pixel)
+{
+	int64_t pixels = nest_hint(n, pixel), best = INT64_MAX, left;
+	PixelTiles p = {0};
+	for (uint32_t t = MAX_PIXELS; t > 0; t--) {
+		int64_t cost = (pixels + t - 1) / t * (t + 1);
+		if (cost < best) {
+			best = cost;
+			p.size = t;
+		}
+	}
+	const Sym rest = sym_modi(n->syms, n->extent[pixel], p.size);
+	p.whole = sym_sub(n->syms, n->extent[pixel], rest);
+	if (sym_is(n->syms, rest, 0))
+		return p;
+	p.beyond = !sym_is_const(n->syms, rest, &left);
+	p.rest = p.beyond ? p.size : (uint32_t)left;
+	return p;
+}
+
+/* The innermost taps, if they are few and lie in line with the pixels. */
+static TapLine choose_line(const PlanInput *in, const DepthwisePlan *d)
+{
+	const Nest *n = d->nest;
+	const Stage *st = &n->k->stage.data[0];
+	TapLine line = {0};
+	if (!st->nred) /* one tap */
+		return line;
+	uint32_t tap = st->red[st->nred - 1];
+	Sym offset = n->offset[d->x.i], of_tap, of_pixel;
+	int64_t taps;
+	if (!sym_is_const(n->syms, n->extent[tap], &taps) || taps < 2 || taps > MAX_LINE ||
+	    n->k->kx.data[d->x.i].guard.i || d->tiles.size + taps + 1 > in->target->isa.nvreg)
+		return line;
+	if (!nest_coef(n, offset, tap, &of_tap) || !nest_coef(n, offset, d->pixel, &of_pixel) ||
+	    sym_is(n->syms, of_tap, 0))
+		return line;
+	for (uint32_t k = 1; k < taps && !line.stride; k++)
+		if (sym_muli(n->syms, of_tap, k).i == of_pixel.i)
+			line.stride = k;
+	line.n = line.stride ? (uint32_t)taps : 0;
+	return line;
+}
+
+static SumPlan plan_sums(const Nest *n)
+{
+	const Stage *st = &n->k->stage.data[0];
+	int64_t most[MAX_RANK];
+	for (uint32_t i = 0; i < st->nred; i++)
+		most[i] = sum_most(n->syms, n->extent[st->red[i]]);
+	return sum_plan(most, st->nred, sum_limit(st->combine, st->acc, st->dtype));
+}
+
+/* One for each row of pixels; of many taps, for each vector of channels. */
+static void choose_tasks(DepthwisePlan *d)
+{
+	const Nest *n = d->nest;
+	const bool many = ntaps(n) > MANY_TAPS;
+	d->ntasks = sym_int(n->syms, 1);
+	for (uint32_t i = 0; i < d->nrow; i++)
+		d->ntasks = sym_mul(n->syms, d->ntasks, n->extent[d->row[i]]);
+	if (!many)
+		return;
+	d->vectors = sym_ceildiv(n->syms, n->extent[d->channel], sym_int(n->syms, d->lanes));
+	d->ntasks = sym_mul(n->syms, d->ntasks, d->vectors);
+}
+
+static Refusal recognise(const PlanInput *in, uint32_t *channel)
+{
+	const Nest *n = in->nest;
+	if (in->shape.no_product)
+		return refuse(in->shape.no_product);
+	if (in->shape.dtype != DT_f32)
+		return refuse("its products are not of f32");
+	if (target_width(in->target) == 1)
+		return refuse("the target has no vectors");
+	*channel = channel_axis(in);
+	if (*channel == NO_AXIS)
+		return refuse(
+			"weights are not a vector of channels that are neighbours in the operand");
+	bool constant = buf_of(n->l, n->k->kx.data[in->shape.b.i].buf)->kind == BUF_CONST;
+	if (ntaps(n) > MANY_TAPS && !constant &&
+	    !nest_coef_is(n, n->offset[in->shape.b.i], *channel, 1))
+		return refuse_near(arena_printf(
+			n->arena,
+			"more than %u terms, and channels are no neighbours in the second operand",
+			MANY_TAPS));
+	return has_rows(n, *channel) ? taken() : refuse_near("there is one pixel");
+}
+
+static const DepthwisePlan *decide(const PlanInput *in, uint32_t channel)
+{
+	DepthwisePlan *d = ARENA_NEW(in->nest->arena, DepthwisePlan);
+	*d = (DepthwisePlan){.x = in->shape.a,
+			     .w = in->shape.b,
+			     .channel = channel,
+			     .lanes = target_width(in->target),
+			     .cost = in->cost};
+	d->nrow = axes_outer_order(in->nest, channel, d->row) - 1;
+	d->pixel = d->row[d->nrow];
+	d->nest = transpose_weights(in->nest, d->w, channel);
+	d->tiles = choose_tiles(d->nest, d->pixel);
+	d->line = choose_line(in, d);
+	d->sums = plan_sums(d->nest);
+	choose_tasks(d);
+	return d;
+}
+
+Refusal plan_depthwise(const PlanInput *in, Plan *p)
+{
+	const Nest *n = in->nest;
+	uint32_t channel;
+	const Refusal no = recognise(in, &channel);
+	if (no.why)
+		return no;
+	const DepthwisePlan *d = decide(in, channel);
+	const KxData *w = &n->k->kx.data[d->w.i];
+	p->of.depthwise = d;
+	if (buf_of(n->l, w->buf)->kind == BUF_CONST)
+		p->want = (LayoutWant){d->w, weights_layout(n, w, channel)};
+	p->algorithm = arena_printf(n->arena, "depthwise, %u pixels x %u channels", d->tiles.size,
+				    d->lanes);
+	p->why = "each channel has its own weights, and channels are neighbours";
+	return taken();
+}

@@ -1,0 +1,174 @@
+/* The plan for every kernel without a schedule of its own: axes are merged, the vector axis and the
+ * grid of tasks chosen. See generic.c. */
+#include "codegen/plan/generic.h"
+#include "codegen/plan/tuning.h"
+
+double generic_work_per_point(const Nest *nest, uint64_t stages)
+{
+	double work = 0;
+	for (uint32_t i = 0; i < nest->k->stage.n; i++) {
+		const Stage *st = &nest->k->stage.data[i];
+		double w = i >= 64 || stages >> i & 1;
+		for (uint32_t j = 0; j < st->nred; j++)
+			w *= (double)nest_hint(nest, st->red[j]);
+		for (uint32_t j = 0; j < st->nmap; j++)
+			w *= (double)nest_hint(nest, st->map[j]);
+		work += w;
+	}
+	return work;
+}
+
+/* ---- tasks ---- */
+
+void generic_count_tasks(const Nest *nest, TaskGrid *g)
+{
+	Sym n = sym_int(nest->syms, 1);
+	for (uint32_t i = 0; i < g->ntask; i++)
+		n = sym_mul(nest->syms, n, nest->extent[g->order[i]]);
+	g->ntasks = g->cut == NO_AXIS ? n : sym_mul(nest->syms, n, g->npart);
+}
+
+/* An axis that vectors run along: of tiles the longer one. */
+static uint32_t lanes_to_cut(const GenericPlan *p)
+{
+	const uint32_t across = p->turned.across;
+	if (!generic_outer_vector(p))
+		return NO_AXIS;
+	return across != NO_AXIS && nest_hint(p->nest, across) > nest_hint(p->nest, p->lanes.axis)
+		       ? across
+		       : p->lanes.axis;
+}
+
+/* The work of a task that has all points. */
+static double all_work(const GenericPlan *p, const TaskGrid *g, double work)
+{
+	for (uint32_t i = 0; i < g->n; i++)
+		work *= (double)nest_hint(p->nest, g->order[i]);
+	if (generic_outer_vector(p))
+		work *= (double)nest_hint(p->nest, p->lanes.axis);
+	if (p->turned.across != NO_AXIS)
+		work *= (double)nest_hint(p->nest, p->turned.across);
+	return work;
+}
+
+static void choose_cut(const GenericPlan *p, TaskGrid *g, double rest, double least)
+{
+	const Nest *nest = p->nest;
+	const uint32_t axis = g->ntask < g->n ? g->order[g->ntask] : lanes_to_cut(p);
+	if (axis == NO_AXIS)
+		return;
+	const double per = rest / (double)nest_hint(nest, axis);
+	const int64_t unit =
+		axis == p->lanes.axis || axis == p->turned.across ? abreast_columns(p) : 1;
+	const int64_t want = (int64_t)(least / per);
+	g->cut = axis;
+	g->per = sym_int(nest->syms, want < unit ? unit : want - want % unit);
+	g->npart = sym_ceildiv(nest->syms, nest->extent[axis], g->per);
+}
+
+void generic_choose_tasks(const PlanInput *in, const GenericPlan *p, TaskGrid *g, double work)
+{
+	const Machine *m = &in->target->machine;
+	double rest = all_work(p, g, work);
+	double tasks = 1, enough = (double)tuning_tasks(m), least = (double)tuning_task_work(m);
+	g->ntask = 0;
+	g->cut = NO_AXIS;
+	while (g->ntask < g->n && tasks < enough) {
+		const double extent = (double)nest_hint(p->nest, g->order[g->ntask]);
+		if (rest / extent < least)
+			break;
+		tasks *= extent;
+		rest /= extent;
+		g->ntask++;
+	}
+	if (tasks < enough && rest >= 2 * least) /* rest may be no number: an axis without extent */
+		choose_cut(p, g, rest, least);
+	generic_count_tasks(p->nest, g);
+}
+
+static TaskGrid choose_order(const GenericPlan *p)
+{
+	uint32_t order[MAX_AXES];
+	const uint32_t n = axes_outer_order(p->nest, p->lanes.axis, order);
+	TaskGrid g = {.cut = NO_AXIS};
+	for (uint32_t i = 0; i < n; i++)
+		if (order[i] != p->turned.across)
+			g.order[g.n++] = order[i];
+	return g;
+}
+
+/* ---- lanes ---- */
+
+static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
+{
+	uint32_t along, lanes;
+	const Refusal no = transpose_find(in, &p->turned, &along, &lanes);
+	if (p->turned.across == NO_AXIS) {
+		along = axes_choose_vector(in);
+		lanes = along == NO_AXIS ? 1 : target_lanes(in->target, DT_f32);
+	}
+	p->lanes = (PlanLanes){.axis = lanes == 1 ? NO_AXIS : along, .n = lanes};
+	return no;
+}
+
+/* ---- the plan ---- */
+
+static const char *why_generic(const PlanInput *in, const GenericPlan *p)
+{
+	if (p->turned.across != NO_AXIS)
+		return arena_printf(in->nest->arena,
+				    "tiles of %u by %u are transposed: what is read and what is "
+				    "written lie along different axes",
+				    p->lanes.n, p->lanes.n);
+	if (p->lanes.axis == NO_AXIS)
+		return target_lanes(in->target, DT_f32) == 1 ? "the target has no vectors"
+							     : "no axis is worth vectors";
+	return generic_outer_vector(p) ? "lanes are neighbouring points" : "lanes are one row";
+}
+
+static const char *why_parts(const PlanInput *in, const GenericPlan *p, const TaskGrid *whole)
+{
+	const long long tasks = (long long)sym_hint(in->nest->syms, whole->ntasks);
+	return arena_printf(in->nest->arena, "whole rows would be %lld task%s; %s", tasks,
+			    tasks == 1 ? "" : "s",
+			    p->lanes.axis == NO_AXIS  ? "no lanes"
+			    : generic_outer_vector(p) ? "lanes are neighbouring points"
+						      : "lanes are one row");
+}
+
+static void refuse_form(Plan *plan, const char *form, Refusal no)
+{
+	if (no.why)
+		plan->refused[plan->nrefused++] = (Refusal){form, no.why, no.near};
+}
+
+/* A copy of the nest with axes merged and rows shared. */
+static Nest *join_axes(const Nest *before)
+{
+	Kernel *k = kernel_copy(before->arena, before->k);
+	Nest *nest = nest_copy(before, k);
+	axes_join_rows(nest, k);
+	axes_merge_outer(nest, nest->outer);
+	return nest;
+}
+
+Refusal plan_generic(const PlanInput *in, Plan *plan)
+{
+	Nest *nest = join_axes(in->nest);
+	PlanInput joined = *in;
+	GenericPlan *p = ARENA_NEW(nest->arena, GenericPlan);
+	joined.nest = p->nest = nest;
+	refuse_form(plan, "transposed tiles", choose_lanes(&joined, p));
+	p->blocked = abreast_blocked(&joined, p);
+	TaskGrid grid = choose_order(p);
+	generic_choose_tasks(&joined, p, &grid, generic_work_per_point(nest, UINT64_MAX));
+	const Refusal no = parts_plan(&joined, p, nest, &grid, in->nest);
+	refuse_form(plan, "parts of rows", no);
+	if (no.why)
+		array_push(nest->arena, &p->phase,
+			   (GenericPhase){grid, NULL, abreast_points(&joined, p, NULL), in->cost});
+	plan->of.generic = p;
+	plan->algorithm = no.why ? "generic" : "parts of rows";
+	plan->why = no.why ? why_generic(&joined, p) : why_parts(&joined, p, &grid);
+	return taken();
+}

@@ -1,0 +1,57 @@
+/* Plans. A plan says all that a schedule would do with a kernel. Making a
+ * plan writes no code and changes nothing; code is written of a plan, and decides nothing. */
+#ifndef WEFT_CODEGEN_PLAN_PLAN_H
+#define WEFT_CODEGEN_PLAN_PLAN_H
+
+#include "codegen/plan/nest.h"
+#include "ir/ops/op.h"
+#include "ir/kernel/shape.h"
+
+/* What a plan follows from. */
+typedef struct {
+	const Nest *nest;
+	KernelShape shape;
+	KernelCost cost; /* of all stages */
+	const Target *target;
+} PlanInput;
+
+/* The operations and bytes of the stages in the bit set, as functions of the size symbols. The
+ * axes of the nest are not merged. */
+KernelCost kernel_cost(const Nest *, uint64_t stages);
+
+enum { MAX_FORMS = 2 };
+
+typedef struct Plan {
+	const char *algorithm, *why;
+	LayoutWant want; /* the constant that the plan packs */
+	uint32_t nrefused;
+	Refusal refused[MAX_FORMS]; /* forms of the schedule that were refused */
+	union {
+		const struct ContractPlan *contract;
+		const struct DepthwisePlan *depthwise;
+		const struct GenericPlan *generic;
+	} of;
+} Plan;
+
+/* Fills in the plan of a schedule for a kernel and returns taken(); or refuses. Pure: the plan
+ * depends on the input only. */
+typedef Refusal PlanFn(const PlanInput *, Plan *);
+PlanFn plan_depthwise, plan_contract, plan_generic;
+
+/* What a schedule answers (Refusal; whoever asks fills in the schedule's name). */
+static inline Refusal taken(void)
+{
+	return (Refusal){.why = NULL};
+}
+/* The kernel has another form. */
+static inline Refusal refuse(const char *why)
+{
+	return (Refusal){.why = why};
+}
+/* The kernel has the schedule's form; an index, a size or a predicted cost decided. */
+static inline Refusal refuse_near(const char *why)
+{
+	return (Refusal){.why = why, .near = true};
+}
+
+#endif

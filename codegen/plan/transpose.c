@@ -1,0 +1,162 @@
+/* Which loads are transposed in tiles, see cpu/transpose.c. */
+#include "codegen/plan/generic.h"
+
+enum {
+	FEW_STAGES = 2,
+	FEW_OPS = 4
+}; /* what is repeated for every column: that many results of that
+      many operations */
+
+/* What is computed from, by Kx. */
+static const bool *find_live(const PlanInput *in)
+{
+	const Kernel *k = in->nest->k;
+	bool *live = ARENA_ARRAY(in->nest->arena, bool, k->kx.n);
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		live[k->stage.data[i].value.i] = true;
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		live[k->vvar.data[i].value.i] = true;
+	for (uint32_t i = k->kx.n; i-- > 1;) {
+		const KxData *x = &k->kx.data[i];
+		for (uint32_t j = 0; live[i] && j < x->nin; j++)
+			live[x->in[j].i] = true;
+		if (live[i])
+			live[x->guard.i] = live[x->other.i] = true;
+	}
+	return live;
+}
+
+static bool is_turned(const PlanInput *in, uint32_t load, uint32_t along, uint32_t across)
+{
+	Sym offset = in->nest->offset[load];
+	return offset.i && in->nest->deps[load] >> across & 1 &&
+	       nest_axes(in->nest, offset) >> across & 1 &&
+	       nest_coef_is(in->nest, offset, along, 1) &&
+	       !nest_coef_is(in->nest, offset, across, 1);
+}
+
+static bool stores_along(const PlanInput *in, uint32_t axis)
+{
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
+		if (!nest_coef_is(in->nest, in->nest->store[i], axis, 1))
+			return false;
+	return true;
+}
+
+/* One value of an outer point each, which is stored. */
+static bool is_map(const PlanInput *in)
+{
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
+		const Stage *st = &in->nest->k->stage.data[i];
+		if (st->kind != STAGE_MAP || st->result != RESULT_GLOBAL || st->nmap)
+			return false;
+	}
+	return in->nest->k->stage.n > 0;
+}
+
+static uint32_t count_turned(const PlanInput *in, const bool *live, uint32_t along, uint32_t across)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 1; i < in->nest->k->kx.n; i++)
+		n += live[i] && in->nest->k->kx.data[i].kind == KX_LOAD &&
+		     is_turned(in, i, along, across);
+	return n;
+}
+
+static uint32_t tile_lanes(const PlanInput *in, const Turned *t)
+{
+	uint32_t size = 1, lanes = target_width(in->target);
+	for (uint32_t i = 0; i < t->n; i++) {
+		uint32_t bytes = dtype_size(in->nest->k->kx.data[t->load[i].i].dtype);
+		size = bytes > size ? bytes : size;
+	}
+	return size > 4 && lanes > 4 ? lanes / 2 : lanes;
+}
+
+/* How much of the tiles along an axis is used, and how many of them are whole. */
+typedef struct {
+	double used, whole;
+} Filled;
+
+static Filled filled(const PlanInput *in, uint32_t axis, uint32_t lanes)
+{
+	int64_t n = nest_hint(in->nest, axis), whole = n / lanes;
+	double tiles = (double)(whole + (n % lanes != 0));
+	return n > 0 ? (Filled){(double)n / (tiles * lanes), (double)whole / tiles}
+		     : (Filled){0, 0};
+}
+
+/* A tile takes less time than a load and a store of each element that it has. One at the end passes
+ * through memory, and each of its rows has a mask and a bound. */
+static bool is_worth(const PlanInput *in, const Turned *t, uint32_t along, uint32_t lanes)
+{
+	const Machine *m = &in->target->machine;
+	uint32_t steps = 0;
+	Filled a = filled(in, t->across, lanes), b = filled(in, along, lanes);
+	double tiles = 0, ones = 0;
+	while (1u << steps < lanes)
+		steps++;
+	for (uint32_t i = 0; i < t->n; i++) {
+		DType d = in->nest->k->kx.data[t->load[i].i].dtype;
+		double shuffle = machine_cycles(m, MOP_shuffle, d, lanes);
+		double move = machine_cycles(m, MOP_load, d, lanes) +
+			      machine_cycles(m, MOP_store, d, lanes);
+		double one = machine_cycles(m, MOP_load, d, 1) + machine_cycles(m, MOP_store, d, 1);
+		double end = move + 4 * machine_cycles(m, MOP_scalar, DT_i64, 1);
+		tiles += lanes * (move + steps * shuffle + (1 - a.whole * b.whole) * end);
+		ones += a.used * b.used * lanes * lanes * one;
+	}
+	return tiles < ones;
+}
+
+static uint32_t find_axes(const PlanInput *in, const bool *live, uint32_t *along, uint32_t *across)
+{
+	uint32_t most = 0;
+	for (uint32_t b = 0; b < in->nest->n; b++)
+		for (uint32_t a = 0; in->nest->var[b].i && in->nest->outer >> b & 1 &&
+				     stores_along(in, b) && a < in->nest->n;
+		     a++) {
+			bool usable = a != b && in->nest->var[a].i && in->nest->outer >> a & 1;
+			uint32_t n = usable ? count_turned(in, live, a, b) : 0;
+			if (n <= most)
+				continue;
+			most = n;
+			*along = b;
+			*across = a;
+		}
+	return most;
+}
+
+static bool is_simple(const PlanInput *in, const Turned *t, const bool *live)
+{
+	uint32_t ops = 0;
+	for (uint32_t i = 1; i < in->nest->k->kx.n; i++)
+		ops += live[i] && in->nest->k->kx.data[i].kind != KX_LOAD &&
+		       in->nest->k->kx.data[i].kind != KX_CONST;
+	return t->n == 1 && in->nest->k->stage.n <= FEW_STAGES && ops <= FEW_OPS;
+}
+
+Refusal transpose_find(const PlanInput *in, Turned *t, uint32_t *along, uint32_t *lanes)
+{
+	*t = (Turned){.across = NO_AXIS};
+	if (target_width(in->target) == 1 || !is_map(in))
+		return taken();
+	const bool *live = find_live(in);
+	uint32_t n = find_axes(in, live, along, &t->across);
+	if (!n)
+		return taken();
+	Kx *load = ARENA_ARRAY(in->nest->arena, Kx, n);
+	for (uint32_t i = 1; i < in->nest->k->kx.n; i++)
+		if (live[i] && in->nest->k->kx.data[i].kind == KX_LOAD &&
+		    is_turned(in, i, t->across, *along))
+			load[t->n++].i = i;
+	t->load = load;
+	t->simple = is_simple(in, t, live);
+	*lanes = tile_lanes(in, t);
+	if (is_worth(in, t, *along, *lanes))
+		return taken();
+	const char *why = arena_printf(in->nest->arena, "tiles of %u by %u would be mostly empty",
+				       *lanes, *lanes);
+	*t = (Turned){.across = NO_AXIS};
+	return refuse_near(why);
+}

@@ -319,6 +319,15 @@ typedef enum {
 	WEFT_BACKEND_C,       /* C text and a C compiler */
 	WEFT_BACKEND_LLVM     /* objects by LLVM and a linker */
 } WeftBackend;
+/* Loads a library that exports weft_backends_of (weft_backend.h), and registers its back ends for
+ * the compilations of this Weft. The library stays loaded until weft_free. */
+bool weft_backend_load(Weft *, const char *path);
+typedef struct {
+	const char *name, *about; /* about: what it makes, in a line */
+	bool available;           /* weft_has_llvm, for LLVM */
+} WeftBackendInfo;
+/* The back ends of this build and those that were registered. *n is their number. */
+const WeftBackendInfo *weft_backends(Weft *, uint32_t *n);
 /* Whether the LLVM back end of this build (weft_llvm.so) is found. It is searched in
  * $WEFT_LLVM_FOLDER if that is set; else beside libweft.so or the program, in the folder weft
  * beside libweft.so, and where Weft was installed. WeftOptions.llvm_folder names another folder for
@@ -352,6 +361,9 @@ typedef struct {
 	 * ("ops/libmylib.so", "mylib.a"), or names for the linker's -l ("mylib"). */
 	uint32_t nlink;
 	const char *const *link;
+	/* The back end of weft_compile by its name, as in weft_backends; NULL: `backend` says. One
+	 * of a library makes what it makes instead of a shared object: a file, or a folder. */
+	const char *backend_name;
 } WeftOptions;
 
 typedef enum {

@@ -17,8 +17,8 @@ def helped(*args):
 
 def values(option, what):
     """How the words after an option are completed: words of its own, `@files`, `@targets`, or nothing that is known."""
-    if re.fullmatch(r"[a-z]\w*(\|[a-z]\w*)+", what):
-        return what.replace("|", " ")
+    if re.fullmatch(r"[a-z]\w*(\|[a-z]\w*)+(\|NAME)?", what):  # or a name that is not known here
+        return what.removesuffix("|NAME").replace("|", " ")
     if option == "--target":
         return "@targets"
     return "@files" if PATHS & set(what.split("|")) else ""

@@ -21,9 +21,10 @@ const Command command_compile = {
 	"                         without .so as a folder of C, and with .h, .ir, .program, "
 	".loops, .o, .a,\n"
 	"                         .ll, .s\n"
-	"  --backend c|llvm       of a shared object: a C compiler, or LLVM and a linker (default "
-	"where\n"
-	"                         weft has LLVM)\n"
+	"  --backend c|llvm|NAME  of a shared object: a C compiler, or LLVM and a linker (default where weft has LLVM);\n"
+	"                         or one of a library, which makes a file or folder of its own\n"
+	"  --backend-library FILE back ends of the user, of a shared library that exports weft_backends_of (may be\n"
+	"                         repeated; weft_backend.h)\n"
 	"  --grad[=LIST]          three entries: run; forward_saving, which also gives saved.0, saved.1, ...; and backward,\n"
 	"                         which takes the inputs, those, and cotangents of the outputs, and gives gradients.\n"
 	"                         LIST is what is differentiated by: inputs, params (default: both), names\n"
@@ -67,7 +68,7 @@ typedef struct {
 	const char *out, *emit, *weights, *dump, *backend, *grad, *budget;
 	WeftOptions o;
 	LoadArgs load;
-	StringList link;
+	StringList link, backend_library;
 	Item item[NKIND];
 	int nitem, jobs;
 	bool json, quiet;
@@ -339,6 +340,7 @@ static bool parse(Args *a, int *argc, char **argv)
 			   {"--json", OPT_FLAG, &a->json},
 			   LOAD_OPTIONS(&a->load),
 			   {"--link", OPT_LIST, &a->link},
+			   {"--backend-library", OPT_LIST, &a->backend_library},
 			   {0}};
 	if (!options_parse(&command_compile, opt, argc, argv))
 		return false;
@@ -354,11 +356,7 @@ static bool parse(Args *a, int *argc, char **argv)
 		return fail("--memory-budget is for --grad"), false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
 		return fail("--weights is embed or file, not %s", a->weights), false;
-	if (a->backend && strcmp(a->backend, "c") && strcmp(a->backend, "llvm"))
-		return fail("--backend is c or llvm, not %s", a->backend), false;
-	a->o.backend = !a->backend		  ? WEFT_BACKEND_DEFAULT
-		       : a->backend[0] == 'c' ? WEFT_BACKEND_C
-					      : WEFT_BACKEND_LLVM;
+	a->o.backend_name = a->backend;
 	a->o.weights = a->weights[0] == 'f' ? WEFT_WEIGHTS_FILE : WEFT_WEIGHTS_EMBED;
 	a->o.jobs = (uint32_t)a->jobs;
 	a->o.nlink = a->link.n;
@@ -393,7 +391,8 @@ static int run(int argc, char **argv)
 	a.o.progress = progress;
 	a.o.progress_user = &p;
 	Weft *w = weft_new();
-	WeftGraph *g = w ? load_model(w, model, &a.load, NULL) : NULL;
+	bool have = w && load_backends(w, &a.backend_library);
+	WeftGraph *g = have ? load_model(w, model, &a.load, NULL) : NULL;
 	if (g && a.grad)
 		g = with_gradients(w, g, a.grad, a.budget);
 	double start = p.start;

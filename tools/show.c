@@ -28,13 +28,16 @@ const Command command_show = {
 	"  --targets            the targets there are: vector bytes and registers, caches, whether "
 	"the runtime\n"
 	"                       is there to link for it, whether this machine runs it, what it needs\n"
+	"  --backends           the back ends there are, and whether they are found\n"
+	"  --backend-library F  with --backends: those of a library too (may be repeated)\n"
 	LOAD_HELP
 	"  --json               print everything but the graph as JSON\n",
 	run};
 
 typedef struct {
 	const char *after, *svg, *entry;
-	bool graph, kernels, targets, json;
+	bool graph, kernels, targets, backends, json;
+	StringList backend_library;
 	WeftOptions o;
 	LoadArgs load;
 } Args;
@@ -471,6 +474,8 @@ static int run(int argc, char **argv)
 			   {"--target", OPT_STRING, &a.o.target},
 			   {"--tune", OPT_STRING, &a.o.tune},
 			   {"--targets", OPT_FLAG, &a.targets},
+			   {"--backends", OPT_FLAG, &a.backends},
+			   {"--backend-library", OPT_LIST, &a.backend_library},
 			   {"--json", OPT_FLAG, &a.json},
 			   LOAD_OPTIONS(&a.load),
 			   {0}};
@@ -486,8 +491,10 @@ static int run(int argc, char **argv)
 	uint32_t n = a.load.entry.n;
 	if (argc == 1 && !n && (a.targets || a.o.target))
 		return show_targets(a.o.target, a.json);
-	if (argc != (n ? 1 : 2) || a.targets)
-		return fail("show takes one model, or --targets; see weft show --help");
+	if (argc == 1 && !n && a.backends)
+		return show_backends(&a.backend_library, a.json);
+	if (argc != (n ? 1 : 2) || a.targets || a.backends)
+		return fail("show takes one model, or --targets, or --backends; see weft show --help");
 	if (n && a.entry && !entry_file(&a.load, a.entry))
 		return 1;
 	if (a.svg && n && !a.entry)

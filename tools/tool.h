@@ -115,6 +115,10 @@ void die_with_parent(void);
 /* Makes SIGINT, SIGTERM and SIGHUP remove temporary files before they end the process. */
 void signals_init(void);
 
+/* Loads libraries of back ends. Returns false after messages of the Weft. */
+bool load_backends(Weft *, const StringList *);
+/* Prints the back ends there are, those of libraries too. Returns an exit status. */
+int show_backends(const StringList *libraries, bool json);
 /* Prints all targets, or the one of that name or file. Returns an exit status. */
 int show_targets(const char *name, bool json);
 

@@ -24,6 +24,7 @@ struct Weft {
 	const struct Program *program; /* the program of the report */
 	const Machine *machine;        /* the machine of the report */
 	ARRAY(const struct UserOp *) userop; /* the registered user operators */
+	ARRAY(const struct Backend *) backend; /* the registered back ends */
 	ARRAY(WeftPhaseTime) phase;
 	double phase_start;
 	uint32_t ntrace; /* the number of traces so far */
@@ -87,6 +88,14 @@ WeftGraph *graph_root(WeftGraph *);
 bool body_is_there(const WeftGraph *);
 /* Checks that the object has one graph. Returns false after an error: several were joined. */
 bool graph_is_one(Weft *, const WeftGraph *);
+
+/* Loads a library of the user, which stays loaded until the Weft is freed, and sets *function to
+ * its function `symbol`. what: "operators", for messages. Returns false after one sentence: the
+ * library is not there, is none, or has no such function. */
+bool library_open(Ctx *, const char *path, const char *what, const char *symbol, void **function);
+/* The target in the API's terms; texts are those of the target. */
+struct Target;
+WeftTargetInfo target_info(const struct Target *);
 
 /* Calls f(arg); unwinding ends here. Returns what f returns; false if f unwinds, after which the
  * Weft is dead. Without a call: false if the Weft is NULL or dead. Calls may be nested. */

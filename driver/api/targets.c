@@ -18,7 +18,7 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-static WeftTargetInfo describe(const Target *t)
+WeftTargetInfo target_info(const Target *t)
 {
 	static const char *const masks[] = {
 		[MASK_NONE] = "none", [MASK_VECTOR] = "vector", [MASK_BITS] = "bits"};
@@ -55,9 +55,9 @@ static bool list(void *arg)
 	TRY(!a->name || given_text(a->w, "weft_targets", "the name", a->name));
 	TRY(!a->name || targets_read(a->w->ctx, a->name, NULL, &named));
 	for (uint32_t k = 0; k < named.n; k++)
-		array_push(weft_arena(a->w), &a->list, describe(named.data[k]));
+		array_push(weft_arena(a->w), &a->list, target_info(named.data[k]));
 	for (uint32_t k = 0; !a->name && target_at(k); k++)
-		array_push(weft_arena(a->w), &a->list, describe(target_at(k)));
+		array_push(weft_arena(a->w), &a->list, target_info(target_at(k)));
 	return true;
 }
 

@@ -107,24 +107,28 @@ static void close_library(void *handle)
 	dlclose(*(void **)handle);
 }
 
+bool library_open(Ctx *ctx, const char *name, const char *what, const char *symbol, void **function)
+{
+	/* a name without a slash is a file here, not one of the system's libraries */
+	const char *path = strchr(name, '/') ? name : arena_printf(ctx->arena, "./%s", name);
+	if (access(path, R_OK))
+		return ctx_error(ctx, name, "cannot open: %s", strerror(errno));
+	void **handle = ARENA_NEW(ctx->arena, void *);
+	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!*handle)
+		return ctx_error(ctx, NULL, "cannot load a library of %s: %s", what, dlerror());
+	ctx_defer(ctx, close_library, handle);
+	*function = dlsym(*handle, symbol);
+	return *function || ctx_error(ctx, name, "no library of %s: it has no function %s", what, symbol);
+}
+
 static bool load_library(void *arg)
 {
 	Registering *r = arg;
 	Ctx *ctx = r->w->ctx;
 	WeftOpsFn ops;
 	TRY(given_text(r->w, "weft_op_load", "the path", r->path));
-	/* a name without a slash is a file here, not one of the system's libraries */
-	const char *path = strchr(r->path, '/') ? r->path : arena_printf(ctx->arena, "./%s", r->path);
-	if (access(path, R_OK))
-		return ctx_error(ctx, r->path, "cannot open: %s", strerror(errno));
-	void **handle = ARENA_NEW(ctx->arena, void *);
-	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!*handle)
-		return ctx_error(ctx, NULL, "cannot load a library of operators: %s", dlerror());
-	ctx_defer(ctx, close_library, handle);
-	*(void **)&ops = dlsym(*handle, "weft_ops");
-	if (!ops)
-		return ctx_error(ctx, r->path, "no library of operators: it has no function weft_ops");
+	TRY(library_open(ctx, r->path, "operators", "weft_ops", (void **)&ops));
 	const WeftOpDef *const *def = ops();
 	if (!def || !*def)
 		return ctx_error(ctx, r->path, "a library of operators that has none");

@@ -8,7 +8,7 @@ const Backend *const backends[] = {&backend_llvm, &backend_c, NULL};
 const Backend *backend_of_kind(WeftEmit kind)
 {
 	const Backend *const *b = backends;
-	while (*b && !(((*b)->texts | (*b)->objects) >> kind & 1))
+	while (*b && !(((*b)->texts | (*b)->objects | (*b)->folders) >> kind & 1))
 		b++;
 	return *b;
 }
@@ -17,6 +17,17 @@ const Backend *backend_here(void)
 {
 	const Backend *const *b = backends;
 	while (!(*b)->here)
+		b++;
+	return *b;
+}
+
+const Backend *backend_named(const Weft *w, const char *name)
+{
+	for (uint32_t k = 0; k < w->backend.n; k++)
+		if (!strcmp(w->backend.data[k]->name, name))
+			return w->backend.data[k];
+	const Backend *const *b = backends;
+	while (*b && strcmp((*b)->name, name) != 0)
 		b++;
 	return *b;
 }
@@ -46,17 +57,30 @@ static void choose_default(Compilation *c)
 /* By WeftOptions.backend. */
 static const char *const names[] = {NULL, "c", "llvm"};
 
+/* "llvm, c, toy" */
+static const char *list_names(const Weft *w, Arena *a)
+{
+	Text t;
+	text_init(&t, a);
+	for (const Backend *const *b = backends; *b; b++)
+		text_printf(&t, "%s%s", t.n ? ", " : "", (*b)->name);
+	for (uint32_t k = 0; k < w->backend.n; k++)
+		text_printf(&t, ", %s", w->backend.data[k]->name);
+	return t.data;
+}
+
 bool backend_choose(Compilation *c)
 {
 	if ((unsigned)c->o.backend >= sizeof names / sizeof *names)
 		return ctx_error(c->ctx, NULL, "options with a back end %d that there is not", (int)c->o.backend);
-	const char *name = names[c->o.backend];
+	const char *by_number = names[c->o.backend], *name = c->o.backend_name ? c->o.backend_name : by_number;
 	if (!name)
 		return choose_default(c), true;
-	const Backend *const *b = backends;
-	while (*b && strcmp((*b)->name, name) != 0)
-		b++;
-	c->backend = *b;
+	if (by_number && strcmp(by_number, name) != 0)
+		return ctx_error(c->ctx, NULL, "options with the back end %s and with %s", by_number, name);
+	c->backend = backend_named(c->w, name);
+	if (!c->backend)
+		return ctx_error(c->ctx, NULL, "no back end %s: there are %s", name, list_names(c->w, c->ctx->arena));
 	const char *why = c->backend->refuses ? c->backend->refuses(c) : NULL;
 	return !why || ctx_error(c->ctx, NULL, "%s", why);
 }

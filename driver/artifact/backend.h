@@ -46,12 +46,14 @@ typedef struct Backend {
 	 * so that the output does not either. */
 	uint32_t (*units)(uint32_t kernels);
 	/* After compile_lower: makes the shared object. Returns false after errors. */
-	bool (*shared)(Compilation *, const Place *);
+	bool (*shared)(Compilation *, const Place *); /* or NULL, see below */
 	/* The other kinds of output that `emit` writes, bits 1 << WeftEmit; no kind has two back
-	 * ends. The kinds in `objects` contain the weights, from Place.weights_object; those in
-	 * `texts` do not (of a folder, WEFT_EMIT_C, the caller writes the weights). emit: after
-	 * compile_lower; returns false after errors. */
-	uint32_t texts, objects;
+	 * ends but WEFT_EMIT_SHARED: a row without `shared` makes something else instead of a
+	 * shared object. The kinds in `objects` contain the weights, from Place.weights_object;
+	 * those in `texts` do not. Those in `folders` are a folder, Place.out, to which the caller
+	 * adds the file of weights, but for WEFT_EMIT_SHARED. emit: after compile_lower; returns
+	 * false after errors. */
+	uint32_t texts, objects, folders;
 	bool (*emit)(Compilation *, WeftEmit, const Place *);
 	/* After compile_lower of one level: makes code in this process, which refers to symbol[n],
 	 * and calls phase_end. small: as few pages as possible. Returns false after errors. NULL:
@@ -67,7 +69,9 @@ extern const Backend backend_llvm, backend_c;
 
 /* The built-in rows, in the order of preference, followed by NULL. */
 extern const Backend *const backends[];
-/* The row that writes outputs of that kind; NULL: no back end is needed for the kind. */
+/* The row of that name, registered or built in; NULL: there is none. */
+const Backend *backend_named(const Weft *, const char *name);
+/* The built-in row that writes outputs of that kind; NULL: no back end is needed for the kind. */
 const Backend *backend_of_kind(WeftEmit);
 /* The row that makes code in this process; never NULL. */
 const Backend *backend_here(void);

@@ -53,7 +53,7 @@ const Backend backend_c = {
 	.suits = suits,
 	.units = units,
 	.shared = shared,
-	.texts = 1u << WEFT_EMIT_C,
+	.folders = 1u << WEFT_EMIT_C,
 	.emit = emit,
 	.trusted = trusted,
 };

@@ -146,29 +146,12 @@ static bool compile_to(Output *x, Places *p)
 	return (!p->weights || out_commit(ctx, p->weights)) && out_commit(ctx, p->so);
 }
 
-static bool compile(void *arg)
-{
-	Output *x = arg;
-	TRY(given_text(x->w, "weft_compile", "the path", x->path));
-	TRY(compile_begin(&x->c, x->w, x->g, x->o));
-	Places *p = places_new(x->w->ctx);
-	bool ok = compile_to(x, p);
-	places_drop(p);
-	return ok;
-}
-
-bool weft_compile(Weft *w, const WeftGraph *g, const WeftOptions *o, const char *path)
-{
-	Output x = {.w = w, .g = g, .o = o, .path = path};
-	return boundary(w, compile, &x);
-}
-
 static bool fill_folder(Output *x, const char *folder)
 {
 	Compilation *c = &x->c;
 	Ctx *ctx = c->ctx;
 	TRY(c->backend->emit(c, x->emit, &(Place){.out = folder}));
-	if (!c->program->weight_bytes)
+	if (!c->program->weight_bytes || x->emit == WEFT_EMIT_SHARED)
 		return true;
 	OutFile *weights = out_begin(ctx, arena_printf(ctx->arena, "%s/weights.bin", folder));
 	return weights && write_weights(c, SECTION_RAW, weights) && out_commit(ctx, weights);
@@ -309,9 +292,9 @@ static bool emit_made(Output *x, Places *p)
 
 static bool emit_to(Output *x, Places *p)
 {
-	bool folder = x->emit == WEFT_EMIT_C;
-	const Backend *made_by = backend_of_kind(x->emit);
+	const Backend *made_by = x->emit == WEFT_EMIT_SHARED ? x->c.backend : backend_of_kind(x->emit);
 	x->c.backend = made_by ? made_by : x->c.backend;
+	bool folder = made_by && made_by->folders >> x->emit & 1;
 	x->c.plain = x->emit == WEFT_EMIT_SCHEDULES;
 	TRY(!made_by || backend_load(&x->c));
 	TRY(folder || (p->so = out_begin(x->w->ctx, x->path)));
@@ -321,6 +304,29 @@ static bool emit_to(Output *x, Places *p)
 		return emit_made(x, p);
 	compile_report(&x->c); /* may run out of memory: before there is a result */
 	return folder ? emit_folder(x) : emit_text(x, p->so);
+}
+
+/* A shared object, what a back end makes instead, or another form. */
+static bool make_output(Output *x, Places *p)
+{
+	return x->emit == WEFT_EMIT_SHARED && x->c.backend->shared ? compile_to(x, p) : emit_to(x, p);
+}
+
+static bool compile(void *arg)
+{
+	Output *x = arg;
+	TRY(given_text(x->w, "weft_compile", "the path", x->path));
+	TRY(compile_begin(&x->c, x->w, x->g, x->o));
+	Places *p = places_new(x->w->ctx);
+	bool ok = make_output(x, p);
+	places_drop(p);
+	return ok;
+}
+
+bool weft_compile(Weft *w, const WeftGraph *g, const WeftOptions *o, const char *path)
+{
+	Output x = {.w = w, .g = g, .o = o, .emit = WEFT_EMIT_SHARED, .path = path};
+	return boundary(w, compile, &x);
 }
 
 static bool check_kind(const Output *x, const char *function)
@@ -336,7 +342,7 @@ static bool emit(void *arg)
 	TRY(check_kind(x, "weft_emit"));
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
 	Places *p = places_new(x->w->ctx);
-	bool ok = emit_to(x, p);
+	bool ok = make_output(x, p);
 	places_drop(p);
 	return ok;
 }
@@ -390,7 +396,7 @@ static bool save_to(Saving *s, const char *folder, Places *p)
 	Ctx *ctx = x->w->ctx;
 	const bool shared = x->emit == WEFT_EMIT_SHARED;
 	x->path = arena_printf(ctx->arena, "%s/%s%s", folder, x->c.name, shared ? ".so" : "");
-	TRY(shared ? compile_to(x, p) : emit_to(x, p));
+	TRY(make_output(x, p));
 	TRY(!p->weights || read_back(ctx, weights_path(ctx->arena, x->path), s->weights));
 	return read_back(ctx, x->path, s->out);
 }
@@ -406,6 +412,8 @@ static bool save(void *arg)
 		return ctx_error(ctx, "weft_save_memory",
 				 "C is a folder of files: expected a kind that is one file");
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
+	if (x->emit == WEFT_EMIT_SHARED && x->c.backend->folders)
+		return ctx_error(ctx, "weft_save_memory", "back end %s makes a folder of files: expected one that makes a file", x->c.backend->name);
 	if (x->emit == WEFT_EMIT_SHARED && x->c.o.weights == WEFT_WEIGHTS_FILE)
 		TRY(given(x->w, "weft_save_memory", "the result for weights that are not embedded",
 			  s->weights));

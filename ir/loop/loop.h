@@ -354,8 +354,8 @@ Lx lx_rebuild(LoopFn *, Lx, const Lx *in);
  * into local arrays, into parameters, in order of first appearance. Returns the number of new
  * parameters; value[] (in the arena) receives their values. So equal layers have equal code. */
 uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
-/* Prints the function. anonymous: the text does not depend on name and comment, and is the key by
- * which equal functions are found. */
+/* Prints the function; a library function in a form of its own, which is not parsed. anonymous: the
+ * text does not depend on name and comment, and is the key by which equal functions are found. */
 void loop_print(const LoopFn *, Text *, bool anonymous);
 /* Parses printed text whose buffers and parameters have distinct names. Scalar functions must exist
  * already. Tables of launches lose their words; calls of user operators are errors. Returns NULL

@@ -243,12 +243,17 @@ static void print_def(Printer *p, Lv v)
 
 static void print_stmt(Printer *p, const LsData *s);
 
+static void print_stmts(Printer *p, Lb b)
+{
+	for (uint32_t k = 0; b.i && k < p->f->block.data[b.i].stmt.n; k++)
+		print_stmt(p, &p->f->ls.data[p->f->block.data[b.i].stmt.data[k]]);
+}
+
 static void print_block(Printer *p, Lb b)
 {
 	text_add(p->t, " {\n");
 	p->indent++;
-	for (uint32_t k = 0; b.i && k < p->f->block.data[b.i].stmt.n; k++)
-		print_stmt(p, &p->f->ls.data[p->f->block.data[b.i].stmt.data[k]]);
+	print_stmts(p, b);
 	p->indent--;
 	line(p);
 	text_char(p->t, '}');
@@ -355,12 +360,36 @@ static void print_buf(Printer *p, uint32_t k)
 	            b->written ? " written" : "", b->restrict_ok ? " restrict" : "", b->align);
 }
 
+/* "fn name(x.1: f32) -> f32 {" statements "  result expression" "}" */
+static void print_library_function(Printer *p)
+{
+	const LoopFn *f = p->f;
+	text_printf(p->t, "fn %s(", f->name);
+	for (uint32_t k = 0; k < f->arg.n; k++) {
+		text_add(p->t, k ? ", " : "");
+		print_def(p, f->arg.data[k]);
+	}
+	text_add(p->t, ") -> ");
+	print_type(p, lx_type(f, f->result));
+	text_add(p->t, " {\n");
+	p->indent++;
+	print_stmts(p, f->body);
+	line(p);
+	text_add(p->t, "result ");
+	print_expr(p, f->result);
+	text_add(p->t, "\n}\n");
+}
+
 void loop_print(const LoopFn *f, Text *t, bool anonymous)
 {
 	Arena *arena = f->ir->ctx->arena;
 	Printer p = {.f = f, .t = t, .anonymous = anonymous};
 	p.var = ARENA_ARRAY(arena, uint32_t, f->lv.n);
 	p.temp = ARENA_ARRAY(arena, uint32_t, f->lx.n);
+	if (f->result.i) {
+		print_library_function(&p);
+		return;
+	}
 	text_printf(t, "loop %s(", anonymous ? "" : f->name);
 	for (uint32_t k = 0; k < f->param.n; k++)
 		if (anonymous)

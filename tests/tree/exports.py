@@ -1,5 +1,5 @@
-"""What libweft exports: the functions of install/libweft.map, which are those that weft.h, weft_graph.h, weft_op.h and
-weft_trace.h declare; of the LLVM back end's
+"""What libweft exports: the functions of install/libweft.map, which are those that weft.h, weft_backend.h,
+weft_graph.h, weft_op.h and weft_trace.h declare; of the LLVM back end's
 module its table alone. exports.py SOURCE_ROOT LIBRARY.so LIBRARY.a [MODULE]"""
 import pathlib
 import re
@@ -33,7 +33,7 @@ def declared(header):
 
 wanted = set(re.findall(r"^\t(\w+);$", (root / "install/libweft.map").read_text(), re.M))
 assert len(wanted) > 40 and all(name.startswith("weft_") for name in wanted), wanted
-differ("the headers", wanted, declared("weft.h") | declared("weft_graph.h") | declared("weft_op.h") | declared("weft_trace.h"))
+differ("the headers", wanted, declared("weft.h") | declared("weft_backend.h") | declared("weft_graph.h") | declared("weft_op.h") | declared("weft_trace.h"))
 differ(shared, wanted, defined("-D", shared))
 differ(static, wanted, defined("-g", static))
 if module:

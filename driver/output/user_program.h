@@ -1,0 +1,12 @@
+/* Private to driver/output: a program as back ends outside of Weft see it. */
+#ifndef WEFT_DRIVER_OUTPUT_USER_PROGRAM_H
+#define WEFT_DRIVER_OUTPUT_USER_PROGRAM_H
+
+#include "driver/artifact/compile.h"
+#include "weft_backend.h"
+
+/* After compile_lower of one level: fills in what WeftBackendProgram says of the program, in the
+ * arena. Returns false after errors. */
+bool user_program(Compilation *, WeftBackendProgram *);
+
+#endif

@@ -66,13 +66,35 @@ static void find_born(const Graph *g, bool *born)
 	}
 }
 
+/* A size that a body finds has a value in that body only. known: by the graphs around this one. */
+static bool check_born(Lower *s, Graph *g, const bool *known)
+{
+	const SymTab *syms = s->ir->syms;
+	bool *here = arena_dup(s->arena, known, sym_nvars(syms) * sizeof *here);
+	for (uint32_t v = 0; v < sym_nvars(syms); v++) {
+		Sym var = sym_var_at(syms, v);
+		bool known_here = here[v] || graph_is_given(g, var) || graph_finds(g, var);
+		for (Node n = g->first; n.i && !known_here; n = node_next(g, n))
+			if (node_uses_itself(g, n, var))
+				return ctx_error(s->ir->ctx, node_where(g, n), "%s has no value here, but in the body that finds it in data",
+				                 sym_name(syms, var));
+		here[v] |= known_here;
+	}
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		for (uint32_t k = 0; node_has_graph(g, n) && k < op_schema(node_op(g, n))->narg; k++) {
+			const Attr *a = ir_attr(s->ir, node_data(g, n)->attr, k);
+			TRY(a->kind != ATTR_graph || check_born(s, a->graph, here));
+		}
+	return true;
+}
+
 /* The sizes of inputs are what others are computed from, and what data says. */
 static bool check_symbols(Lower *s)
 {
 	SymTab *syms = s->ir->syms;
 	uint32_t n = sym_nvars(syms);
 	bool *used = ARENA_ARRAY(s->arena, bool, n);
-	bool *born = ARENA_ARRAY(s->arena, bool, n);
+	bool *born = ARENA_ARRAY(s->arena, bool, n), *elsewhere = ARENA_ARRAY(s->arena, bool, n), found = false;
 	graph_used_symbols(s->g, used);
 	find_born(s->g, born);
 	for (uint32_t v = 0; v < n; v++) {
@@ -85,8 +107,10 @@ static bool check_symbols(Lower *s)
 		if (!known)
 			return ctx_error(s->ir->ctx, NULL, "%s has no value: no input has it in its shape",
 			                 sym_name(syms, sym_var_at(syms, v)));
+		elsewhere[v] = !born[v];
+		found |= born[v];
 	}
-	return true;
+	return !found || check_born(s, s->g, elsewhere);
 }
 
 static bool check_supported(Lower *s)

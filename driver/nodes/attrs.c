@@ -105,16 +105,6 @@ bool attr_give(const NodeStep *s, uint32_t k, WeftAttr *out)
 
 /* ---- in ---- */
 
-bool type_uses(const Ir *ir, TypeId id, Sym var)
-{
-	const Type *t = id.i ? ir_type_of(ir, id) : NULL;
-	for (uint32_t k = 0; t && k < t->n; k++)
-		if (t->dtype == DT_none ? type_uses(ir, t->elem[k], var)
-					: sym_uses(ir->syms, t->dim[k], var))
-			return true;
-	return false;
-}
-
 static bool node_has(const NodeStep *s, Node n, Sym var)
 {
 	return n.i && n.i < s->g->node.n && type_uses(s->g->ir, node_type_id(s->g, n), var);

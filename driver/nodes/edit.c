@@ -95,43 +95,12 @@ WeftNode weft_node_result(Weft *w, WeftNode several, uint32_t k)
 
 /* ---- sizes that depend on data ---- */
 
-static bool graph_uses(const Graph *g, Node but, Sym var);
-
-static bool node_uses(const Graph *g, Node n, Sym var)
+static bool used_elsewhere(const NodeStep *s, Sym var)
 {
-	const SymTab *t = g->ir->syms;
-	if (type_uses(g->ir, node_type_id(g, n), var))
-		return true;
-	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if ((a->kind == ATTR_int && sym_uses(t, a->s, var)) ||
-		    (a->kind == ATTR_graph && graph_uses(a->graph, (Node){0}, var)))
-			return true;
-		for (uint32_t i = 0; a->kind == ATTR_ints && i < a->n; i++)
-			if (sym_uses(t, a->ints[i], var))
-				return true;
-	}
-	return false;
-}
-
-static bool graph_uses(const Graph *g, Node but, Sym var)
-{
-	for (Node n = g->first; n.i; n = node_next(g, n))
-		if (n.i != but.i && node_uses(g, n, var))
+	for (Node n = s->g->first; n.i; n = node_next(s->g, n))
+		if (n.i != s->n.i && node_uses(s->g, n, var))
 			return true;
 	return false;
-}
-
-/* A size that depends on data has one node that makes it. */
-static bool makes_size(const NodeStep *s, Sym var)
-{
-	for (uint32_t k = 0; k < node_nin(s->g, s->n); k++) {
-		Node in = node_in(s->g, s->n, k);
-		if (in.i && type_uses(s->g->ir, node_type_id(s->g, in), var))
-			return false;
-	}
-	return node_op(s->g, s->n) == OP_to_size ||
-	       type_uses(s->g->ir, node_type_id(s->g, s->n), var);
 }
 
 static bool makes_a_size(const NodeStep *s)
@@ -141,8 +110,7 @@ static bool makes_a_size(const NodeStep *s)
 	     may = node_has_data_size(s->g, s->n) || node_op(s->g, s->n) == OP_to_size;
 	for (uint32_t k = 0; may && k < sym_nvars(t) && !found; k++) {
 		Sym var = sym_var_at(t, k);
-		found = sym_var_kind(t, var) == SYMVAR_UNBACKED && node_uses(s->g, s->n, var) &&
-			makes_size(s, var);
+		found = sym_var_kind(t, var) == SYMVAR_UNBACKED && node_finds(s->g, s->n, var);
 	}
 	return found;
 }
@@ -366,10 +334,8 @@ static bool sizes_are_free(const NodeStep *s)
 		return true;
 	for (uint32_t k = 0; k < sym_nvars(t); k++) {
 		Sym var = sym_var_at(t, k);
-		if (sym_var_kind(t, var) != SYMVAR_UNBACKED || !node_uses(s->g, s->n, var) ||
-		    !makes_size(s, var))
-			continue;
-		if (graph_uses(s->g, s->n, var))
+		if (sym_var_kind(t, var) == SYMVAR_UNBACKED && node_finds(s->g, s->n, var) &&
+		    used_elsewhere(s, var))
 			return step_error(s, "node %s makes the size %s, which another node has",
 					  step_name(s, s->n), sym_name(t, var));
 	}

@@ -59,8 +59,6 @@ WeftGraph *graph_of_body(WeftGraph *owner, Node n, Graph *body);
 /* Whether both types have the same dtype, rank and, provably, extents. loose: extents that depend
  * on data are equal to each other. */
 bool types_are_equal(const Ir *, TypeId, TypeId, bool loose);
-/* Whether an extent of the type contains the symbol; of a tuple, an extent of one of its types. */
-bool type_uses(const Ir *, TypeId, Sym var);
 /* The type of result s->k of s->n. Returns 0 after an error: there is no such result. */
 TypeId step_type(const NodeStep *);
 

@@ -162,9 +162,11 @@ static bool check_kind(const Binder *b, uint32_t input)
 	return true;
 }
 
-/* "s0 = 3 (input "x" dimension 0), s1 = 4 (...)": the variables of a guard. */
+/* "s0 = 3 (input "x" dimension 0), s1 = 4 (...)": the variables of a guard of g. The inputs are
+ * those of the graph that is run, also of a guard in a body. */
 static const char *print_values(const EvalCtx *e, const Graph *g, Sym x, Sym y)
 {
+	const Graph *bound = e->bound ? e->bound : g;
 	Text text;
 	text_init(&text, e->ctx->scratch);
 	for (uint32_t k = 0; k < e->nsym; k++) {
@@ -172,7 +174,7 @@ static const char *print_values(const EvalCtx *e, const Graph *g, Sym x, Sym y)
 			continue;
 		text_printf(&text, "%s%s = %" PRId64 "%s", text.n ? ", " : "",
 		            sym_name(e->syms, e->sym[k]), e->value[k],
-		            graph_symbol_origin(g, e->sym[k]));
+		            graph_symbol_origin(bound, e->sym[k]));
 	}
 	return text.data;
 }

@@ -454,6 +454,44 @@ static void add_slices(WeftTrace *t, const WeftValue *in, WeftValue *out, void *
 	out[0] = weft_add(t, in[0], in[2]);
 }
 
+static void find_slice(WeftTrace *t, const WeftValue *in, WeftValue *out, void *user)
+{
+	(void)user;
+	out[0] = in[0];
+	out[1] = weft_unary(t, "aten.nonzero", in[1]);
+}
+
+/* Every round finds another number of elements: nothing can be stacked. */
+static void test_found_size(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "found");
+	const WeftValue in[2] = {weft_trace_input(t, "c", "f32[]"), weft_trace_input(t, "x", "f32[T, 4]")};
+	WeftValue y[2] = {{1, 1}, {1, 1}};
+	weft_scan(t, in, 1, 1, 1, false, find_slice, NULL, y);
+	assert_true(!y[0].node && !y[1].node);
+	fails(w, t, "scan: result 1 is i64[u1, 1], and the body finds u1 in data");
+	weft_free(w);
+}
+
+static void widen(WeftTrace *t, const WeftValue *in, WeftValue *out, void *user)
+{
+	(void)user;
+	out[0] = weft_with_number(t, "aten.add.Tensor", in[0], 0.5);
+}
+
+static void test_carry_type(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "carry");
+	WeftValue x = weft_trace_input(t, "x", "i64[3]"), y;
+	weft_while_loop(t, &x, 1, never, widen, 0, &x, &y);
+	fails(w, t, "carry 0 is i64[3], and the body makes f32[3] of it");
+	weft_free(w);
+}
+
 /* Rounds share memory: sizes by name that may differ are refused, or required to be equal. */
 static void test_extents(void **state)
 {
@@ -515,7 +553,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cond), cmocka_unit_test(test_while), cmocka_unit_test(test_scan), cmocka_unit_test(test_graph),
 		cmocka_unit_test(test_graph_refused), cmocka_unit_test(test_graph_state), cmocka_unit_test(test_sizes), cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_extents), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_extents), cmocka_unit_test(test_found_size), cmocka_unit_test(test_carry_type),
+		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

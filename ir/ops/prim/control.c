@@ -9,6 +9,11 @@
 
 /* ---- bodies ---- */
 
+static const char *type_text(const Graph *g, Node n)
+{
+	return arena_strdup(g->ir->ctx->scratch, type_str(g->ir, node_type_id(g, n)));
+}
+
 /* Operand k against input `input` of a body; a slice has lost its leading axis. */
 static bool check_body_input(Infer *f, const Graph *body, uint32_t input, uint32_t k, bool sliced)
 {
@@ -72,9 +77,31 @@ static bool check_carry(Infer *f, const Graph *body, uint32_t k)
 {
 	Type t = infer_in(f, k), got = *node_type(body, body->output.data[k].node);
 	if (got.dtype != t.dtype || got.n != t.n)
-		return infer_fail(f, "carry %u changes its type in the body", k);
+		return infer_fail(f, "carry %u is %s, and the body makes %s of it: it must stay of the same type", k, type_text(f->g, f->in[k]),
+		                  type_text(body, body->output.data[k].node));
 	for (uint32_t d = 0; d < t.n; d++)
 		TRY(known_same(f, body, "extent of a carry", t.dim[d], got.dim[d]));
+	return true;
+}
+
+/* Whether the size has a value behind the body: it is no size that a node of the body finds in
+ * data. */
+static bool is_known_outside(const Infer *f, const Graph *body, Sym var)
+{
+	return sym_var_kind(f->syms, var) != SYMVAR_UNBACKED || graph_is_given(body, var) || !graph_finds(body, var) ||
+	       graph_is_given(f->g, var) || graph_finds(f->g, var);
+}
+
+/* Memory of a result has its size before the body runs. */
+static bool check_known_size(Infer *f, const Graph *body, uint32_t k, const char *why)
+{
+	Node y = body->output.data[k].node;
+	for (uint32_t v = 0; node_has_data_size(body, y) && v < sym_nvars(f->syms); v++) {
+		Sym var = sym_var_at(f->syms, v);
+		if (type_uses(f->g->ir, node_type_id(body, y), var) && !is_known_outside(f, body, var))
+			return infer_fail(f, "result %u is %s, and the body finds %s in data: %s", k, type_text(body, y), sym_name(f->syms, var),
+			                  why);
+	}
 	return true;
 }
 
@@ -142,6 +169,7 @@ static bool shape_scan(Infer *f)
 			continue;
 		}
 		Type t = *node_type(body, body->output.data[k].node);
+		TRY(check_known_size(f, body, k, "results of rounds that have different sizes cannot be stacked"));
 		Sym dim[MAX_RANK + 1] = {length};
 		memcpy(dim + 1, t.dim, t.n * sizeof *dim);
 		TRY(infer_result(f, t.dtype, t.n + 1, dim));
@@ -283,12 +311,15 @@ static bool check_branch_size(Infer *f, const Graph *yes, const Graph *no, uint3
 
 static bool check_branches(Infer *f, const Graph *yes, const Graph *no)
 {
+	const char *in_branch = "the size of a branch's result must be known outside of it";
 	if (yes->output.n != no->output.n)
 		return infer_fail(f, "the branches have %u and %u results", yes->output.n, no->output.n);
 	for (uint32_t k = 0; k < yes->output.n; k++) {
 		Type a = *node_type(yes, yes->output.data[k].node), b = *node_type(no, no->output.data[k].node);
 		if (a.dtype != b.dtype || a.n != b.n)
-			return infer_fail(f, "result %u is not of the same type in both branches", k);
+			return infer_fail(f, "result %u is %s in one branch and %s in the other: it must be of the same type", k,
+			                  type_text(yes, yes->output.data[k].node), type_text(no, no->output.data[k].node));
+		TRY(check_known_size(f, yes, k, in_branch) && check_known_size(f, no, k, in_branch));
 		for (uint32_t d = 0; d < a.n; d++)
 			TRY(check_branch_size(f, yes, no, k, d));
 	}
@@ -472,11 +503,6 @@ static bool is_pure(const Graph *body)
 		}
 	}
 	return true;
-}
-
-static const char *type_text(const Graph *g, Node n)
-{
-	return arena_strdup(g->ir->ctx->scratch, type_str(g->ir, node_type_id(g, n)));
 }
 
 /* Sizes that are not known to differ may be equal. */

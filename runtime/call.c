@@ -79,8 +79,11 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 		  WeftStatus *status)
 {
 	status_clear(status);
-	if (!in || !sizes || entry >= in->model->nentry)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: a null pointer or no such entry");
+	if (!in || !sizes)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no %s given", in ? "room for the sizes" : "instance");
+	if (entry >= in->model->nentry)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no entry %u, the model has %u", (unsigned)entry,
+				 (unsigned)in->model->nentry);
 	const WeftEntry *e = in->model->entry[entry];
 	const uint32_t ninput = e->ninput;
 	if (!inputs && ninput)
@@ -274,8 +277,11 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 {
 	WeftContext ctx;
 	status_clear(status);
-	if (!in || !sizes || sizes->entry >= in->model->nentry || !workspace)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: a null pointer or no such entry");
+	if (!in || !sizes || !workspace)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s given", !in ? "instance" : sizes ? "workspace" : "sizes");
+	if (sizes->entry >= in->model->nentry)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no entry %u, the model has %u", (unsigned)sizes->entry,
+				 (unsigned)in->model->nentry);
 	const WeftEntry *e = in->model->entry[sizes->entry];
 	if (sizes->nslot != e->nslot)
 		return weft_fail(status, WEFT_ERR_ABI, "run: sizes of another model");
@@ -284,7 +290,7 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 	if (ctx.device.type && ctx.device.type != WEFT_CPU)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for the processor, not for a device of type %d", (int)ctx.device.type);
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no inputs or no outputs given");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s given", inputs || !e->ninput ? "outputs" : "inputs");
 	Call c = {.in = in, .e = e, .sizes = sizes, .strict = ctx.flags & WEFT_STRICT, .status = status};
 	const bool alone = e->flags & WEFT_ENTRY_WRITES_STATE, stateful = alone || e->flags & WEFT_ENTRY_READS_STATE;
 	if (stateful)

@@ -390,7 +390,7 @@ int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names, 
 	WeftContext ctx;
 	status_clear(status);
 	if (!in || (n && (!names || !values)))
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: a null pointer");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: no %s given", !in ? "instance" : names ? "values" : "names");
 	if (!take_struct(&ctx, sizeof ctx, given, given ? given->size : 0))
 		return weft_fail(status, WEFT_ERR_ABI, "set_weights: WeftContext.size is not set");
 	if (!in->model->replaceable)

@@ -16,8 +16,10 @@ static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftSt
 {
 	int64_t dim[64];
 	status_clear(status);
-	if (!in || !t || k >= in->model->nstate)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "state: a null pointer or no such state");
+	if (!in || !t)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "state: no %s given", in ? "tensor" : "instance");
+	if (k >= in->model->nstate)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "state: no state %u, the model has %u", (unsigned)k, (unsigned)in->model->nstate);
 	const WeftTensorInfo *s = &in->model->state[k];
 	for (uint32_t d = 0; d < s->rank; d++)
 		dim[d] = s->dim[d].value;
@@ -115,6 +117,6 @@ int weft_rt_state_reset(WeftInstance *in, WeftStatus *status)
 {
 	status_clear(status);
 	if (!in)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "state_reset: a null pointer");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "state_reset: no instance given");
 	return in->model->state_bytes ? change_state(in, 0, NULL, status) : WEFT_OK;
 }

@@ -111,7 +111,7 @@ SMALL int weft_rt_get_weights(WeftInstance *in, uint32_t n, const char *const *n
 	int code = WEFT_OK;
 	status_clear(status);
 	if (!in || (n && (!names || !values)))
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "get_weights: a null pointer");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "get_weights: no %s given", !in ? "instance" : names ? "values" : "names");
 	if (given && given->size < 2 * sizeof(uint32_t))
 		return weft_fail(status, WEFT_ERR_ABI, "get_weights: WeftContext.size is not set");
 	const uint32_t w = current_begin(&in->weights);

@@ -251,10 +251,9 @@ static void test_state(void **state)
 	model.close(in);
 	IS(model.state_get(copy, 0, &t, &status), WEFT_OK, "");
 	assert_memory_equal(x, mine + 1, 12);
-	const char *none = "state: a null pointer or no such state";
-	IS(model.state_get(copy, 2, &t, &status), WEFT_ERR_ARGUMENT, none);
-	IS(model.state_get(NULL, 0, &t, &status), WEFT_ERR_ARGUMENT, none);
-	IS(model.state_set(copy, 0, NULL, &status), WEFT_ERR_ARGUMENT, none);
+	IS(model.state_get(copy, 2, &t, &status), WEFT_ERR_ARGUMENT, "state: no state 2, the model has 2");
+	IS(model.state_get(NULL, 0, &t, &status), WEFT_ERR_ARGUMENT, "state: no instance given");
+	IS(model.state_set(copy, 0, NULL, &status), WEFT_ERR_ARGUMENT, "state: no tensor given");
 	shape = 2;
 	IS(model.state_get(copy, 0, &t, &status), WEFT_ERR_INPUT, "state s: dimension 0 is 2, expected 3");
 	shape = 3;
@@ -277,7 +276,7 @@ static void test_state(void **state)
 	t.strides = &stride;
 	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT, "state s: the stride of dimension 0 is 2, expected 1, row-major");
 	model.close(copy);
-	IS(model.state_reset(NULL, &status), WEFT_ERR_ARGUMENT, "state_reset: a null pointer");
+	IS(model.state_reset(NULL, &status), WEFT_ERR_ARGUMENT, "state_reset: no instance given");
 	IS(model.clone(NULL, &copy, &status), WEFT_ERR_ARGUMENT, "clone: no instance or no place for the result");
 }
 
@@ -399,9 +398,9 @@ static void test_weights(void **state)
 	IS(model.set_weights(in, 1, names + 2, t, NULL, &status), WEFT_ERR_ARGUMENT, "the model has no weight u");
 	names[2] = "";
 	IS(model.set_weights(in, 1, names + 2, t, NULL, &status), WEFT_ERR_ARGUMENT, "the model has no weight ");
-	IS(model.set_weights(NULL, 0, NULL, NULL, NULL, &status), WEFT_ERR_ARGUMENT, "set_weights: a null pointer");
-	IS(model.set_weights(in, 1, NULL, t, NULL, &status), WEFT_ERR_ARGUMENT, "set_weights: a null pointer");
-	IS(model.set_weights(in, 1, names, NULL, NULL, &status), WEFT_ERR_ARGUMENT, "set_weights: a null pointer");
+	IS(model.set_weights(NULL, 0, NULL, NULL, NULL, &status), WEFT_ERR_ARGUMENT, "set_weights: no instance given");
+	IS(model.set_weights(in, 1, NULL, t, NULL, &status), WEFT_ERR_ARGUMENT, "set_weights: no names given");
+	IS(model.set_weights(in, 1, names, NULL, NULL, &status), WEFT_ERR_ARGUMENT, "set_weights: no values given");
 	WeftContext no_size = {0};
 	IS(model.set_weights(in, 1, names, t, &no_size, &status), WEFT_ERR_ABI, "set_weights: WeftContext.size is not set");
 	shape_w[1] = 4;

@@ -30,6 +30,8 @@ typedef struct {
 	ARRAY(Statistic) statistic;
 	bool keyed_body; /* random numbers in a body have their key */
 	bool begins;     /* something begins to train */
+	const char *unclear; /* the first node of which the file does not say what reads it */
+	uint32_t nunclear;
 } Setting;
 
 typedef bool Visit(Setting *, Graph *, Node);
@@ -149,6 +151,19 @@ static bool check_statistics(Setting *s, Graph *g, Node n, const Running *r)
 	return true;
 }
 
+/* In evaluation dropout returns its operand itself. torch.export then takes what reads the operand
+ * behind it for a reader of the result. With one reader there is no doubt. */
+static bool returns_operand(const Graph *g, Node n)
+{
+	return op_info(node_op(g, n))->view_if == VIEW_IF_IDLE && has_mode(g, n) && !trains(g, n);
+}
+
+static void look_for_unclear(Setting *s, Graph *g, Node n)
+{
+	if (g->exported && returns_operand(g, n) && node_nuses(g, n) > 1 && !s->nunclear++)
+		s->unclear = arena_strdup(s->w->ctx->arena, node_where(g, n));
+}
+
 static bool check(Setting *s, Graph *g, Node n)
 {
 	const Running *r = statistics_of(g, n);
@@ -163,6 +178,7 @@ static bool check(Setting *s, Graph *g, Node n)
 	if (!s->train || !has_mode(g, n) || trains(g, n))
 		return true;
 	s->begins = true;
+	look_for_unclear(s, g, n);
 	return !r || check_statistics(s, g, n, r);
 }
 
@@ -487,6 +503,10 @@ static bool set_mode(void *arg)
 	TRY(set_one(copy) && set_one(s));
 	if (s->train)
 		ctx_note(ctx, s->of->path, "what Python decided by self.training is not in this file");
+	if (s->nunclear)
+		ctx_warn(ctx, s->unclear,
+			 "in evaluation dropout returns its operand, so the file does not say which of its readers read what is not dropped: all read "
+			 "what is dropped (%u such dropouts); if that is not what the model does, export it in training mode", s->nunclear);
 	return true;
 }
 

@@ -225,6 +225,7 @@ static bool inline_graph(void *arg)
 	Node *out = ARENA_ARRAY(t->w->ctx->scratch, Node, imported->output.n);
 	graph_inline(k->dst, (Node){0}, imported, k->arg, out);
 	k->dst->decomposed |= k->src->decomposed;
+	k->dst->exported |= k->src->exported;
 	return give_outputs(k, imported, out);
 }
 

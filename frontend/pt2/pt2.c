@@ -528,6 +528,7 @@ static bool import_graph(Import *im, Graph **out)
 	if (again)
 		return ctx_error(im->ctx, NULL, "cannot tell which buffers the graph writes");
 	(*out)->decomposed = im->decomposed;
+	(*out)->exported = true;
 	TRY(meta_guards(im, *out));
 	TRY(graph_verify(*out)); /* adopted types may contradict what primitives compute */
 	for (uint32_t k = 0; k < im->warning.n; k++)

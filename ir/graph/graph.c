@@ -396,6 +396,7 @@ Graph *graph_clone(const Graph *src)
 	Graph *g = graph_new(src->ir, src->name);
 	g->scope = src->scope;
 	g->decomposed = src->decomposed;
+	g->exported = src->exported;
 	g->other_mode = src->other_mode;
 	Node *map = ARENA_ARRAY(src->ir->ctx->scratch, Node, src->node.n);
 	for (Node n = src->first; n.i; n = node_next(src, n)) {

@@ -244,6 +244,7 @@ struct Graph {
 	ARRAY(struct GraphGuard) guard;
 	bool decomposed; /* the exporter decomposed the graph: the file does not say which values
 	                    torch.no_grad() and detach kept from autograd */
+	bool exported; /* torch.export wrote it */
 	const char *other_mode; /* a node that writes memory which some operator shares in training
 				   or in evaluation only, so that the graph of the other mode is not
 				   this one with other arguments; NULL: none */

@@ -118,6 +118,18 @@ class Average(nn.Module):
         return s.norm(x)
 
 
+class Residual(nn.Module):
+    """Reads what is dropped, and what is dropped of it: in evaluation both are one tensor."""
+
+    def __init__(s):
+        super().__init__()
+        s.linear, s.drop, s.last = nn.Linear(3, 3), nn.Dropout(0.5), nn.Dropout(0.25)
+
+    def forward(s, x):
+        y = s.linear(x)
+        return s.last(y + s.drop(y)), s.drop(x) * s.drop(x)
+
+
 n = Dim("n", min=2, max=64)
 CASES = {
     "net": (Net, (torch.randn(3, 2, 4, 4),), ({0: n},)),
@@ -128,6 +140,7 @@ CASES = {
     "shared": (Shared, (torch.randn(4),), None),
     "random": (Random, (torch.randn(4),), None),
     "average": (Average, (torch.randn(4, 3),), None),
+    "residual": (Residual, (torch.randn(2, 3),), None),
 }
 
 
@@ -144,7 +157,7 @@ for name, (make, args, sizes) in CASES.items():
     torch.manual_seed(7)
     model = make()
     for mode in ("train", "eval"):
-        if (name, mode) in (("average", "train"), ("shared", "eval"), ("random", "eval")):
+        if (name, mode) in (("average", "train"), ("shared", "eval"), ("residual", "train"), ("random", "eval")):
             continue
         getattr(model, mode)()
         write(Path(sys.argv[1]) / f"{name}_{mode}.pt2", export(model, args, dynamic_shapes=sizes))

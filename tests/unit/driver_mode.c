@@ -174,6 +174,20 @@ static void test_limits(void **state)
 	refused("average", "eval", WEFT_TRAIN, "momentum is 0, which may stand for momentum=None");
 }
 
+/* In evaluation a dropout's operand and result are one tensor to torch.export. */
+static void test_unclear(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *g = load(w, "residual", "eval");
+	set(w, g, WEFT_TRAIN);
+	assert_int_equal(weft_nmessages(w), 2);
+	assert_int_equal(weft_message(w, 1).severity, WEFT_WARNING);
+	assert_non_null(strstr(weft_messages(w), "node dropout (make_mode_fixtures.py:"));
+	assert_non_null(strstr(weft_messages(w), "all read what is dropped (2 such dropouts)"));
+	weft_free(w);
+}
+
 static void test_transformed(void **state)
 {
 	(void)state;
@@ -261,7 +275,7 @@ int main(void)
 		cmocka_unit_test(test_both),        cmocka_unit_test(test_body),
 		cmocka_unit_test(test_random),      cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_transformed), cmocka_unit_test(test_traced),
-		cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_wrong),       cmocka_unit_test(test_unclear),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,21 +101,44 @@ static ConstId first_of(const Graph *g, Node n)
 				    : (ConstId){0};
 }
 
-/* "bn.num_batches_tracked" of "bn.running_mean", which modules of PyTorch count in training. */
-static ConstId counter_of(const Ir *ir, ConstId mean)
+typedef ARRAY(ConstId) Counters;
+
+static ConstId root_of(const Ir *ir, uint32_t c)
 {
-	static const char end[] = "running_mean", counter[] = "num_batches_tracked";
-	const char *name = ir_const_of(ir, mean)->name;
-	size_t n = strlen(name), prefix = n < sizeof end - 1 ? 0 : n - (sizeof end - 1);
-	if (strcmp(name + prefix, end) != 0)
-		return (ConstId){0};
+	const ConstId same = ir_const_of(ir, (ConstId){c})->same_as;
+	return same.i ? same : (ConstId){c};
+}
+
+/* Whether the module (its name's first n bytes) has the constant in that buffer. */
+static bool module_has(const Ir *ir, const char *module, size_t n, const char *buffer, ConstId c)
+{
+	for (uint32_t k = 1; k < ir->constant.n; k++) {
+		const char *name = ir->constant.data[k].name;
+		if (root_of(ir, k).i == c.i && !strncmp(name, module, n) && !strcmp(name + n, buffer))
+			return true;
+	}
+	return false;
+}
+
+/* "bn.num_batches_tracked" of "bn.running_mean" and "bn.running_var", which modules of PyTorch
+ * count in training. Modules that share both have several. */
+static Counters counters_of(const Ir *ir, ConstId mean, ConstId var)
+{
+	static const char end[] = "num_batches_tracked";
+	Counters all = {0};
 	for (uint32_t k = 1; k < ir->constant.n; k++) {
 		const Const *c = &ir->constant.data[k];
-		if (c->dtype == DT_i64 && !c->rank && !strncmp(c->name, name, prefix) &&
-		    !strcmp(c->name + prefix, counter))
-			return (ConstId){k};
+		const size_t n = strlen(c->name), m = n < sizeof end - 1 ? 0 : n - (sizeof end - 1);
+		const ConstId root = root_of(ir, k);
+		bool is = c->dtype == DT_i64 && !c->rank && !strcmp(c->name + m, end);
+		is = is && (!mean.i || module_has(ir, c->name, m, "running_mean", mean)) &&
+		     (!var.i || module_has(ir, c->name, m, "running_var", var));
+		for (uint32_t i = 0; is && i < all.n; i++)
+			is = all.data[i].i != root.i;
+		if (is)
+			array_push(ir->ctx->scratch, &all, root);
 	}
-	return (ConstId){0};
+	return all;
 }
 
 static bool check_statistics(Setting *s, Graph *g, Node n, const Running *r)
@@ -142,8 +165,15 @@ static bool check_statistics(Setting *s, Graph *g, Node n, const Running *r)
 							 "export the model in training mode",
 							 name[k]);
 	}
-	if (!r->instance && node_float(g, n, "momentum") == 0 &&
-	    counter_of(g->ir, first_of(g, node_arg(g, n, name[0]))).i)
+	Counters c = {0};
+	if (!r->instance)
+		c = counters_of(g->ir, first_of(g, node_arg(g, n, name[0])), first_of(g, node_arg(g, n, name[1])));
+	if (c.n > 1)
+		return ctx_error(ctx, node_where(g, n),
+				 "two modules share its running statistics, and the file does not say which of "
+				 "%s and %s counts this call: export the model in training mode",
+				 ir_const_of(g->ir, c.data[0])->name, ir_const_of(g->ir, c.data[1])->name);
+	if (c.n && node_float(g, n, "momentum") == 0)
 		return ctx_error(ctx, node_where(g, n),
 				 "momentum is 0, which may stand for momentum=None, an average "
 				 "over all batches: export "
@@ -282,26 +312,32 @@ static void freeze(Graph *g, uint32_t input)
 	remove_input(g, input);
 }
 
-/* Does the state only count calls? */
-static bool counts(const Graph *g, Node value, Node input)
+static bool adds_one(const Graph *g, Node n)
 {
-	while (value.i != input.i) {
-		if (node_op(g, value) != OP_aten_add_Scalar &&
-		    node_op(g, value) != OP_aten_add_Tensor)
-			return false;
-		value = node_in(g, value, 0);
-	}
-	return true;
+	return node_op(g, n) == OP_aten_add_Scalar && node_attr(g, n, "other")->kind == ATTR_int && node_int(g, n, "other") == 1;
 }
 
-static void freeze_statistic(Graph *g, ConstId c, bool counter)
+/* Behind a normalisation that does not train, the counter is what it was before. A model that
+ * counts more than the calls of its modules does so in evaluation, too. */
+static void uncount(Graph *g, Node value, Node input, uint32_t calls)
+{
+	uint32_t n = 0;
+	for (Node v = value; v.i != input.i && ++n; v = node_in(g, v, 0))
+		if (!adds_one(g, v))
+			return;
+	for (Node v = value, before; n <= calls && v.i != input.i; v = before) {
+		before = node_in(g, v, 0);
+		graph_replace(g, v, before);
+	}
+}
+
+/* State that keeps its value. */
+static void freeze_statistic(Graph *g, ConstId c)
 {
 	for (uint32_t k = 0; c.i && k < g->input.n; k++) {
 		const GraphInput in = g->input.data[k];
 		int32_t o = graph_writer(g, k);
-		if (in.init.i != c.i || o < 0 ||
-		    (counter ? !counts(g, g->output.data[o].node, in.node)
-			     : g->output.data[o].node.i != in.node.i))
+		if (in.init.i != c.i || o < 0 || g->output.data[o].node.i != in.node.i)
 			continue;
 		remove_output(g, (uint32_t)o);
 		freeze(g, k);
@@ -309,10 +345,21 @@ static void freeze_statistic(Graph *g, ConstId c, bool counter)
 	}
 }
 
+static void freeze_counter(Graph *g, ConstId c, uint32_t calls)
+{
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		int32_t o = graph_writer(g, k);
+		if (g->input.data[k].init.i == c.i && o >= 0)
+			uncount(g, g->output.data[o].node, g->input.data[k].node, calls);
+	}
+	freeze_statistic(g, c);
+}
+
 static void drop_statistics(Graph *g)
 {
-	ARRAY(ConstId) mean = {0}, var = {0};
+	Counters stat = {0};
 	Arena *a = g->ir->ctx->scratch;
+	uint32_t *calls = ARENA_ARRAY(a, uint32_t, g->ir->constant.n); /* by counter */
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		if (node_op(g, n) != OP_running_stats)
@@ -323,18 +370,23 @@ static void drop_statistics(Graph *g)
 			while (old[k].i && (get = node_next_get(g, &u, k)).i)
 				graph_replace(g, get, old[k]);
 		}
-		if (old[0].i)
-			array_push(a, &mean, first_of(g, old[0]));
-		if (old[1].i)
-			array_push(a, &var, first_of(g, old[1]));
+		ConstId first[2] = {{0}};
+		for (uint32_t k = 0; k < 2; k++)
+			if (old[k].i) {
+				first[k] = first_of(g, old[k]);
+				array_push(a, &stat, first[k]);
+			}
+		Counters c = {0};
+		if (!node_bool(g, n, "instance") && (first[0].i || first[1].i))
+			c = counters_of(g->ir, first[0], first[1]);
+		for (uint32_t k = 0; k < c.n; k++)
+			calls[c.data[k].i]++;
 	}
-	for (uint32_t k = 0; k < mean.n; k++) {
-		freeze_statistic(g, mean.data[k], false);
-		if (mean.data[k].i)
-			freeze_statistic(g, counter_of(g->ir, mean.data[k]), true);
-	}
-	for (uint32_t k = 0; k < var.n; k++)
-		freeze_statistic(g, var.data[k], false);
+	for (uint32_t k = 0; k < stat.n; k++)
+		freeze_statistic(g, stat.data[k]);
+	for (uint32_t c = 1; c < g->ir->constant.n; c++)
+		if (calls[c])
+			freeze_counter(g, (ConstId){c}, calls[c]);
 }
 
 /* Nodes that draw get their keys and streams again, in program order. */
@@ -425,11 +477,13 @@ static void add_statistics(Setting *s, const Beginner *beginner)
 	Graph *g = s->g;
 	const Running *r = statistics_of(g, n);
 	const ConstId mean = beginner->mean, var = beginner->var;
-	const ConstId counter = r->instance ? (ConstId){0} : counter_of(g->ir, mean);
+	Counters counter = {0};
+	if (!r->instance)
+		counter = counters_of(g->ir, mean, var);
 	statistic_at(s, mean);
 	statistic_at(s, var);
-	if (counter.i)
-		count_batch(s, n, counter);
+	if (counter.n)
+		count_batch(s, n, counter.data[0]);
 	Build b = {.g = g, .before = node_next(g, n), .loc = node_data(g, n)->loc};
 	Node x = node_arg(g, n, "input"),
 	     now[2] = {statistic_at(s, mean)->now, statistic_at(s, var)->now};

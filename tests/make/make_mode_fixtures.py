@@ -130,6 +130,26 @@ class Residual(nn.Module):
         return s.last(y + s.drop(y)), s.drop(x) * s.drop(x)
 
 
+class Tied(nn.Module):
+    """Two modules with one running mean, each with a counter of its own, which the model reads."""
+
+    def __init__(s):
+        super().__init__()
+        s.a, s.b = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+        s.b.running_mean = s.a.running_mean
+
+    def forward(s, x):
+        return s.b(s.a(x) * 3), s.a.num_batches_tracked * 2, s.b.num_batches_tracked + 1
+
+
+class Both(Tied):
+    """Nothing but the counters tells the two apart."""
+
+    def __init__(s):
+        super().__init__()
+        s.b.running_var = s.a.running_var
+
+
 n = Dim("n", min=2, max=64)
 CASES = {
     "net": (Net, (torch.randn(3, 2, 4, 4),), ({0: n},)),
@@ -140,6 +160,8 @@ CASES = {
     "shared": (Shared, (torch.randn(4),), None),
     "random": (Random, (torch.randn(4),), None),
     "average": (Average, (torch.randn(4, 3),), None),
+    "tied": (Tied, (torch.randn(4, 3),), None),
+    "both": (Both, (torch.randn(4, 3),), None),
     "residual": (Residual, (torch.randn(2, 3),), None),
 }
 

@@ -79,10 +79,16 @@ static void compare(const char *name)
 
 static void test_both(void **state)
 {
-	static const char *const name[] = {"net", "other", "recurrent", "counted"};
+	static const char *const name[] = {"net", "other", "recurrent", "counted", "tied"};
 	(void)state;
 	for (size_t k = 0; k < sizeof name / sizeof *name; k++)
 		compare(name[k]);
+	Weft *w[2] = {weft_new(), weft_new()}; /* which only evaluation can be told of */
+	WeftGraph *train = load(w[0], "both", "train"), *eval = load(w[1], "both", "eval");
+	set(w[0], train, WEFT_EVAL);
+	expect_equal("both", text_of(w[1], eval), text_of(w[0], train));
+	weft_free(w[0]);
+	weft_free(w[1]);
 }
 
 /* Lines in bodies are numbers that torch.export counts. */
@@ -171,6 +177,8 @@ static void test_limits(void **state)
 	refused("net", "decomposed", WEFT_EVAL, "the file is decomposed (run_decompositions)");
 	refused("shared", "train", WEFT_EVAL,
 		"writes memory that dropout shares in evaluation mode only");
+	refused("both", "eval", WEFT_TRAIN,
+		"which of a.num_batches_tracked and b.num_batches_tracked counts this call");
 	refused("average", "eval", WEFT_TRAIN, "momentum is 0, which may stand for momentum=None");
 }
 

@@ -79,11 +79,8 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 		  WeftStatus *status)
 {
 	status_clear(status);
-	if (!in || !sizes)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no %s given", in ? "room for the sizes" : "instance");
-	if (entry >= in->model->nentry)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no entry %u, the model has %u", (unsigned)entry,
-				 (unsigned)in->model->nentry);
+	if (!in || !sizes || entry >= in->model->nentry)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no %s", !in ? "instance given" : sizes ? "such entry" : "room for the sizes given");
 	const WeftEntry *e = in->model->entry[entry];
 	const uint32_t ninput = e->ninput;
 	if (!inputs && ninput)
@@ -277,11 +274,8 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 {
 	WeftContext ctx;
 	status_clear(status);
-	if (!in || !sizes || !workspace)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s given", !in ? "instance" : sizes ? "workspace" : "sizes");
-	if (sizes->entry >= in->model->nentry)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no entry %u, the model has %u", (unsigned)sizes->entry,
-				 (unsigned)in->model->nentry);
+	if (!in || !sizes || !workspace || sizes->entry >= in->model->nentry)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s", !in ? "instance given" : !sizes ? "sizes given" : workspace ? "such entry" : "workspace given");
 	const WeftEntry *e = in->model->entry[sizes->entry];
 	if (sizes->nslot != e->nslot)
 		return weft_fail(status, WEFT_ERR_ABI, "run: sizes of another model");

@@ -6,8 +6,8 @@
 #include "tool.h"
 
 typedef struct {
-	const char *model, *inputs; /* inputs NULL: made up */
-	const char *against, *python;
+	const char *model, *inputs;   /* paths; inputs NULL: random numbers */
+	const char *against, *python; /* --against: the peers; --python: their Python environment */
 	int threads[8], nthreads;
 	double seconds;
 	bool verbose, profile, json, no_op_by_op;
@@ -23,8 +23,8 @@ enum { MOST_SIZES = 16 };
 typedef struct {
 	char name[64];
 	int threads;
-	bool ok;
-	double compile, min, median, p99;
+	bool ok;                          /* the times are known */
+	double compile, min, median, p99; /* to compile, and of a run */
 	bool counted;        /* the next two are known */
 	double flops, bytes; /* of one run at these sizes, as WeftReport says */
 	int nsize;
@@ -36,20 +36,24 @@ typedef struct {
 	int runs;
 } BenchRow;
 
-/* Time a shared object, or a model file through the JIT, in a process of its own. */
+/* Measures a shared object, or a model file by the JIT, in a process of its own, and fills in a
+ * row. op_by_op: without fusion (WeftOptions). Returns false after a message. */
 bool bench_own(const char *path, const BenchOptions *, bool op_by_op, int threads, BenchRow *);
-/* Print its kernels, compared with the peak for that number of threads; with --json the first
- * fields of the object. */
+/* Prints its kernels, compared with the peak for that number of threads; with --json the first
+ * fields of the object (bench_json_begin). Returns false after a message. */
 bool bench_profile(const char *path, const BenchOptions *, int threads, const Peak *);
-/* What --json prints begins: one object, with the model's name. */
+/* Begins the object that --json prints on stdout, with the model's name. The caller closes it. */
 Json bench_json_begin(const BenchOptions *);
-/* A file of tensors x.0, x.1, ... for the model, at the sizes seen while exporting. False after a
- * message. */
+/* Writes a file of random inputs x.0, x.1, ... for the model, at the sizes seen while exporting.
+ * Returns false after a message. */
 bool bench_write_inputs(const BenchOptions *, const char *path);
-/* Time a peer in the Python environment. */
+/* Measures a peer ("torch", "aoti", "onnxruntime" or "openvino") in the Python environment, and
+ * fills in a row. Returns false after a message. */
 bool bench_peer(const char *peer, const BenchOptions *, int threads, BenchRow *);
-/* The interpreter that --python names, an environment or a program. False: there is none. */
+/* Sets path to the interpreter that --python names, an environment or a program. Returns false if
+ * there is no such program; a name without a folder is not looked up. */
 bool bench_python(const BenchOptions *, char path[4096]);
+/* Sorts seconds[n], n > 0, and sets runs, min, median and p99 (the 99th percentile) of the row. */
 void bench_statistics(double *seconds, int n, BenchRow *);
 
 #endif

@@ -8,7 +8,7 @@
 
 typedef struct {
 	RunBackend backend;
-	bool weights;
+	bool weights; /* compare the checksum of weight files (RunnerOptions.verify) */
 	int threads[8], nthreads;
 	const char *sizes, *runner;
 	WeftOptions compile;
@@ -17,7 +17,7 @@ typedef struct {
 	ModeArgs mode;     /* its file is each case's own */
 } CheckOptions;
 
-/* One model with its references; a process. */
+/* One model with its references, which one process checks. */
 typedef struct {
 	char *model, **ref;
 	const char *entry; /* NULL: the model's only one */
@@ -28,17 +28,18 @@ typedef struct {
 	bool done;
 } CheckCase;
 
-/* What the process reports: outputs that failed or have a ratio, and each reference as a whole. */
+/* What the process reports: each output that is wrong or has a ratio, and each reference as a
+ * whole. */
 typedef struct {
 	bool is_ref;
-	bool skipped; /* it has nothing for --mode */
-	int ref;
+	bool skipped; /* the reference has nothing for --mode */
+	int ref;      /* the number of the reference */
 	double seconds;
 	Comparison c;
 	char text[400];
 } CheckRecord;
 
-/* Run the case, writing records. */
+/* Runs the case in this process: writes a CheckRecord for each report into case->records. */
 void check_case(CheckCase *, const CheckOptions *);
 
 #endif

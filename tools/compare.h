@@ -1,4 +1,4 @@
-/* Is a result right? The rules of `weft check`. */
+/* Whether a result is right: the rules of `weft check`. */
 #ifndef WEFT_TOOLS_COMPARE_H
 #define WEFT_TOOLS_COMPARE_H
 
@@ -6,37 +6,42 @@
 
 typedef struct {
 	bool ok;
-	double error;      /* |result - reference| where it exceeds what is allowed most; infinite
-	                      when one is not finite and the other is */
-	double allowed;    /* at that element */
-	double ratio;      /* error / eager_err, or -1. PyTorch's error counts as half a unit in the
-	                      last place of the largest value at least: below, it is the luck of one
-	                      rounding */
-	int64_t at, wrong; /* that element; values out of tolerance */
-	char why[160];     /* dtype or shape differ; "" otherwise */
+	int64_t at;     /* the value (value_at) whose error exceeds what is allowed most */
+	double error;   /* |result - reference| there; infinite if one is not finite and the other
+			   is */
+	double allowed; /* the error that is allowed there */
+	double ratio;   /* error / Tolerance.eager_err; -1 if that is not known. PyTorch's error
+			   counts as half a unit in the last place of the largest value at least:
+			   a smaller one is the luck of one rounding */
+	int64_t wrong;  /* how many values are out of tolerance */
+	char why[160];  /* how dtype or shape differ; "" if they do not */
 } Comparison;
 
-/* How far a result may be off; what its reference file says about it. */
+/* How far a result may be from its reference. */
 typedef struct {
-	double eager_err; /* PyTorch's own error, 8 times which is allowed; < 0: not known */
-	bool stated;      /* rtol, atol, ulps hold: the file has allow.<i> */
+	double eager_err; /* the largest error of PyTorch itself: 8 times that is allowed; below 0:
+			     not known */
+	bool stated;      /* the file states rtol, atol and ulps */
 	double rtol, atol;
 	double ulps; /* units in the last place of the reference's dtype, at its value */
 } Tolerance;
 
-/* What the file's metadata says: of y.<k> `eager_err.<k>` "E" or `allow.<k>` "RTOL ATOL ULPS", of
- * gradients `eager_grad_err` or `allow.g.<k>`, `allow.gp.NAME`. */
+/* The tolerance for a tensor that the file's metadata states: for y.<k> `eager_err.<k>` "E" or
+ * `allow.<k>` "RTOL ATOL ULPS"; for gradients `eager_grad_err` or `allow.g.<k>`, `allow.gp.NAME`.
+ * Without metadata: eager_err -1 and not stated. */
 Tolerance tolerance_of(const WeftTensors *, const TensorKey *);
 
-/* Values of dtype `as` (the reference's may be wider). Where nothing is known of the tolerance,
- * torch.testing.assert_close's applies. Integers are compared exactly, beyond 2^53 too. */
+/* Compares a row-major result with its reference. as: the dtype of which the values are; the dtype
+ * of the tensors may be wider. If the tolerance is unknown, that of torch.testing.assert_close for
+ * `as` applies. Integers are compared exactly, also beyond 2^53. Shapes or dtypes that differ give
+ * ok false and `why`. */
 Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as,
 		   const Tolerance *);
-/* The results of op that are fixed only up to phase: copy to *out, in double
- * precision, the data freed by the caller, with the phase
- * chosen by one rule. False when output k of op is no such result. The rule: every vector is
- * multiplied by a unit so that its largest component (the first of the largest) becomes positive.
- */
+/* For results that are defined only up to a phase (eigenvectors), so that two of them can be
+ * compared: if output k of the operator is one, sets *out to a copy of t in double precision, in
+ * which every vector is multiplied by a number of modulus 1 so that its largest component (the
+ * first of the largest) is positive. The shape is t's; the caller frees out->data by free. Returns
+ * false, with *out unchanged, if the output is no such result or there is no memory. */
 bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor *out);
 
 #endif

@@ -8,6 +8,8 @@ typedef struct {
 	double cache; /* bytes that the caches hold, of all levels that these threads have */
 } Peak;
 
+/* Measures this machine with so many threads, from 1 to 64. Ends the process after a message if
+ * there is no memory or no thread. */
 Peak peak_measure(int threads);
 
 #endif

@@ -1,5 +1,6 @@
-/* What the subcommands of `weft` share. Each returns an exit status: 0, or 1 after a message on
- * stderr. */
+/* What the subcommands of `weft` share: options, loading of model files, JSON, and runners, which
+ * execute a model by any back end. "After a message" means: the function has printed the reason on
+ * stderr. A Weft that a function does not own stays the caller's. */
 #ifndef WEFT_TOOLS_TOOL_H
 #define WEFT_TOOLS_TOOL_H
 
@@ -8,6 +9,8 @@
 
 #include "weft.h"
 
+/* A subcommand. run: argv[0] is the command's name; returns an exit status: 0, or 1 after a
+ * message. */
 typedef struct {
 	const char *name, *summary, *usage, *help;
 	int (*run)(int argc, char **argv);
@@ -20,11 +23,11 @@ extern const Command command_compile, command_run, command_check, command_bench,
 enum { MOST_THREADS = 4096 };
 
 typedef enum {
-	OPT_FLAG,
-	OPT_STRING,
-	OPT_MAYBE, /* --name or --name=VALUE; "" without */
-	OPT_INT,
-	OPT_LIST /* may be given several times */
+	OPT_FLAG,   /* --name; `to` is a bool * */
+	OPT_STRING, /* --name VALUE or --name=VALUE; a const char ** */
+	OPT_MAYBE,  /* --name or --name=VALUE; a const char **, "" without a value */
+	OPT_INT,    /* a number from 1 to MOST_THREADS; an int * */
+	OPT_LIST    /* a text, which may be given MAX_LIST times; a StringList * */
 } OptKind;
 
 enum { MAX_LIST = 64 };
@@ -36,27 +39,32 @@ typedef struct {
 typedef struct {
 	const char *name; /* "--threads" or "-j" */
 	OptKind kind;
-	void *to; /* bool *, const char **, the same, int * (1 to MOST_THREADS), StringList * */
+	void *to; /* receives the value; unchanged if the option is not given */
 } Opt;
 
-/* Take options out of argv (the command's name is argv[0]); positional arguments stay, their number
- * in *argc. False after a message, or with *argc == -1 after --help was answered. */
+/* Takes the options opt[], which end with a name NULL, out of argv. Positional arguments stay in
+ * argv, behind argv[0]; *argc becomes their number + 1. "--" ends the options. Values are not
+ * copied. Returns false after a message; also, with *argc -1, after printing the answer to --help.
+ */
 bool options_parse(const Command *, const Opt *, int *argc, char **argv);
-/* Both are there and are one file, whatever their names. */
+/* Whether both paths name one file that exists, also through links. */
 bool same_file(const char *, const char *);
-/* False after a message: the output is the input (NULL: there is none), and would be
- * overwritten. */
+/* Checks that an output does not overwrite an input, a regular file; input NULL: there is none.
+ * Returns false after a message. */
 bool keep_input(const char *output, const char *input);
-/* What the commands that read model files have in common. */
+/* The options of commands that read model files, and the files that are joined into one model with
+ * several entries, given as NAME=FILE. Of several files, options for one of them are given as
+ * NAME=VALUE. */
 typedef struct {
-	StringList entry, file; /* NAME=FILE of those that are joined; none: there is one file */
-	StringList private_state, same_state; /* of those that are joined */
+	StringList entry, file; /* NAME and FILE of each entry; none: there is one file */
+	StringList private_state, same_state; /* --private, --state: of several files */
 	StringList ignore_guard, ops;
-	StringList loop_bound; /* "NODE=N", of several NAME=NODE=N */
-	StringList output_names; /* "a,b"; these two of several are NAME=TEXT */
-	StringList mode;         /* "train" or "eval", of several NAME=train */
-	const char *seed, *rng;  /* of random numbers */
+	StringList loop_bound;   /* "NODE=N"; of several files "NAME=NODE=N" */
+	StringList output_names; /* "a,b" */
+	StringList mode;         /* "train" or "eval" */
+	const char *seed, *rng;  /* NULL: not given */
 } LoadArgs;
+/* The rows of Opt for the LoadArgs a, and their help. */
 #define LOAD_OPTIONS(a)                                                                            \
 	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                              \
 	{"--loop-bound", OPT_LIST, &(a)->loop_bound},                                                  \
@@ -84,57 +92,67 @@ typedef struct {
 	"  --rng state|input    whether weft.rng is state or an input\n"
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
-/* Adds an entry NAME=FILE; cuts the argument, which must stay valid, in two. Returns false after a
- * message. */
+/* Adds the entry NAME=FILE (is_entry). Cuts arg in two, and refers to it: arg must stay valid.
+ * Returns false after a message: too many entries. */
 bool add_entry(LoadArgs *, char *arg);
-/* Moves all NAME=FILE from argv into the LoadArgs. Returns false after a message: argv has other
- * arguments besides. */
+/* Moves all NAME=FILE from argv[1], argv[2], ... into the LoadArgs; *argc is then the number of
+ * what is left. Returns false after a message: there are entries and other arguments. */
 bool take_entries(LoadArgs *, int *argc, char **argv);
-/* The file of an entry; NULL: of the only one. Returns NULL after a message: no such entry, or
- * several. */
+/* The file of an entry; entry NULL: of the only one. Returns NULL after a message: no such entry,
+ * or several. */
 const char *entry_file(const LoadArgs *, const char *entry);
-/* Loads a model file, or the files of a->entry, which are joined. one[], which may be NULL,
- * receives the graph of each. Arguments may be NULL. Returns NULL after a message, of the Weft or
- * printed. */
-WeftGraph *load_model(Weft *, const char *path, const LoadArgs *, WeftGraph **one);
-bool load_args_given(const LoadArgs *);
-/* Links shared objects for this process with the library of user operators. */
+/* Loads a model file, or the files of a->entry, which are joined. path: NULL if there are entries.
+ * a NULL: no options. one[]: NULL, or receives the graph of each entry. Returns NULL after an
+ * error, whose message is printed, or recorded in the Weft: call fail_messages. */
+WeftGraph *load_model(Weft *, const char *path, const LoadArgs *a, WeftGraph **one);
+/* Whether an option is given that changes how a model file is loaded; a may be NULL. */
+bool load_args_given(const LoadArgs *a);
+/* Sets WeftOptions.link to the libraries of --ops, unless the options name libraries. For shared
+ * objects that this process loads. */
 void link_with_ops(WeftOptions *, const LoadArgs *);
 
-/* Parses "1,2" into numbers from 1 to MOST_THREADS. Returns their count, 0 after a message. */
+/* Parses "1,2" into out[], at most `max` numbers from 1 to MOST_THREADS. what: the option, for the
+ * message. Returns how many; 0 after a message. */
 int parse_list(const char *what, const char *text, int *out, int max);
-/* Prints "weft: ", the text and a line break on stderr. Returns 1. */
+/* Prints "weft: ", the text and a line break on stderr. Returns 1, the exit status. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Prints that a file cannot be opened, with the reason of errno. Returns 1. */
+/* Prints on stderr that a file cannot be opened, with the reason that errno has. Returns 1. */
 int fail_open(const char *path);
-/* Prints the messages of a Weft on stderr. Returns 1. */
+/* Prints the messages of a Weft on stderr; of NULL, that there is no memory. Returns 1. */
 int fail_messages(Weft *);
 
-/* In a child process: ends it when the parent ends. */
+/* Called in a child process: asks the system to end it when its parent ends. */
 void die_with_parent(void);
 /* Makes SIGINT, SIGTERM and SIGHUP remove temporary files before they end the process. */
 void signals_init(void);
 
-/* Loads libraries of back ends. Returns false after messages of the Weft. */
+/* Loads libraries of back ends, by path. Returns false after an error, which is recorded in the
+ * Weft: call fail_messages. */
 bool load_backends(Weft *, const StringList *);
 /* Prints the back ends there are, those of libraries too. Returns an exit status. */
 int show_backends(const StringList *libraries, bool json);
-/* Prints all targets, or the one of that name or file. Returns an exit status. */
+/* Prints all targets (name NULL), or the one of that name or file, on stdout. Returns an exit
+ * status. */
 int show_targets(const char *name, bool json);
 
 /* ---- JSON ---- */
 
-/* Writes a JSON value piece by piece, with commas and indentation. */
+/* Writes a JSON value piece by piece, with commas and indentation. Begin with zeros but f. key: the
+ * name of the member of an object; NULL in lists, and for the whole value. */
 typedef struct {
 	FILE *f;
 	int depth;
 	bool comma;
 } Json;
 
-/* Prints a text as in a JSON string: ASCII, without control characters. */
+/* Prints a UTF-8 text as the inside of a JSON string: ASCII, with escapes. */
 void print_escaped(FILE *, const char *);
-void json_open(Json *, const char *key, char bracket); /* key NULL in lists; '{' or '[' */
+/* Begins and ends an object ('{', '}') or a list ('[', ']'). The end of the whole value adds a line
+ * break. */
+void json_open(Json *, const char *key, char bracket);
 void json_close(Json *, char bracket);
+/* Write a member or an element. Numbers that are not finite become the texts "nan", "inf" and
+ * "-inf". */
 void json_string(Json *, const char *key, const char *value);
 void json_number(Json *, const char *key, double value);
 void json_bool(Json *, const char *key, bool value);
@@ -151,22 +169,23 @@ typedef enum {
 	RUN_LOOPS, /* the interpreter of loop IR */
 	RUN_INTERP
 } RunBackend;
-/* Parses the value of --backend; NULL: RUN_DEFAULT. Returns false after a message. */
-bool parse_backend(const char *, RunBackend *);
-/* The back end that RUN_DEFAULT means here; others stay. */
+/* Sets *RunBackend to the value of --backend; text NULL: RUN_DEFAULT. Returns false after a
+ * message. */
+bool parse_backend(const char *text, RunBackend *);
+/* RUN_DEFAULT becomes RUN_JIT if LLVM is found, else RUN_C; others are returned unchanged. */
 RunBackend backend_resolve(RunBackend);
-/* Prints a line, once in a process and its children, if the default is a C compiler because LLVM is
- * not found. */
+/* Prints a note on stderr, once in a process and in children that it makes later, if RUN_DEFAULT is
+ * given and LLVM is not found: a C compiler is used. */
 void backend_note(RunBackend);
 
-/* A function transform of the model, and the names that files have for its inputs and outputs
- * (mode.c). */
+/* A function transform of the model (--mode), and the names that files of tensors have for its
+ * inputs and outputs (mode.c). */
 typedef enum { MODE_NONE, MODE_VJP, MODE_JVP, MODE_VMAP } Mode;
 typedef struct {
 	Mode mode;
 	const char *wrt; /* "inputs,params,NAME"; NULL: as the file says */
-	bool compares;   /* the run compares with a file of references, whose gradients say by what
-	                    the model is differentiated */
+	bool compares; /* `file` has references: the names of its gradients say by what the model is
+			  differentiated, unless wrt does */
 	const WeftTensors *file; /* the file of inputs or references */
 	const char *path;        /* the path of `file` */
 	const char *randomness;  /* of vmap: "error", "same", "different"; NULL: the first */
@@ -183,13 +202,16 @@ typedef struct {
 	"  --randomness KIND    of vmap: random numbers are an error (default), same, or different\n" \
 	"  --in-dims LIST, --out-dims LIST  of vmap: which dimension of a vx.<i> and a vy.<i> is the batch (0), one number\n" \
 	"                       for all or one for each; negative: from the last; none: it has none\n"
-/* Parses the values of --mode and --wrt; NULL: none. Returns false after a message. */
+/* Sets mode and wrt of the ModeArgs from the values of --mode and --wrt (NULL: not given), and
+ * checks that all its options fit the mode. Returns false after a message. */
 bool parse_mode(const char *mode, const char *wrt, ModeArgs *);
-/* Whether a file of references has some for the mode. */
+/* Whether a file has references for the mode: g or gp, jy, vy; true for MODE_NONE. */
 bool mode_has_reference(Mode, const WeftTensors *);
 
-/* Joins the model with entries forward_saving and backward. wrt: as ModeArgs.wrt; "": inputs and
- * parameters. Returns NULL after a message, of the Weft or printed. */
+/* Joins the model with entries forward_saving and backward (weft_vjp_split). wrt: as ModeArgs.wrt,
+ * not NULL;
+ * "": inputs and parameters. budget: the memory budget as text, or NULL. Returns NULL after an
+ * error, whose message is printed, or recorded in the Weft: call fail_messages. */
 WeftGraph *with_gradients(Weft *, WeftGraph *, const char *wrt, const char *budget);
 
 /* The name of a tensor in files: KIND.<k>, or KIND.NAME if `name` is set. */
@@ -198,7 +220,8 @@ typedef struct {
 	uint32_t k;
 	const char *name;
 } TensorKey;
-/* Writes the name to out[n]; for a file with several calls "CALL.KIND.<k>". call -1: one call. */
+/* Writes the name to out[n], with its NUL. call: the number of the call, in files with several,
+ * "CALL.KIND.<k>"; -1: the file has one. */
 void key_text(const TensorKey *, int call, char *out, size_t n);
 
 typedef struct {
@@ -209,22 +232,24 @@ typedef struct {
 	bool share_all;             /* WEFT_SHARE_ALL */
 	const WeftOptions *compile; /* for model files; NULL: defaults */
 	const LoadArgs *load;       /* for model files; NULL: defaults */
-	const char *entry;          /* NULL: the only one */
-	bool any_entry;             /* the first, where there are several */
-	bool verify;                /* compare the checksum of weights in a file */
+	const char *entry;          /* the name of the entry; NULL: the only one */
+	bool any_entry;             /* with entry NULL: the first of several */
+	bool verify;                /* compare the checksum of a weight file */
 } RunnerOptions;
 
+/* A runner: one entry of a model that is open for execution, by a compiled model or by the
+ * reference interpreter. */
 typedef struct {
-	Weft *w;
-	WeftGraph *g;   /* NULL for a shared object */
-	WeftGraph *one; /* that is the entry */
-	const char *path; /* of what was opened */
-	const char *want; /* of the entry; NULL: the only one */
-	bool any;         /* or the first of several */
-	uint32_t which;   /* entry of the model */
-	bool interp;
+	Weft *w;          /* owned; NULL for a shared object */
+	WeftGraph *g;     /* the model; NULL for a shared object */
+	WeftGraph *one;   /* the graph of the entry */
+	const char *path; /* of the model file or shared object */
+	const char *want; /* RunnerOptions.entry, .any_entry */
+	bool any;
+	uint32_t which; /* the number of the entry */
+	bool interp;    /* the reference interpreter; model is NULL */
 	const char *remote;
-	char folder[4000]; /* of model.so for the remote program; "": none */
+	char folder[4000]; /* a temporary folder with model.so for the remote program; "": none */
 	void *so;
 	const WeftModel *model;
 	const WeftEntry *entry;
@@ -235,88 +260,114 @@ typedef struct {
 	uint64_t work_bytes;
 	const WeftTensorInfo *input, *output;
 	uint32_t ninput, noutput;
-	WeftTensor *result; /* of the last call */
-	const WeftTensorInfo *state_info; /* of the interpreter */
+	WeftTensor *result;               /* the outputs of the last call; result[noutput] */
+	const WeftTensorInfo *state_info; /* of the interpreter: its state */
 	WeftTensor *state;
 	uint32_t nstate;
-	/* Of --mode; NULL: inputs are x.<i> and outputs y.<i>. */
+	/* With --mode: the names of inputs and outputs in files; NULL: x.<i> and y.<i>. */
 	TensorKey *in_key, *out_key;
-	WeftTensor *fill; /* by input: what stands for one that a file has not */
-	const WeftTensorInfo *given; /* what the transformed graph gives, ngiven of them */
+	WeftTensor *fill; /* by input: the value of a tensor that the file does not have */
+	const WeftTensorInfo *given; /* the outputs of the transformed graph, ngiven of them */
 	uint32_t ngiven;
-	bool ct_is_one;   /* the cotangent of output 0 that files do not have */
+	bool ct_is_one; /* a cotangent of output 0 that the file does not have is 1, else 0 */
 } Runner;
 
-/* Opens a model file or a shared object. This function and the next ones return false after
- * messages on stderr. */
+/* Opens a model file or a shared object; a model file is compiled. path and the texts of the
+ * options must stay valid. Returns false after a message; nothing is open then. */
 bool runner_open(Runner *, const char *path, const RunnerOptions *);
-/* Solves sizes, and allocates outputs (r->result) and the workspace. */
+/* Prepares calls with inputs of these shapes, inputs[r->ninput]: solves sizes, and allocates
+ * outputs (r->result) and the workspace. Returns false after a message. */
 bool runner_prepare(Runner *, const WeftTensor *inputs);
-/* Executes the model; r->result has the outputs until the next runner_prepare. */
+/* Executes the entry on inputs of the shapes that runner_prepare saw, with at most `threads`
+ * threads; profile: as in WeftContext, may be NULL. r->result has the outputs until the next call
+ * or runner_prepare. Returns false after a message. */
 bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, void *user);
-/* Sets state to its initial contents, if the model has state. */
+/* Sets state, if the model has any, to its initial contents. Returns false after a message. */
 bool runner_reset(Runner *);
+/* Frees all that the runner has, r->w too, and sets it to zeros. */
 void runner_close(Runner *);
-/* Element k of an array of WeftTensorInfo, dimension d of one. m: the model whose table it is,
- * perhaps made by another version of weft; NULL: an array of this version, as of a graph. */
+/* Element k of an array of WeftTensorInfo. m: the model whose table has the array, perhaps of
+ * another version of weft; NULL: the array is of this version, as that of a graph. */
 const WeftTensorInfo *tensor_info(const WeftModel *m, const WeftTensorInfo *first, uint32_t k);
+/* Dimension d < rank of a tensor; m as above. */
 const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *, uint32_t d);
-/* Input and output k of a runner. */
+/* Input k < r->ninput and output k < r->noutput. */
 const WeftTensorInfo *runner_input(const Runner *, uint32_t k);
 const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
-/* runner_call for r->remote: writes the inputs, runs the command, reads r->result. */
+/* The runner_call of a runner with r->remote: writes the inputs to a file, runs the command on
+ * r->folder's model.so, and reads the outputs into r->result. Returns false after a message. */
 bool remote_call(Runner *, const WeftTensor *inputs, int threads);
-/* Fills in out[]: the inputs x.0, x.1, ..., or by name. Returns false after a message that names
- * the missing one. */
+/* Sets out[r->ninput] to the inputs in a file: by the names of runner_find_input; of a .npy file
+ * the one tensor. The tensors stay those of the list. file: its path. Returns false after a
+ * message: one is missing. */
 bool runner_inputs(Runner *, const WeftTensors *, const char *file, WeftTensor *out);
-/* The number of calls for which a file has tensors 0.x.0, 1.x.0, ...; 0: they are not numbered. */
+/* The number of calls for which a file has tensors 0.x.0, 1.x.0, ...; 0: its tensors have no number
+ * of a call in front. */
 int runner_calls(const WeftTensors *);
-/* Fills in in[]: the inputs of one call; inputs that the file does not have keep the value of the
- * call before. Returns false after a message. */
+/* Sets in[r->ninput] to the inputs of one call of several; inputs that the file does not have for
+ * it keep the value of the call before. Returns false after a message: call 0 lacks one. */
 bool runner_call_inputs(Runner *, const WeftTensors *, const char *file, int call, WeftTensor *in);
+/* Whether a path is a regular file that begins like an ELF file. */
 bool is_shared_object(const char *path);
-/* Input k in the file, by the name that files have for it, or by its own; NULL: there is none. */
+/* Input k in a file, by its key (x.0) or by its name; call: as for key_text. Returns NULL if the
+ * file has neither. */
 const WeftTensor *runner_find_input(const Runner *, const WeftTensors *, int call, uint32_t k);
 
-/* Transforms r->one, before the runner knows anything of it. Returns false after a message. */
+/* A step of runner_open: replaces r->one and r->g by the transformed graph, and sets the keys.
+ * Returns false after a message. */
 bool mode_apply(Runner *, const ModeArgs *);
+/* A step of runner_close: frees the keys and the values of absent inputs. */
 void mode_close(Runner *);
+/* The name of input k in files. */
 TensorKey runner_input_key(const Runner *, uint32_t k);
-/* Returns false for the new value of an input that the model writes: files have no name for it. */
+/* Sets *TensorKey to the name of output k in files. Returns false if the output is the new value of
+ * an input that the model writes, for which files have no name. */
 bool runner_output_key(const Runner *, uint32_t k, TensorKey *);
-/* The value of an input that the file does not have: zeros for a cotangent or tangent. Returns NULL
- * after a message. */
+/* The value of input k, which the file does not have: zeros for a cotangent or tangent (1 with
+ * r->ct_is_one), in memory of the runner. path: of the file. Returns NULL after a message: another
+ * input is missing. */
 const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path, int call);
 
-/* State (state.c): of a compiled model, or of the interpreter between its calls. */
+/* State (state.c): of a compiled model's instance, or of the interpreter, for which the runner
+ * keeps it between calls. The number of states; state k. */
 uint32_t runner_nstate(const Runner *);
 const WeftTensorInfo *runner_state(const Runner *, uint32_t k);
-/* Copies state k into a tensor. Returns false after a message. */
+/* Copies state k into a row-major tensor of its dtype and shape. Returns false after a message. */
 bool runner_get_state(const Runner *, uint32_t k, const WeftTensor *);
-/* Load state from a file with a tensor for each, named like the state; save state into one. Return
- * false after a message. */
+/* Sets all state from a file that has a tensor for each, of its name, and no others. w: reads the
+ * file. Returns false after a message. */
 bool runner_load_state(Runner *, Weft *, const char *path);
+/* Writes all state into such a file. Returns false after a message. */
 bool runner_save_state(Runner *, Weft *, const char *path);
-/* For the interpreter: set state to the initial contents; free it. */
+/* A step of runner_open, for the interpreter: allocates r->state and sets it to the initial
+ * contents. Returns false after a message. */
 bool runner_begin_state(Runner *);
+/* A step of runner_close: frees r->state. */
 void runner_end_state(Runner *);
 
 /* ---- numbers ---- */
 
+/* The number of elements; the bytes of a row-major tensor. */
 int64_t numel_of(const WeftTensor *);
-uint64_t bytes_of(const WeftTensor *); /* bytes */
-/* Element i of a row-major tensor; of a complex tensor number i of its pairs. */
+uint64_t bytes_of(const WeftTensor *);
+/* Value i of a row-major tensor as a double: element i; of a complex tensor real part i / 2 if i is
+ * even, else imaginary part. */
 double value_at(const WeftTensor *, int64_t i);
-int64_t values_of(const WeftTensor *); /* the number of values; a complex element has two */
+/* The number of such values: a complex element has two. */
+int64_t values_of(const WeftTensor *);
+/* Writes the name of a dtype, "f32" or "bool", into buf. Returns buf. */
 const char *dtype_text(WeftDType, char buf[16]);
+/* The time in seconds since some fixed moment, which never goes back. */
 double now(void);
-/* The most memory that this process had at a time, in bytes. */
+/* The most memory that this process has had at a time, in bytes. */
 double peak_bytes(void);
-/* Prints 12345678 as "12.3 M", in units of 1000. */
+/* Writes v >= 0 into buf with three digits and a unit of 1000: 12345678 as "12.3 M", 12 as "12 ".
+ * Returns buf. */
 const char *human(double v, char buf[32]);
 /* Prints "model.py:31 in encoder.0 (+3 lines)" on stdout; nothing if the line is unknown. */
 void print_lines(const WeftKernelInfo *);
-/* The information of a call in a model's table; an older version of weft has less. */
+/* The fields of a call in a model's table; fields that an older version of weft does not have are
+ * 0. */
 WeftKernelInfo call_info(const WeftModel *, const WeftCallInfo *);
 
 #endif

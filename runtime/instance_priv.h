@@ -1,4 +1,5 @@
-/* Private to the runtime: instances, and questions about tensors. */
+/* Private to the runtime: instances, and questions about tensors. Functions that return int give
+ * WEFT_OK, or an error code after setting the status, which may be NULL. */
 #ifndef WEFT_RUNTIME_INSTANCE_PRIV_H
 #define WEFT_RUNTIME_INSTANCE_PRIV_H
 
@@ -6,6 +7,7 @@
 
 #include <string.h>
 
+/* Returns the error code of x from the function that contains this, if x is not WEFT_OK. */
 #define TRY(x)                                                                                     \
 	do {                                                                                       \
 		int try_code = (x);                                                                \
@@ -51,55 +53,68 @@ static inline uint32_t current_begin(Current *c)
 	return atomic_fetch_add_explicit(&c->now, SETS, memory_order_acquire) % SETS;
 }
 
+/* The data of set k, for a call that began with it. */
 static inline void *current_at(Current *c, uint32_t k)
 {
 	return atomic_load_explicit(&c->set[k].what, memory_order_relaxed);
 }
 
-/* The set in use, for a caller that excludes replacing. */
+/* The data of the set in use, for a caller that knows that nobody replaces it now. */
 static inline void *current_now(Current *c)
 {
 	return current_at(c, (uint32_t)(atomic_load_explicit(&c->now, memory_order_acquire) % SETS));
 }
 
+/* Ends a call that began with set k. The last call of a replaced set calls `drop` for its data. */
 void current_end(WeftInstance *, Current *, uint32_t k);
-/* Replaces the set, by the call that has set `replacing` (state.c). Returns WEFT_ERR_BUSY if calls
- * that began with each of the earlier sets are in progress. */
-int current_replace(WeftInstance *, Current *, void *with, void (*drop)(WeftInstance *, void *), WeftStatus *);
+/* Puts data into use as a new set; the old one is dropped by drop(instance, data) after its last
+ * call. The caller has set `replacing` from 0 to 1 (state.c). Returns WEFT_ERR_BUSY if all SETS
+ * sets are in use by calls in progress. */
+int current_replace(WeftInstance *, Current *, void *data, void (*drop)(WeftInstance *, void *),
+		    WeftStatus *);
 
-/* Begins a call that uses the instance's state, or (alone) writes it. Returns WEFT_ERR_BUSY if
- * other calls forbid it. */
+/* Begins a call that uses the instance's state, or (alone) writes it. Returns WEFT_ERR_BUSY,
+ * without beginning, if a call that writes state is in progress, or (alone) any call that uses it.
+ */
 int instance_enter(WeftInstance *, bool alone, WeftStatus *);
+/* Ends a call that instance_enter began; alone: the same value. */
 void instance_leave(WeftInstance *, bool alone);
-/* Releases the weights of one instance; frees them after the last. */
+/* Releases the weights for one instance; frees them after the last one. NULL is allowed. */
 void constants_release(Constants *);
-/* The number of threads of a call, and their provider. */
+/* The most threads of a call with this context, at least 1; *t is their provider. */
 int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThreads **);
-/* Allocates a weight section; NULL: no memory. */
+/* Allocates memory for a weight section, aligned to 64 bytes at least; the caller frees it by free.
+ * Returns NULL if there is none. */
 void *section_alloc(uint64_t bytes);
-/* The expected type of a tensor with a name in the model: role "input", "weight" or "state". */
+/* The expected type of a tensor of the caller; role ("input", "weight" or "state") and name are for
+ * messages. */
 typedef struct {
 	const char *role, *name;
 	WeftDType dtype;
 	uint32_t rank;
 	const int64_t *dim;
 } Expected;
-/* Checks rank, dtype and device, not extents, data or strides (call.c). */
+/* Checks rank, dtype and device, and that there is a shape; not extents, data or strides. `dim` is
+ * not read (call.c). */
 int check_kind(const Expected *, const WeftTensor *, WeftStatus *);
+/* check_kind for the type that the model's table gives. */
 static inline int check_info(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
 {
 	const Expected x = {role, info->name, info->dtype, info->rank, NULL};
 	return check_kind(&x, t, status);
 }
-/* Whether a parameter or state has the name `wanted` (stored.c). */
+/* Whether a parameter or state has the name `wanted`: it is `name`, or one of aliases
+ * (WeftParamInfo.aliases, may be NULL). "" is no name (stored.c). */
 bool is_called(const char *name, const char *aliases, const char *wanted);
-/* Checks that a tensor is row-major, of that dtype and shape, and has data (stored.c). */
+/* Checks that a tensor is row-major, of that dtype and shape, and has data unless it is empty
+ * (stored.c). */
 int check_tensor(const Expected *, const WeftTensor *, WeftStatus *);
-/* Writes the initial contents of the state. */
+/* Writes the initial contents into the memory of all state, state_bytes bytes. */
 void state_begin(const WeftModel *, char *state, const Constants *);
 
-/* Copies a structure of the caller (NULL: all 0) of `size` bytes into one of n bytes; missing
- * fields are 0. Returns false if size has not even the fields `size` and `flags`. */
+/* Copies a structure of the caller, which has `size` bytes, into ours of n bytes; fields that it
+ * does not have, and all if `from` is NULL, are 0. Returns false if `size` is too small for the
+ * fields `size` and `flags`. */
 static inline bool take_struct(void *to, size_t n, const void *from, uint32_t size)
 {
 	memset(to, 0, n);
@@ -108,11 +123,14 @@ static inline bool take_struct(void *to, size_t n, const void *from, uint32_t si
 	return !from || size >= 2 * sizeof(uint32_t);
 }
 
+/* The bytes of an element. */
 static inline size_t dtype_bytes(WeftDType t)
 {
 	return ((size_t)t.bits * t.lanes + 7) / 8;
 }
 
+/* Whether a tensor is row-major without gaps; strides of extents 1 do not matter. A tensor without
+ * elements is. */
 static inline int tensor_row_major(const WeftTensor *t)
 {
 	int64_t stride = 1;
@@ -124,7 +142,8 @@ static inline int tensor_row_major(const WeftTensor *t)
 	return 1;
 }
 
-/* The bytes of a tensor; saturates, so that sums do not overflow. */
+/* The bytes of all elements of a tensor; UINT64_MAX / 4 if that overflows, so that sums of a few do
+ * not. */
 static inline uint64_t tensor_bytes(const WeftTensor *t)
 {
 	uint64_t n = dtype_bytes(t->dtype);
@@ -134,12 +153,12 @@ static inline uint64_t tensor_bytes(const WeftTensor *t)
 	return n;
 }
 
-/* Memory from the first byte to behind the last. */
+/* The addresses first .. end - 1; first == end: no memory. */
 typedef struct {
 	uintptr_t first, end;
 } Range;
 
-/* The memory of a tensor; the whole address space if strides leave it. */
+/* The memory that a tensor may touch; the whole address space if its strides leave that. */
 static inline Range range_of(const WeftTensor *t)
 {
 	Range r = {(uintptr_t)t->data + t->byte_offset, 0};
@@ -160,6 +179,7 @@ static inline Range range_of(const WeftTensor *t)
 	return r;
 }
 
+/* Whether the ranges have a byte in common. */
 static inline int overlap(Range a, Range b)
 {
 	return a.first != a.end && b.first != b.end && a.first < b.end && b.first < a.end;

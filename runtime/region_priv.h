@@ -71,8 +71,9 @@ typedef struct {
 	Gate posted; /* rung for each posted phase */
 	_Atomic int stop;
 	_Atomic int32_t nworker;
-	/* Until `rest` phases are not posted, because threads lacked processors; 0: no rest.
-	 * rested: when the last rest ended or will end; rest_ns: its length. */
+	/* Phases are not posted until the time `rest` (ns), because threads lacked processors; 0:
+	 * no rest. rested: when the last rest ended or will end; rest_ns: its length; late: the ns
+	 * that tasks were late since. */
 	_Atomic int64_t rest, rested, rest_ns, late;
 	_Atomic int64_t spin; /* ns that its threads spin before they sleep */
 	struct Pool *pool;    /* NULL: threads of another provider */
@@ -124,44 +125,54 @@ struct WeftRegion {
 	int64_t param[MAX_KEPT];
 };
 
-/* Clears a status. Every function of the table calls this first. */
+/* Clears a status, which may be NULL. Every function of the table calls this first. */
 static inline void status_clear(WeftStatus *s)
 {
 	if (s)
 		s->code = WEFT_OK, s->message[0] = 0;
 }
 
-/* Executes the entry's run_fn with at most n threads of the provider. Returns the status code. */
+/* Executes the entry's run_fn with at most n threads of the provider. The caller has set the fields
+ * of the region up to put_back. Returns WEFT_OK, or an error code with the message in the region's
+ * status; saved state is then put back. */
 int region_run(WeftRegion *, const WeftThreads *, int32_t n);
-/* WeftThreads.parallel of a team. */
+/* WeftThreads.parallel (weft_model.h) of a team: runs bodies at the same time, as many as threads
+ * are free, at most n. */
 void region_gang(Team *, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg);
-/* Calls run(r, arg); at most n threads of the provider execute the tasks that it launches. */
+/* Calls run(r, arg) on this thread; at most n threads of the provider, this one included, execute
+ * the tasks that it launches. Sets the region's fields from `n` on. */
 void region_with_threads(WeftRegion *, const WeftThreads *, int32_t n, void (*run)(WeftRegion *, void *), void *arg);
-/* Adds a launch of `ns` predicted ns to the phase. last: it is the last launch of the phase, or of
- * those that fit; executes the phase. */
-#define WORTH_IT 1e18 /* unknown, perhaps much */
+#define WORTH_IT 1e18 /* the ns of a launch of unknown, perhaps long time */
+/* Adds a launch of ntasks tasks, which take `ns` predicted ns on one thread, to the phase. last:
+ * executes the phase and waits; so does a phase that is full. Launch.end is set here. buf and p of
+ * the launch must stay unchanged until then. */
 void region_launch(WeftRegion *, Launch, int64_t ntasks, double ns, bool last);
-/* Records a failure of `run` itself, whose message is in the status. Returns 1. */
+/* Records that `run` itself failed, with a code and message, unless an earlier launch has failed.
+ * Returns 1. */
 int region_told(WeftRegion *, const WeftStatus *);
-/* Takes and executes tasks, beginning with that lane, until none is left. Returns their number. */
+/* Takes and executes tasks of the job, from that lane on, until none is left to take. Returns how
+ * many it executed. */
 int64_t region_drain(Job *, int32_t lane);
 
 /* ---- threads.c ---- */
 
-/* The team of a pool of this runtime and process; NULL: another provider. */
+/* The team of a provider that is a pool of this runtime; NULL: another provider. */
 Team *team_of(const WeftThreads *);
-/* Opens a job for the call, with as many threads as can be had (WeftRegion.n is then their number).
- * Returns NULL if all jobs are in use. */
+/* Opens a job for the call, with at most WeftRegion.n threads; sets WeftRegion.n to the number that
+ * can be had. The caller closes it: sets Job.n to 0. Returns NULL if all jobs are in use, or after
+ * fork. */
 Job *team_open(Team *, WeftRegion *);
-/* Posts a phase whose lanes are filled in: tells `helpers` threads, and wakes sleeping ones if that
- * pays. */
+/* Posts a phase whose lanes are filled in: rings the gate of the team for `helpers` threads, and
+ * wakes sleeping ones if that pays. */
 void team_post(WeftRegion *, int32_t helpers);
-/* Waits until other threads have done `tasks` tasks. */
+/* Waits until other threads have done `tasks` more tasks of the call's job. */
 void team_wait(WeftRegion *, int64_t tasks);
-/* Runs thread i of the team until the team stops. */
+/* The function of thread i >= 1 of the team: takes tasks until the team stops. */
 void team_help(Team *, int32_t i);
+/* Tells all threads of the team to end; does not wait for them. */
 void team_stop(Team *);
-/* Whether the team rests because threads lack processors. */
+/* Whether the call should post no phases, because threads of the team lacked processors a short
+ * time ago. */
 bool team_rests(const WeftRegion *);
 
 /* The default provider; never NULL, never freed. */

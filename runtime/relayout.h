@@ -1,4 +1,5 @@
-/* Packing: rearranges a row-major tensor into the layout that kernels read, piece by piece. */
+/* Packing: rearranges a row-major tensor into a layout (WeftLayoutDim, weft_model.h), as kernels
+ * read it, piece by piece. */
 #ifndef WEFT_RUNTIME_RELAYOUT_H
 #define WEFT_RUNTIME_RELAYOUT_H
 
@@ -8,9 +9,10 @@
 
 enum { WEFT_MAX_RANK = 12, WEFT_MAX_LAYOUT = 2 * WEFT_MAX_RANK };
 
+/* A packing of one tensor; made by weft_packing. */
 typedef struct {
-	const char *from;
-	size_t elem;
+	const char *from; /* the tensor */
+	size_t elem;      /* bytes of an element */
 	uint32_t rank, n; /* n: dimensions of the layout, slowest first; 0: row-major */
 	uint32_t box;     /* coordinates of dimensions box to n - 2 are always inside of the
 	                     tensor */
@@ -21,10 +23,14 @@ typedef struct {
 	uint64_t count;                  /* elements of the result */
 } WeftPacking;
 
-/* Describes a packing: at most WEFT_MAX_LAYOUT dimensions, elements of 1, 2, 4, 8 or 16 bytes. */
-WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int64_t *dim, uint32_t nlayout, const WeftLayoutDim *);
-/* Writes the elements first .. first + n - 1 of the result; padding is zero. Any thread may
- * call. */
+/* Describes the packing of a row-major tensor `from` of extents dim[rank], with elements of `elem`
+ * bytes (1, 2, 4, 8 or 16), into layout[nlayout]; nlayout 0: row-major. rank and nlayout are at
+ * most WEFT_MAX_RANK and WEFT_MAX_LAYOUT. The packing refers to `from`, and copies the rest.
+ * `count` of the result is the number of elements of the packed tensor, padding included. */
+WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int64_t *dim,
+			 uint32_t nlayout, const WeftLayoutDim *layout);
+/* Writes the elements first .. first + n - 1 of the packed tensor to to[0], to[1], ...; padding is
+ * zero. Any thread may call. */
 void weft_pack_part(const WeftPacking *, uint64_t first, uint64_t n, void *to);
 
 #endif

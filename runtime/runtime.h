@@ -5,7 +5,13 @@
  * threads help with the tasks of its phases (weft_phase, weft_copy). A phase is complete when its
  * tasks are done. Code between phases computes from its arguments and from results of weft_read. A
  * check that fails ends the call after its phase: weft_phase and weft_launches return 1, and run_fn
- * returns. */
+ * returns.
+ *
+ * A kernel is an emitted function that executes tasks: pieces of one kernel call that may run at
+ * the same time. A launch is one execution of a kernel call: all its tasks, on given buffers and
+ * parameters. A phase is a launch, or several whose tasks may run together. The functions up to
+ * weft_region_fail are called by emitted code within run_fn only, on the thread that called `run`,
+ * if nothing else is said. */
 #ifndef WEFT_RUNTIME_H
 #define WEFT_RUNTIME_H
 
@@ -24,21 +30,23 @@
 #define WEFT_PRINTF(text, first)
 #endif
 
-enum { WEFT_JOINED = 1 << 30, WEFT_ALONE = 1 << 29 };
+enum { WEFT_JOINED = 1 << 30, WEFT_ALONE = 1 << 29 }; /* flags of a call number: weft_phase */
 enum { WEFT_TOLD = -1 }; /* the id of a failure whose message is in the frame's status */
 enum { WEFT_FAILURE = 14 }; /* the numbers of a failed check: its task, and the values for the
                                message's %lld */
 
+/* What a kernel gets. */
 typedef struct {
-	void *const *buf;
-	const int64_t *p;
-	int64_t *failure;
+	void *const *buf;   /* the buffers of the launch */
+	const int64_t *p;   /* its parameters */
+	int64_t *failure;   /* failure[WEFT_FAILURE]: receives the numbers of a failed check */
 	WeftStatus *status; /* for user operators that fail */
-	WeftRegion *region; /* whose task it is */
+	WeftRegion *region; /* the call of `run` to which the task belongs */
 } WeftFrame;
 
-/* Executes tasks begin .. end-1. Returns 0, or the id of the first check that failed
- * (WeftEntry.message) after filling in the frame's failure; WEFT_TOLD for a user operator. */
+/* Executes the tasks begin .. end - 1, on any thread. Returns 0, or the id of the first check that
+ * failed (WeftEntry.message) after filling in the frame's failure; WEFT_TOLD for a user operator.
+ */
 typedef int (*WeftKernel)(const WeftFrame *, int64_t begin, int64_t end);
 
 /* A call of a user operator (weft_op.h), and its tensors: operands, then results. buf: of the
@@ -55,14 +63,17 @@ typedef struct {
 	uint32_t nin, nout;
 	int32_t work; /* the buffer of the workspace */
 } WeftOpCall;
-/* Calls a user operator, within a kernel. value: for each tensor its extents, and its contents if
- * it has no buffer; then the bytes of work. Returns 0 or the id of the failure. */
+/* Calls a user operator; called by a kernel. value: for each tensor its extents, and its contents
+ * if it has no buffer; then the bytes of work. Returns 0, or WEFT_TOLD after filling in the frame's
+ * failure and status. */
 int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value);
-/* The context of a call by the thread that executes this; op_user is NULL. The number of the thread
- * is its own until weft_op_leave, which every call needs. */
+/* Begins a call of a user operator on this thread. Returns the context for it, with op_user NULL.
+ * The number of the thread in it belongs to this call until weft_op_leave, which must follow. */
 WeftOpContext weft_op_enter(WeftRegion *);
+/* Ends the call that weft_op_enter began. */
 void weft_op_leave(WeftRegion *, const WeftOpContext *);
-/* What the caller of `run` says in its context, without threads. */
+/* The context for a user operator with what the caller of `run` says in its context; one thread,
+ * op_user NULL. */
 static inline WeftOpContext weft_op_context(const WeftContext *c)
 {
 	WeftOpContext o;
@@ -85,11 +96,11 @@ typedef struct WeftLaunch {
 	uint32_t nbuf, nparam;
 	double ns;
 } WeftLaunch;
-/* Executes the tasks of a launch, by as many threads as pay, and waits for all. call: index in
- * WeftEntry.call. With WEFT_JOINED the next launch belongs to the same phase: the call does not
- * wait, and returns 0. With WEFT_ALONE the calling thread executes all tasks. buf and p may be
- * overwritten after the return. Returns 1 if a check failed (the message is that of the first
- * task); the caller then returns at once. */
+/* Executes a launch of ntasks tasks, by as many threads as pay, and waits for all. call: index in
+ * WeftEntry.call, plus flags. With WEFT_JOINED the next launch belongs to the same phase: the
+ * function does not wait, and returns 0. With WEFT_ALONE the calling thread executes all tasks. buf
+ * and p may be overwritten after the return. Returns 0, or 1 if a check failed (the message is that
+ * of the first task); the caller then returns at once. */
 int weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
 /* Executes launches from a table. A launch is: the offset of its shape, the number of its call
  * (perhaps with WEFT_JOINED), an offset for each buffer. A shape is: the number of a kernel, of
@@ -101,8 +112,10 @@ typedef struct {
 	const int64_t *shape, *word;
 	int64_t nword;
 } WeftLaunches;
+/* Executes all launches of the table in order, until a check fails. Returns as weft_phase. */
 int weft_launches(WeftRegion *, const WeftLaunches *, void *const *buf, const int64_t *value, void **b, int64_t *p);
-/* Executes the launch at w. Returns the address of the next one. */
+/* Executes the launch at w. Returns the address of the next one. *stop: what weft_phase returned.
+ */
 static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, const int64_t *w, void *const *buf,
 					 const int64_t *value, void **b, int64_t *p, int *stop)
 {
@@ -117,11 +130,10 @@ static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, c
 	return offset + nbuf;
 #undef WEFT_WORD
 }
-/* memcpy as a phase of its own. The ranges must not overlap (equal pointers are fine). */
+/* Copies `bytes` bytes as a phase of its own. The ranges must not overlap (equal pointers are
+ * fine). */
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
-/* Registers state that a later phase overwrites: if the call fails, n items of `bytes` bytes at
- * `values` are copied back to `state`, item i to position at[i] (NULL: position i). values, at and
- * record must stay unchanged until the call ends. The last saved is put back first. */
+/* Old contents of state, in a list of all that a call has saved, the last first. */
 typedef struct WeftSaved {
 	char *state;
 	const char *values;
@@ -129,10 +141,15 @@ typedef struct WeftSaved {
 	int64_t n, bytes;
 	const struct WeftSaved *before;
 } WeftSaved;
+/* Registers state that a later phase overwrites: if the call fails, n items of `bytes` bytes at
+ * `values` are copied back to `state`, item i to position at[i], an int64_t (at NULL: position i).
+ * record: room for a WeftSaved. record, values and at must stay unchanged until the call ends. The
+ * last saved is put back first. */
 void weft_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
 /* Reads an integer from memory: the only way from memory to control flow. code and bits as in
  * WeftDType; a bool is 0 or 1. */
 int64_t weft_read(WeftRegion *, const void *from, int code, int bits);
+/* The same without a region; any thread may call. */
 static inline int64_t weft_value(const void *from, int code, int bits)
 {
 	if (code == WEFT_BOOL)
@@ -147,18 +164,21 @@ static inline int64_t weft_value(const void *from, int code, int bits)
 	default: return *(const int64_t *)from;
 	}
 }
-/* Allocates buffer k of `run`: p[0] bytes, or for an output an output of extents p[]. p NULL: frees
- * it. Returns 1 if there is no memory; the caller then returns at once. */
+/* Allocates buffer k of run_fn's buf: p[0] bytes; of an output, memory for the extents p[rank],
+ * which are written to its shape. p NULL: frees the buffer. Returns 0, or 1 after setting the
+ * call's status (no memory, or an output of the caller that is too small); the caller then returns
+ * at once. */
 int weft_room(WeftRegion *, uint32_t k, const int64_t *p);
 /* Sets the call's status after a violated assertion of `run`. Returns 1, which the caller returns
  * at once. */
 int weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
-/* Sets the status and returns code. For sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...",
- * ...). */
+/* Sets code and message of the status, which may be NULL. Returns code. For sizes_fn: return
+ * weft_fail(status, WEFT_ERR_INPUT, "...", ...). Any thread may call. */
 int weft_fail(WeftStatus *, int code, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
-/* How a parameter of the section is made from new weights: one of WeftModel.source, rearranged; or
- * an output of a group, rearranged; or neither: it stays unchanged. */
+/* How set_weights makes a parameter of the weight section: from WeftModel.source number `source`,
+ * rearranged; or from output `output` of group `group`, rearranged; or neither: it stays unchanged.
+ */
 typedef struct {
 	int32_t source, group, output; /* -1: none */
 } WeftFrom;
@@ -174,12 +194,13 @@ typedef struct WeftPrepare {
 	                           NULL: there are no groups */
 	const WeftModel *(*get)(void);
 	uint32_t ngroup, reserved;
-	const WeftFrom *from; /* by parameter */
+	const WeftFrom *from; /* by index in WeftModel.param */
 	const WeftGroup *group;
 } WeftPrepare;
 
-/* The functions of WeftModel. Emitted tables end with WEFT_RUNTIME_FUNCTIONS, and
- * WEFT_STATE_FUNCTIONS or WEFT_NO_STATE_FUNCTIONS. */
+/* The functions of WeftModel, whose fields have the contracts (weft_model.h): weft_rt_NAME is
+ * WeftModel.NAME. Emitted tables end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS or
+ * WEFT_NO_STATE_FUNCTIONS. */
 int weft_rt_open(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
 void weft_rt_close(WeftInstance *);
 int weft_rt_sizes(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
@@ -197,7 +218,9 @@ int weft_rt_get_weights(WeftInstance *, uint32_t n, const char *const *names,
 int weft_rt_state_get(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
 int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
 int weft_rt_state_reset(WeftInstance *, WeftStatus *);
-/* For other models: return an error that says that there is nothing. */
+/* For other models. The first two return WEFT_ERR_ARGUMENT, with a message that the model has no
+ * replaceable weights, or no state. weft_rt_no_reset, for which there is nothing to reset, returns
+ * WEFT_OK. */
 int weft_rt_no_weights(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *,
 		       WeftStatus *);
 int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus *);
@@ -206,15 +229,16 @@ int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 #ifdef WEFT_SERIAL
 /* Runs an entry without an instance, on the calling thread (serial.c). buf: the address of each
  * input and each output, then of the weights, the workspace and the state, all memory of the
- * caller. The last three are aligned to 64 bytes. slot: filled in by sizes_fn; the last slot is the
- * bytes of the workspace. Returns a status code. An output whose size depends on data is an error:
- * see weft_serial_run_sized. */
+ * caller, of the entry's types and row-major; nothing is checked. The last three are aligned to 64
+ * bytes. slot: filled in by sizes_fn; the last slot is the bytes of the workspace. The status is
+ * not NULL. Returns WEFT_OK or an error code; after an error state is as before. An output whose
+ * size depends on data is an error: see weft_serial_run_sized. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
-/* The same if sizes of outputs depend on data: `shape` of each output says how large the memory in
- * buf is, and receives the extents. */
+/* The same if sizes of outputs depend on data: outputs[k].shape says how large the memory in buf
+ * is, and receives the extents. */
 int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *);
-/* The same; user operators find `user`, `device`, `stream` and `comm` of the context in theirs.
- * NULL: no outputs whose sizes depend on data, no context. */
+/* The same, with a context whose `user`, `device`, `stream` and `comm` user operators find in
+ * theirs. outputs NULL: no sizes depend on data. context NULL: all 0. */
 int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, const WeftContext *, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
 #define WEFT_STATE_FUNCTIONS    .set_weights = NULL
@@ -252,9 +276,10 @@ typedef struct {
 } WeftWeightHeader;
 #define WEFT_WEIGHT_MAGIC  "weft weights 2\n"
 #define WEFT_WEIGHT_HEADER 4096
-/* A checksum: changes with every changed word; no protection against intent. */
+/* A checksum of memory: changes with every changed word; no protection against intent. */
 uint64_t weft_checksum(const void *, uint64_t bytes);
-/* The checksum in pieces; all but the last have a multiple of 32 bytes. */
+/* The checksum in pieces: begin with the number of all bytes, add the pieces in order, end. All
+ * pieces but the last have a multiple of 32 bytes. */
 static inline void weft_checksum_begin(uint64_t h[4], uint64_t bytes)
 {
 	h[0] = bytes, h[1] = 1, h[2] = 2, h[3] = 3; /* four chains: a multiplication takes some

@@ -42,14 +42,25 @@ static const Isa isas[] = {
 };
 enum { NTARGET = sizeof isas / sizeof isas[0] };
 
+/* A thread of a GPU: scalars. */
+static const Isa thread_isa = {
+	.name = "gpu-thread", .family = "gpu", .ops = ISA_FMA, .nvreg = 32, .npointer = 32, .page = 4096, .masks = MASK_NONE, .of_block = true,
+	.features = "", .flags = "", .machine = "gpu-thread",
+};
+
 /* Each with the machine that is assumed for it. */
-static Target table[NTARGET];
+enum { MOST_GPUS = 16 };
+static Target table[NTARGET], gpus[MOST_GPUS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void fill_table(void)
 {
 	for (uint32_t k = 0; k < NTARGET; k++)
-		table[k] = (Target){isas[k], *machine_find(isas[k].machine)};
+		table[k] = (Target){.isa = isas[k], .machine = *machine_find(isas[k].machine)};
+	for (uint32_t k = 0; gpu_at(k) && k < MOST_GPUS; k++) {
+		gpus[k] = (Target){.isa = thread_isa, .machine = gpu_machine(gpu_at(k)), .gpu = gpu_at(k)};
+		gpus[k].isa.name = gpu_at(k)->name;
+	}
 }
 
 /* Other names of the rows above. */
@@ -64,6 +75,12 @@ const Target *target_at(uint32_t k)
 {
 	pthread_once(&once, fill_table);
 	return k < NTARGET ? &table[k] : NULL;
+}
+
+const Target *target_gpu_at(uint32_t k)
+{
+	pthread_once(&once, fill_table);
+	return k < MOST_GPUS && gpu_at(k) ? &gpus[k] : NULL;
 }
 
 const Target *target_find(const char *name)

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "ir/graph/dtype.h"
 #include "ir/scalar/scalar.h"
-#include "ir/target/machine.h"
+#include "ir/target/gpu.h"
 
 /* How a vector of bools is represented: not at all (one lane only), as an i32 vector of 0 and -1,
  * in a mask register. */
@@ -43,6 +43,7 @@ typedef struct Isa {
 	uint32_t ops;          /* the IsaOp bits of the set. Without ISA_FMA schedules use mul and
 	                          add; fma is emulated exactly, and slow */
 	MaskKind masks;
+	bool of_block;         /* of the threads of a GPU; others have no functions of blocks */
 	bool masked_memory;    /* masked loads and stores of elements of 4 and 8 bytes are cheap */
 	uint32_t page;         /* bytes of the largest page that the system may use: the alignment
 	                          of segments */
@@ -55,9 +56,11 @@ typedef struct Isa {
 	const void *without;   /* for tests: a row of a prelude to ignore */
 } Isa;
 
+/* A target is a CPU, or a GPU whose threads have the instructions of `isa`. */
 typedef struct Target {
 	Isa isa;
-	Machine machine;
+	Machine machine; /* of a GPU: all of it as one machine (gpu_machine) */
+	const Gpu *gpu;  /* NULL: a CPU */
 } Target;
 
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
@@ -67,8 +70,10 @@ static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) !=
 const Target *target_find(const char *name);
 /* Returns the names of all targets for messages: "generic-c, x86-64-v2, ...". */
 const char *target_list(Arena *);
-/* Returns target k, within a family in order of increasing capability; NULL after the last. */
+/* Returns CPU k, within a family in order of increasing capability; NULL after the last. */
 const Target *target_at(uint32_t k);
+/* Returns GPU k; NULL after the last. */
+const Target *target_gpu_at(uint32_t k);
 /* Returns the number of elements of the dtype in one register, as computed (in its dtype_compute,
  * bools as 4 bytes); 1 for scalar targets. */
 uint32_t target_lanes(const Target *, DType);

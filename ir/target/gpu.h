@@ -1,0 +1,37 @@
+/* GPUs: limits and rates by which kernels for blocks of threads are planned. Blocks run on
+ * multiprocessors, in any order and at the same time; the threads of a block have shared memory and
+ * barriers in common, and 32 consecutive ones are a warp. */
+#ifndef WEFT_IR_GPU_H
+#define WEFT_IR_GPU_H
+
+#include <stdint.h>
+
+#include "ir/target/machine.h"
+
+typedef struct Gpu {
+	const char *name;        /* "cuda-sm_90" */
+	const char *arch;        /* the architecture for compilers, "sm_90"; NULL: only the
+	                            interpreter of loop IR executes the code */
+	const char *device;      /* the device that these numbers are of */
+	uint32_t multiprocessors;
+	uint32_t threads;        /* of a block, where a schedule has no reason for another number */
+	uint32_t warps, blocks;  /* the most that are resident on a multiprocessor */
+	uint32_t shared, shared_all; /* bytes of shared memory: the most of a block; of a
+	                                multiprocessor */
+	uint32_t l2;             /* bytes */
+	float ghz;
+	float memory;            /* bytes per second that are read or written, in 1e9 */
+	float f32;               /* operations per second, in 1e12: two for a multiply-add */
+} Gpu;
+
+/* GPU k of the table; NULL after the last. */
+const Gpu *gpu_at(uint32_t k);
+const Gpu *gpu_find(const char *name);
+/* The whole GPU as one machine: rates are those of all multiprocessors together. What lowering
+ * compares (target_cycles) is the time of a launch that fills the GPU. */
+Machine gpu_machine(const Gpu *);
+/* A machine on which each thread is a processor with nothing to lose by small tasks: schedules for
+ * it make as many tasks as there are points. */
+const Machine *gpu_thread_machine(void);
+
+#endif

@@ -456,7 +456,7 @@ typedef struct WeftModel {
 	 * `layout` are unused. */
 	uint32_t nsource, reserved;
 	const WeftParamInfo *source; /* weft_source */
-	const struct WeftPrepare *prepare; /* for the runtime: how stored constants are computed */
+	const struct WeftRecipes *recipes; /* for the runtime: how stored constants are computed */
 	/* Copies values of the named parameters and state out of the instance's weight section into
 	 * row-major tensors of the caller: what set_weights takes, and of state the initial
 	 * contents (state_get gives the current ones). A parameter has the value that set_weights

@@ -32,22 +32,22 @@ typedef struct {
 /* A model that was made by hand need not say: its parameters. */
 static uint32_t source_count(const WeftModel *m)
 {
-	return m->prepare ? m->nsource : m->nparam;
+	return m->recipes ? m->nsource : m->nparam;
 }
 
 static const WeftParamInfo *source_at(const WeftModel *m, uint32_t k)
 {
-	return m->prepare ? &m->source[k] : &m->param[k];
+	return m->recipes ? &m->source[k] : &m->param[k];
 }
 
 static WeftFrom from_of(const WeftModel *m, uint32_t param)
 {
-	return m->prepare ? m->prepare->from[param] : (WeftFrom){(int32_t)param, -1, -1};
+	return m->recipes ? m->recipes->from[param] : (WeftFrom){(int32_t)param, -1, -1};
 }
 
 static uint32_t group_count(const WeftModel *m)
 {
-	return m->prepare ? m->prepare->ngroup : 0;
+	return m->recipes ? m->recipes->ngroup : 0;
 }
 
 /* One parameter under two names, as a state dict has it: its values are equal. */
@@ -116,7 +116,7 @@ static int partners_missing(const Build *b, const WeftGroup *g, const char *name
 static int touch_groups(Build *b, WeftStatus *status)
 {
 	for (uint32_t k = 0; k < group_count(b->m); k++) {
-		const WeftGroup *g = &b->m->prepare->group[k];
+		const WeftGroup *g = &b->m->recipes->group[k];
 		const char *named = NULL;
 		bool all = true;
 		for (uint32_t i = 0; i < g->ninput; i++) {
@@ -224,7 +224,7 @@ static void store(const Build *b, uint32_t group, const WeftTensor *y)
 static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64_t *shape, WeftSizes *sizes, Memory *memory,
 		   WeftStatus *status)
 {
-	const WeftGroup *g = &b->m->prepare->group[group];
+	const WeftGroup *g = &b->m->recipes->group[group];
 	const WeftEntry *e = b->code->entry[g->entry];
 	const WeftContext alone = {.size = sizeof alone, .nthreads = 1, .user = b->context->user, .device = b->context->device,
 				   .stream = b->context->stream, .comm = b->context->comm};
@@ -250,7 +250,7 @@ static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64
 
 static int build_group(Build *b, uint32_t group, Memory *memory, WeftStatus *status)
 {
-	const WeftEntry *e = b->code->entry[b->m->prepare->group[group].entry];
+	const WeftEntry *e = b->code->entry[b->m->recipes->group[group].entry];
 	uint64_t ntensor = (uint64_t)e->ninput + e->noutput, nshape = 1;
 	for (uint32_t i = 0; i < e->ninput; i++)
 		nshape += e->input[i].rank;
@@ -354,7 +354,7 @@ static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus 
 /* The code that computes is a model of its own. */
 static int open_code(Build *b, WeftStatus *status)
 {
-	const WeftPrepare *p = b->m->prepare;
+	const WeftRecipes *p = b->m->recipes;
 	bool any = false;
 	for (uint32_t k = 0; k < group_count(b->m); k++)
 		any |= b->touched[k];

@@ -182,21 +182,21 @@ int weft_fail(WeftStatus *, int code, const char *fmt, ...) WEFT_PRINTF(3, 4);
 typedef struct {
 	int32_t source, group, output; /* -1: none */
 } WeftFrom;
-/* A group of constants that are computed together, by an entry of WeftPrepare's model. source: by
+/* A group of constants that are computed together, by an entry of WeftRecipes's model. source: by
  * input, the source or -1. stored: by input, the parameter that holds the same value row-major, if
  * the source has no new value; or -1. */
 typedef struct {
 	uint32_t entry, ninput;
 	const int32_t *source, *stored;
 } WeftGroup;
-typedef struct WeftPrepare {
+typedef struct WeftRecipes {
 	const WeftModel *model; /* the model whose entries compute; NULL: `get` returns it; both
 	                           NULL: there are no groups */
 	const WeftModel *(*get)(void);
 	uint32_t ngroup, reserved;
 	const WeftFrom *from; /* by index in WeftModel.param */
 	const WeftGroup *group;
-} WeftPrepare;
+} WeftRecipes;
 
 /* The functions of WeftModel, whose fields have the contracts (weft_model.h): weft_rt_NAME is
  * WeftModel.NAME. Emitted tables end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS or

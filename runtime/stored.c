@@ -74,14 +74,14 @@ SMALL static bool find_state(const WeftModel *m, const char *name, Found *f)
 
 SMALL static bool find_weight(const WeftModel *m, const char *name, Found *f)
 {
-	const WeftParamInfo *p = m->prepare ? m->source : m->param;
-	for (uint32_t k = 0; k < (m->prepare ? m->nsource : m->nparam); k++, p++) {
+	const WeftParamInfo *p = m->recipes ? m->source : m->param;
+	for (uint32_t k = 0; k < (m->recipes ? m->nsource : m->nparam); k++, p++) {
 		if (!is_called(p->name, p->aliases, name))
 			continue;
 		f->info = *p;
-		f->at = m->prepare ? NULL : p;
-		for (uint32_t i = 0; m->prepare && i < m->nparam; i++)
-			if (m->prepare->from[i].source == (int32_t)k)
+		f->at = m->recipes ? NULL : p;
+		for (uint32_t i = 0; m->recipes && i < m->nparam; i++)
+			if (m->recipes->from[i].source == (int32_t)k)
 				f->at = &m->param[i];
 		return true;
 	}

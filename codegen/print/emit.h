@@ -1,4 +1,6 @@
-/* Options of the emitters, and the division of kernels into units that are compiled in parallel. */
+/* Options of the emitters (C and LLVM), and the division of kernels into units that are compiled in
+ * parallel. The emitters write the code of a Program, a manifest (texts that describe the
+ * artifact), and tables (weft_model.h) that a function of the artifact returns. */
 #ifndef WEFT_CODEGEN_PRINT_EMIT_H
 #define WEFT_CODEGEN_PRINT_EMIT_H
 
@@ -18,8 +20,8 @@ typedef struct {
 	const char *weights_file;    /* the name of that file, beside the artifact */
 	const char *weights_hash;    /* section_hash of that file; NULL: no file */
 	const char *version, *source_hash, *compiler; /* for the manifest; NULL: "" */
-	const char *prepare_export;  /* with replaceable weights: the name of the function of
-	                                Program.prepare's program */
+	const char *recipes_export;  /* with replaceable weights: the name of the function of
+	                                Program.recipes's program */
 	bool here;                   /* for this process: WeftOpDef.user has an address, of the
 	                                symbol userop_user_symbol */
 } EmitOptions;
@@ -33,12 +35,12 @@ typedef struct {
 	uint32_t n;
 } EmitSelect;
 
-/* The names of the distinct kernels, by index in Program.fn: unique identifiers. */
+/* Returns the names of the distinct kernels in emitted code, by index in Program.fn: unique C
+ * identifiers "k_NAME" with the suffix (NULL: none). */
 const char *const *kernel_names(const Program *, const char *suffix);
-/* Divides the kernels into at most nunits units of about equal cost; nunits is at least 1. Adds the
- * cost of each unit to load[nunits], which the caller zeroes. Returns the unit of each kernel, by
- * index in Program.fn, in the context's arena. The result depends only on the program and nunits,
- * and so does the output. */
+/* Divides the kernels into nunits >= 1 units of about equal cost. Returns the unit of each kernel,
+ * by index in Program.fn, in the context's arena. Adds the cost of each unit to load[0 .. nunits -
+ * 1], which the caller has zeroed. The result depends only on the program and nunits. */
 const uint32_t *kernel_units(const Program *, uint32_t nunits, double *load);
 
 #endif

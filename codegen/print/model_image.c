@@ -68,13 +68,13 @@ TYPE(model, WeftModel, M(size, U32), M(abi, U32), STRIDE(WEFT_DIM), STRIDE(WEFT_
      M(weights, POINTER), M(weights_file, POINTER), M(weights_hash, POINTER), M(weights_bytes, U64), M(user_ops, POINTER), M(open, POINTER),
      M(close, POINTER), M(sizes, POINTER), M(run, POINTER), M(threads_new, POINTER), M(threads_free, POINTER), M(set_weights, POINTER),
      M(state_get, POINTER), M(state_set, POINTER), M(state_reset, POINTER), M(clone, POINTER), M(nsource, U32), M(source, POINTER),
-     M(prepare, POINTER), M(get_weights, POINTER));
+     M(recipes, POINTER), M(get_weights, POINTER));
 TYPE(i32, int32_t, {NULL, IMAGE_I32, 0});
 TYPE(from, WeftFrom, F(WeftFrom, source, I32), F(WeftFrom, group, I32), F(WeftFrom, output, I32));
 TYPE(group, WeftGroup, F(WeftGroup, entry, U32), F(WeftGroup, ninput, U32), F(WeftGroup, source, POINTER),
      F(WeftGroup, stored, POINTER));
-TYPE(prepare, WeftPrepare, F(WeftPrepare, model, POINTER), F(WeftPrepare, get, POINTER), F(WeftPrepare, ngroup, U32),
-     F(WeftPrepare, from, POINTER), F(WeftPrepare, group, POINTER));
+TYPE(recipes, WeftRecipes, F(WeftRecipes, model, POINTER), F(WeftRecipes, get, POINTER), F(WeftRecipes, ngroup, U32),
+     F(WeftRecipes, from, POINTER), F(WeftRecipes, group, POINTER));
 /* By WeftStruct: which it is, and its size in C. */
 static const struct {
 	const ImageType *type;
@@ -453,7 +453,7 @@ typedef struct {
 static Role *find_roles(const Builder *b)
 {
 	const Program *p = b->p;
-	const ProgramPrepare *w = p->prepare;
+	const ProgramRecipes *w = p->recipes;
 	Role *role = ARENA_ARRAY(b->im->arena, Role, p->ir->constant.n);
 	for (uint32_t k = 0; k < p->ir->constant.n; k++)
 		role[k] = (Role){-1, -1, -1, -1};
@@ -476,7 +476,7 @@ static Role *find_roles(const Builder *b)
 /* Parameters as the file has them. */
 static uint64_t add_sources(Builder *b)
 {
-	const ProgramPrepare *w = b->p->prepare;
+	const ProgramRecipes *w = b->p->recipes;
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &param_type, "sources", w->source.n, true);
 	for (uint32_t k = 0; k < w->source.n; k++) {
@@ -508,7 +508,7 @@ static uint64_t add_from(Builder *b, const Role *role)
 
 static uint64_t add_groups(Builder *b, const Role *role)
 {
-	const ProgramPrepare *w = b->p->prepare;
+	const ProgramRecipes *w = b->p->recipes;
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &group_type, "groups", w->group.n, true);
 	for (uint32_t k = 0; k < w->group.n; k++) {
@@ -529,20 +529,20 @@ static uint64_t add_groups(Builder *b, const Role *role)
 	return at;
 }
 
-static void point_prepare(Builder *b, uint64_t model, const EmitOptions *o)
+static void point_recipes(Builder *b, uint64_t model, const EmitOptions *o)
 {
-	const ProgramPrepare *w = b->p->prepare;
+	const ProgramRecipes *w = b->p->recipes;
 	ModelImage *im = b->im;
 	const Role *role = find_roles(b);
 	uint64_t sources = add_sources(b), from = add_from(b, role), groups = add_groups(b, role);
-	WeftPrepare info = {.ngroup = w->group.n};
-	uint64_t at = one(im, &prepare_type, "prepare", &info);
+	WeftRecipes info = {.ngroup = w->group.n};
+	uint64_t at = one(im, &recipes_type, "recipes", &info);
 	if (w->group.n)
-		point_symbol(im, at + FIELD(WeftPrepare, get), o->prepare_export);
-	point_some(im, at + FIELD(WeftPrepare, from), from, b->p->constant.n);
-	point_some(im, at + FIELD(WeftPrepare, group), groups, w->group.n);
+		point_symbol(im, at + FIELD(WeftRecipes, get), o->recipes_export);
+	point_some(im, at + FIELD(WeftRecipes, from), from, b->p->constant.n);
+	point_some(im, at + FIELD(WeftRecipes, group), groups, w->group.n);
 	point_some(im, model + FIELD(WeftModel, source), sources, w->source.n);
-	point(im, model + FIELD(WeftModel, prepare), at);
+	point(im, model + FIELD(WeftModel, recipes), at);
 }
 
 /* ---- the model ---- */
@@ -617,7 +617,7 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 		point(im, entries + k * sizeof(char *), entry[k]);
 	const char *user_ops = name_user_ops(p);
 	WeftModel m = {.size = sizeof m, .abi = WEFT_ABI_VERSION, .nentry = p->entry.n, .nparam = p->constant.n, .nstate = p->state.n,
-	               .replaceable = p->prepare != NULL, .nsource = p->prepare ? p->prepare->source.n : 0, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes};
+	               .replaceable = p->recipes != NULL, .nsource = p->recipes ? p->recipes->source.n : 0, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes};
 	for (uint32_t k = 0; k < sizeof strides / sizeof *strides; k++)
 		m.stride[k] = strides[k].type->size;
 	im->model = one(im, &model_type, "model", &m);
@@ -637,8 +637,8 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 	if (user_ops)
 		point_text(im, im->model + FIELD(WeftModel, user_ops), user_ops);
 	point_runtime(im, im->model, m.replaceable || m.nstate);
-	if (p->prepare)
-		point_prepare(&b, im->model, o);
+	if (p->recipes)
+		point_recipes(&b, im->model, o);
 	qsort(im->pointer.data, im->pointer.n, sizeof *im->pointer.data, by_place);
 }
 

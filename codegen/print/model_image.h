@@ -55,10 +55,12 @@ typedef struct {
 	uint64_t model;              /* the offset of the WeftModel */
 } ModelImage;
 
-/* Makes the image. features: the required features of a processor. Functions of entries have the
- * names of their loop functions. */
-void model_image(ModelImage *, const Program *, const Target *, const char *features, const EmitOptions *);
-/* The pointer, the object at byte `at`; NULL: none. */
+/* Sets *im to the image of the program's tables, in the arena of the Ir's context. features: those
+ * that a processor must have, for the manifest ("avx2 fma"). Pointers to functions of entries have
+ * the names of their loop functions as symbols. */
+void model_image(ModelImage *im, const Program *, const Target *, const char *features, const EmitOptions *);
+/* Return the pointer, or the object, that is exactly at byte `at` of the image; NULL if there is
+ * none. */
 const ImagePointer *image_pointer(const ModelImage *, uint64_t at);
 const ImageObject *image_object(const ModelImage *, uint64_t at);
 

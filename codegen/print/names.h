@@ -1,4 +1,5 @@
-/* Unique C identifiers in nested scopes. */
+/* Unique C identifiers in nested scopes, for emitted code; and names and comments that are legal in
+ * C. */
 #ifndef WEFT_CODEGEN_PRINT_NAMES_H
 #define WEFT_CODEGEN_PRINT_NAMES_H
 
@@ -21,19 +22,24 @@ typedef struct {
 	uint32_t scope;
 } Names;
 
+/* Begins with no name taken, in the outermost scope. */
 void names_init(Names *, Arena *);
-void names_reserve(Names *, const char *); /* takes a name in the outermost scope */
-const char *names_add(Names *, const char *stem); /* returns a legal name that is unused until the
-                                                     scope ends */
+/* Takes a name in the outermost scope, so that names_add never returns it. */
+void names_reserve(Names *, const char *);
+/* Returns a legal identifier, the stem or the stem with a number, that is not taken in this scope
+ * or one around it, and takes it until the scope ends. */
+const char *names_add(Names *, const char *stem);
+/* Begin a scope inside of the current one, and end it: its names are free again. */
 void names_push(Names *);
 void names_pop(Names *);
-/* Appends text for a comment of C or C++, so that nothing ends the comment or hides; a line break
- * becomes `line`. */
+/* Appends s as the contents of a comment of C or C++: nothing in it ends the comment, and hidden
+ * characters are made visible. Each line break becomes the text `line`. */
 void c_comment(Text *, const char *s, const char *line);
 /* Returns NULL if a function of an artifact may have the name, else the reason why not: no
  * identifier, a keyword of C or C++, reserved, or a function of the C library. */
 const char *c_export_refused(const char *);
-const char *c_identifier(Arena *, const char *); /* a legal identifier that is no keyword; may
-                                                    collide with another */
+/* Returns s as a legal identifier that is no keyword: other characters become "_". Different texts
+ * may give the same identifier. */
+const char *c_identifier(Arena *, const char *s);
 
 #endif

@@ -39,21 +39,25 @@ typedef struct {
 	uint32_t now, nsym;
 } DistinctKernels;
 
+/* Begins with no kernels, for the first entry of the program. Program NULL: only distinct_key may
+ * be called. */
 void distinct_init(DistinctKernels *, const Lowered *, Program *, const Target *);
 /* Begins the next entry, which uses schedules and functions of the entries before. */
 void distinct_enter(DistinctKernels *, const Lowered *);
-/* Returns the key of a kernel: an id from 1; d->buf has the kernel's buffers. *fresh: whether the
- * key is new. */
-uint32_t distinct_key(DistinctKernels *, const Kernel *, bool *fresh);
-/* Schedules a kernel, unless an equal one was scheduled, and appends it to d->kernel. */
-void distinct_kernel(DistinctKernels *, const Kernel *);
+/* Returns the id (>= 1) of the kernel's text: equal kernels have one id. Sets *fresh to whether it
+ * is new, and d->buf to the kernel's buffers in order of appearance. */
+uint32_t distinct_key(DistinctKernels *d, const Kernel *, bool *fresh);
+/* Schedules a kernel, and adds its functions to the program, unless an equal one was scheduled.
+ * Appends it to d->kernel. */
+void distinct_kernel(DistinctKernels *d, const Kernel *);
 /* The same for a call of a user operator, which is scheduled every time. */
 void distinct_call(DistinctKernels *, const StepCall *);
 
-/* phases.c: decides which launches form one phase, after all kernels of the steps were scheduled.
- * owner: by buffer, the buffer with which a loop swaps it, or 0. */
-void form_phases(DistinctKernels *, const StepList *, const uint32_t *owner);
-/* It checks something, or calls what may fail. */
+/* phases.c: Decides which launches run in the phase of the launch before, because they do not
+ * depend on it, and sets Scheduled.continues of d->kernel. Call it after all kernels of the steps
+ * were scheduled. owner: by buffer, the buffer with which a loop swaps it, or 0. */
+void form_phases(DistinctKernels *d, const StepList *, const uint32_t *owner);
+/* Whether the function may fail: it checks something, or calls a user operator. */
 bool phase_fails(const SchedPhase *);
 
 #endif

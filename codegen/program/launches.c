@@ -72,7 +72,7 @@ static void put_launch(Writer *w, const ProgramEntry *e, const LsData *s)
 LaunchTable *launch_table(const ProgramEntry *e, const LoopFn *f, const LsData *launch, uint32_t n)
 {
 	Arena *arena = f->ir->ctx->arena;
-	if (!e->run_part.n || n < FEW)
+	if (!e->run_outlined.n || n < FEW)
 		return NULL;
 	LaunchTable *t = ARENA_NEW(arena, LaunchTable);
 	Writer w = {.t = t, .f = f, .arena = arena, .fn = ARENA_ARRAY(arena, uint32_t, e->program->fn.n)};

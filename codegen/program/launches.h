@@ -1,12 +1,14 @@
-/* Consecutive launches as a table: legalise makes one in long programs instead of a call for each
- * launch. A compiler takes a millisecond for a few launches in code, and the code is several times
- * as large as the table. */
+/* Launch tables: legalise replaces consecutive launches of long programs by one statement
+ * (LS_LAUNCHES) and data that the runtime reads (weft_launches), instead of a call for each launch.
+ * A compiler takes a millisecond for a few launches in code, and the code is several times as large
+ * as the table. */
 #ifndef WEFT_CODEGEN_PROGRAM_LAUNCHES_H
 #define WEFT_CODEGEN_PROGRAM_LAUNCHES_H
 
 #include "ir/loop/program.h"
 
-/* flags beside the number of a call: WEFT_JOINED, WEFT_ALONE of runtime.h */
+/* Returns the number of the launched call, with the flags that runtime.h calls WEFT_JOINED and
+ * WEFT_ALONE. s: an LS_LAUNCH. */
 enum { LAUNCH_SAME_PHASE = 1 << 30, LAUNCH_ALONE = 1 << 29 };
 static inline uint32_t launch_word(const ProgramEntry *e, const LsData *s)
 {
@@ -22,7 +24,8 @@ typedef struct LaunchTable {
 	ARRAY(Lx) value;          /* values that are computed before the table is read */
 } LaunchTable;
 
-/* Makes a table of n consecutive launches of the function. Returns NULL if a table does not pay. */
-LaunchTable *launch_table(const ProgramEntry *, const LoopFn *, const LsData *launch, uint32_t n);
+/* Returns the table of the n consecutive LS_LAUNCH statements launch[] of f. Returns NULL if a call
+ * for each is better: n is small, or the program is short (nothing was outlined). */
+LaunchTable *launch_table(const ProgramEntry *, const LoopFn *f, const LsData *launch, uint32_t n);
 
 #endif

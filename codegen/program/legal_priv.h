@@ -1,4 +1,6 @@
-/* Private to legalise.c and library.c: makes operations of those that a target has. */
+/* Private to legalise.c and library.c: makes expressions of operations that the target has. An
+ * expression is legal if the target has a prelude row (ir/loop/prelude.h) for each operation in
+ * it. */
 #ifndef WEFT_CODEGEN_PROGRAM_LEGAL_PRIV_H
 #define WEFT_CODEGEN_PROGRAM_LEGAL_PRIV_H
 
@@ -9,12 +11,14 @@ typedef struct {
 	const Isa *isa;
 } Library;
 
-/* Makes a legal expression of an operation whose operands are legal. */
+/* Returns a legal expression for an operation with a result of this type, whose operands are legal.
+ * known: KNOWN_ bits (ir/loop/loop.h). */
 Lx library_op(Library *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
-/* Makes a scalar function: the operation, if the function is one operation; else a call of a
- * library function. */
+/* Returns the value of a scalar function for legal operands: the operation, if the function is one
+ * operation; else a call of a library function (LX_FN). */
 Lx library_call(Library *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
-/* Converts between the bits in memory (dtype_raw of the storage dtype) and the value. */
+/* Return the value, in its compute dtype, of the bits in memory (an integer of dtype_raw); and the
+ * bits of a value. A storage dtype that is kept as computed is returned unchanged. */
 Lx library_unpack(Library *, DType storage, Lx raw);
 Lx library_pack(Library *, DType storage, Lx value);
 

@@ -366,7 +366,7 @@ static uint32_t legal_launches(Legal *g, const uint32_t *at, uint32_t n)
 		put(g, launch[k]);
 	g->out = outer;
 	if (table)
-		put(g, (LsData){.kind = LS_TABLE, .table = table, .body = block_of(g, body), .arg = table->value.data,
+		put(g, (LsData){.kind = LS_LAUNCHES, .launches = table, .body = block_of(g, body), .arg = table->value.data,
 		                .narg = table->value.n});
 	return count;
 }
@@ -409,10 +409,10 @@ void legalise(LoopFn *f, const Isa *isa)
 
 void entry_legalise(ProgramEntry *e, const Isa *isa)
 {
-	for (uint32_t k = 0; k < e->sizes_part.n; k++)
-		legalise_in(e, e->sizes_part.data[k], isa);
-	for (uint32_t k = 0; k < e->run_part.n; k++)
-		legalise_in(e, e->run_part.data[k], isa);
+	for (uint32_t k = 0; k < e->sizes_outlined.n; k++)
+		legalise_in(e, e->sizes_outlined.data[k], isa);
+	for (uint32_t k = 0; k < e->run_outlined.n; k++)
+		legalise_in(e, e->run_outlined.data[k], isa);
 	legalise_in(e, e->sizes, isa);
 	legalise_in(e, e->run, isa);
 }

@@ -20,12 +20,13 @@
 #include "ir/loop/program.h"
 #include "ir/target/target.h"
 
-/* Legalises a function in place; a legal function stays unchanged. Results keep their bits. */
+/* Legalises a function in place; a legal function stays unchanged. It computes the same bits. */
 void legalise(LoopFn *, const Isa *);
-/* Legalises `sizes`, `run` and their parts. Kernels were legalised when they were scheduled. */
+/* Legalises `sizes`, `run` and the functions outlined from them. Kernels were legalised when they
+ * were scheduled. */
 void entry_legalise(ProgramEntry *, const Isa *);
-/* Returns a scalar function for `lanes` lanes as a legal loop function: parameters are LoopFn.arg,
- * the result is LoopFn.result. */
+/* Returns a scalar function for `lanes` lanes as a new legal loop function: its parameters are
+ * LoopFn.arg, its result is LoopFn.result. */
 LoopFn *library_function(Ir *, const ScFn *, uint32_t lanes, const Isa *);
 
 #endif

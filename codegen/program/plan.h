@@ -1,4 +1,6 @@
-/* The memory plan: the place of each temporary in the workspace. */
+/* The memory plan: the offset in the workspace of each BUF_TEMP buffer and each temporary of a
+ * schedule (SchedTemp). A bound of a size is sym_most (ir/sym/sym.h): sizes that depend on data are
+ * planned by their bounds. */
 #ifndef WEFT_CODEGEN_PROGRAM_PLAN_H
 #define WEFT_CODEGEN_PROGRAM_PLAN_H
 
@@ -7,9 +9,9 @@
 typedef struct {
 	Sym *offset; /* by buffer: bytes from the start of the workspace, 64-byte aligned; none: the
 	                buffer needs no place */
-	const Sym *temp; /* the same by temporary between phases */
+	const Sym *temp; /* the same by temporary of all schedules (Scheduled.temp) */
 	Sym total;   /* bytes of the workspace */
-	/* Rooms: a buffer without a bound, or whose bound is a product of several bounds, gets
+	/* Rooms: a buffer whose size depends on data and has no close bound (sym_most_is_near) gets
 	 * memory of its own when its size is known. */
 	const uint32_t *room; /* by buffer, then by temporary: the number of its room, from 1, to
 	                         which `offset` refers; 0: the workspace */
@@ -19,9 +21,9 @@ typedef struct {
 	const Sym *room_bytes; /* by room; [0] unused */
 } MemoryPlan;
 
-/* Makes the plan, after all kernels were scheduled. Buffers whose lifetimes overlap are disjoint.
- * Buffers of constant size are packed by offset; a buffer of symbolic size uses another's slot only
- * if it is provably no larger. share false: every buffer has memory of its own. */
+/* Returns the plan; call it after all kernels were scheduled. Buffers whose lifetimes overlap are
+ * disjoint. Buffers of constant size are packed by offset; a buffer of symbolic size uses another's
+ * memory only if it is provably no larger. share false: no two buffers have memory in common. */
 MemoryPlan plan_memory(const DistinctKernels *, bool share);
 
 #endif

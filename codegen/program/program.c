@@ -4,7 +4,7 @@
  *   while @p { test } do { body }    n = 0; go = true; while go { test; read p; go = p; if go {
  *                                    body; n = n + 1 } }
  *
- * Long step lists are cut into parts: functions of their own. */
+ * Long step lists are cut; the pieces are outlined, which makes them functions of their own. */
 #include "codegen/program/legalise.h"
 #include "codegen/program/program_priv.h"
 #include "codegen/program/distinct.h"
@@ -35,8 +35,8 @@ typedef struct {
 	Lx count;
 } Ended;
 
-/* A size that depends on data, where it is known: of its own function a variable, of a part of it a
- * parameter. */
+/* A size that depends on data, where it is known: of its own function a variable, of one that is
+ * outlined from it a parameter. */
 typedef struct {
 	Sym var;
 	uint32_t room; /* that was made when it was found out, or 0 */
@@ -67,11 +67,11 @@ typedef struct {
 	SizeBounds *bounds;   /* of the same graph */
 } BuilderSizes;
 
-/* The loops and parts around what is emitted now. */
+/* The loops and outlined functions around what is emitted now. */
 typedef struct {
 	ARRAY(Around) around;
 	ARRAY(Ended) ended;
-	ARRAY(Asked) asked; /* by parts that are being emitted */
+	ARRAY(Asked) asked; /* by outlined functions that are being emitted */
 	const Cost *times;  /* how often it runs: iterations of the loops around it; of a WHILE one
 	                       is counted */
 	bool tight;         /* lists are cut however short they are */
@@ -88,7 +88,7 @@ typedef struct {
 	uint32_t ninput, noutput;
 	uint32_t *state; /* by state of the entry: which of the program */
 	Section section; /* of p */
-	LoopFn *f;        /* at hand: `run` or a part of it */
+	LoopFn *f;        /* at hand: `run` or one that is outlined from it */
 	BuilderMemory memory;
 	BuilderSizes known;
 	BuilderNest nest;
@@ -109,7 +109,7 @@ static void use_state(Builder *b)
 
 /* ---- addresses ---- */
 
-/* Of a while: a part gets it as a parameter, when it first needs it. */
+/* Of a while: an outlined function gets it as a parameter, when it first needs it. */
 static Lx count_of(Builder *b, uint32_t ended)
 {
 	Ended *e = &b->nest.ended.data[ended];
@@ -558,7 +558,7 @@ static void schedule_steps(Builder *b, const StepList *list)
 	}
 }
 
-/* ---- parts ---- */
+/* ---- outlining ---- */
 
 static bool may_be_negative(const Builder *b, uint32_t born)
 {
@@ -631,9 +631,9 @@ static void emit_step(Builder *b, const Step *s)
 	}
 }
 
-/* What a part is given where it needs more than its caller has: the symbols, the indices around,
- * the counts it asked for. */
-static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
+/* What an outlined function is given where it needs more than its caller has: the symbols, the
+ * indices around, the counts it asked for. */
+static void call_outlined(Builder *b, uint32_t number, uint32_t first_asked)
 {
 	uint32_t n = 0, nasked = b->nest.asked.n - first_asked, nsymbol = b->e->symbol.n;
 	Asked *asked = nasked ? arena_dup(b->arena, b->nest.asked.data + first_asked, nasked * sizeof *asked) : NULL;
@@ -653,7 +653,7 @@ static void call_part(Builder *b, uint32_t part, uint32_t first_asked)
 	}
 	for (uint32_t k = 0; k < nasked; k++)
 		arg[n++] = count_of(b, asked[k].ended);
-	ls_part(b->f, part, 0, arg, n);
+	ls_outlined(b->f, number, 0, arg, n);
 }
 
 static void emit_part(Builder *b, const Step *step, uint32_t n)
@@ -676,9 +676,9 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 	b->nest.ended.n = nended;
 	for (uint32_t k = 0; k < naround; k++)
 		b->nest.around.data[k] = around[k];
-	array_push(b->arena, &e->run_part, f);
-	f->name = program_part_name(e, "run", e->run_part.n);
-	call_part(b, e->run_part.n - 1, first_asked);
+	array_push(b->arena, &e->run_outlined, f);
+	f->name = program_outlined_name(e, "run", e->run_outlined.n);
+	call_outlined(b, e->run_outlined.n - 1, first_asked);
 }
 
 /* Of a step whose first kernel is number *kernel, which advances. */
@@ -694,21 +694,21 @@ static uint32_t count_launches(const Builder *b, const Step *s, uint32_t *kernel
 	return n;
 }
 
-/* What each step adds to the function that it is in: long lists inside it are in parts of their
- * own. Returns the number of launches. */
+/* What each step adds to the function that it is in: long lists inside it are outlined. Returns the
+ * number of launches. */
 static uint32_t find_sizes(const Builder *b, const StepList *list, uint32_t *size)
 {
 	uint32_t all = 0, kernel = b->next;
 	for (uint32_t i = 0; i < list->step.n; i++) {
 		uint32_t n = count_launches(b, &list->step.data[i], &kernel);
-		size[i] = n <= PART ? n : n / PART + 1;
+		size[i] = n <= OUTLINE_SIZE ? n : n / OUTLINE_SIZE + 1;
 		all += n;
 	}
 	return all;
 }
 
 /* Of a list that is cut, a WHILE stays in the function at hand: what comes after it needs its
- * count. All that it holds is in parts. */
+ * count. All that it holds is outlined. */
 static void emit_whole_while(Builder *b, const Step *s)
 {
 	bool tight = b->nest.tight;
@@ -717,11 +717,11 @@ static void emit_whole_while(Builder *b, const Step *s)
 	b->nest.tight = tight;
 }
 
-/* How many steps from the first on make a part. */
-static uint32_t part_length(const Step *step, const uint32_t *size, uint32_t n)
+/* How many steps from the first on are outlined together. */
+static uint32_t outline_length(const Step *step, const uint32_t *size, uint32_t n)
 {
 	uint32_t sum = size[0], k = 1;
-	for (; k < n && step[k].kind != STEP_WHILE && step[k].kind != STEP_SIZE && sum + size[k] <= PART; k++)
+	for (; k < n && step[k].kind != STEP_WHILE && step[k].kind != STEP_SIZE && sum + size[k] <= OUTLINE_SIZE; k++)
 		sum += size[k];
 	return k;
 }
@@ -730,7 +730,7 @@ static void emit_steps(Builder *b, const StepList *list)
 {
 	const Step *step = list->step.data;
 	uint32_t *size = ARENA_ARRAY(b->arena, uint32_t, list->step.n);
-	bool cut = find_sizes(b, list, size) > (b->nest.tight ? 0 : PART);
+	bool cut = find_sizes(b, list, size) > (b->nest.tight ? 0 : OUTLINE_SIZE);
 	for (uint32_t i = 0, n; i < list->step.n; i += n) {
 		n = 1;
 		if (!cut) {
@@ -740,7 +740,7 @@ static void emit_steps(Builder *b, const StepList *list)
 		} else if (step[i].kind == STEP_SIZE) { /* what comes after it needs its value */
 			emit_step(b, &step[i]);
 		} else {
-			n = part_length(&step[i], &size[i], list->step.n - i);
+			n = outline_length(&step[i], &size[i], list->step.n - i);
 			emit_part(b, &step[i], n);
 		}
 	}
@@ -797,16 +797,16 @@ static bool outputs_have_rooms(const Builder *b)
 	return true;
 }
 
-/* No two functions of entries and parts have the same. */
+/* No two functions have the same. */
 const char *program_fn_name(const ProgramEntry *e, const char *role)
 {
 	bool plain = strcmp(e->name, "run") == 0;
 	return plain ? role : arena_printf(e->program->ir->ctx->arena, "entry_%s_%s", e->name, role);
 }
 
-const char *program_part_name(const ProgramEntry *e, const char *role, uint32_t part)
+const char *program_outlined_name(const ProgramEntry *e, const char *role, uint32_t k)
 {
-	return arena_printf(e->program->ir->ctx->arena, "%s_part_%u", program_fn_name(e, role), part);
+	return arena_printf(e->program->ir->ctx->arena, "%s_outlined_%u", program_fn_name(e, role), k);
 }
 
 static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *target, const ScheduleOptions *opt)

@@ -1,16 +1,17 @@
-/* Private to codegen/program/: sizes.c and run. */
+/* Private to codegen/program/: building the functions `sizes` (sizes.c) and `run` (program.c) of an
+ * entry, and the sections of a program. */
 #ifndef WEFT_CODEGEN_PROGRAM_PROGRAM_PRIV_H
 #define WEFT_CODEGEN_PROGRAM_PROGRAM_PRIV_H
 
 #include "codegen/program/schedule.h"
 
 enum {
-	PART = 256 /* the most launches or checks of one function: compilers take more than linear
-	              time for a long one */
+	OUTLINE_SIZE = 256 /* the most launches or checks of one function: compilers take more than
+	                      linear time for a long one */
 };
 
-/* Turns symbolic integers into expressions of a loop function in which variables have values.
- * Remembers its results. */
+/* Turns symbolic integers into expressions of the loop function f. Sizes and other symbols get
+ * values by sym_lower_set; expressions are remembered. */
 typedef struct {
 	Ctx *ctx;
 	SymTab *syms;
@@ -20,17 +21,22 @@ typedef struct {
 	ARRAY(uint32_t) log; /* the ids with values, in order */
 } SymLower;
 
+/* Begins with no values. */
 void sym_lower_init(SymLower *, Ctx *, SymTab *, LoopFn *);
+/* Returns the i64 expression of a symbolic integer. A symbol without a value is an internal
+ * error. */
 Lx sym_lower(SymLower *, Sym);
+/* Gives a symbol (or an expression) a value. */
 void sym_lower_set(SymLower *, Sym var, Lx value);
-/* Whether all variables of the value have values. */
+/* Whether all symbols in the expression have values. */
 MUST_LOOK bool sym_lower_can(SymLower *, Sym);
-/* Forgets all values since log.n was n. */
+/* Forgets the values that were set or computed since s->log.n was n. */
 void sym_lower_forget(SymLower *, uint32_t n);
 
-/* Names of functions: of an entry's "sizes" or "run" (role), and of their parts, from 1. */
+/* Names of functions: of an entry's "sizes" or "run" (role), and of function k outlined from it,
+ * from 1. */
 const char *program_fn_name(const ProgramEntry *, const char *role);
-const char *program_part_name(const ProgramEntry *, const char *role, uint32_t part);
+const char *program_outlined_name(const ProgramEntry *, const char *role, uint32_t k);
 
 /* section.c: the weight section and the state section of a program. */
 typedef struct {
@@ -39,40 +45,50 @@ typedef struct {
 	Intern state;    /* name; by id - 1: Program.state */
 } Section;
 
+/* Begins with empty sections. */
 void section_init(Section *, Program *);
-/* Returns the number of the state of that name, which all entries use. New state gets memory, and a
- * constant with the initial contents. */
+/* Returns the index in Program.state of the state of that name, which all entries use. New state
+ * gets memory, and a constant with its initial contents unless they are zeros. */
 uint32_t section_state(Section *, const LoweredState *);
-/* Returns the number of the constant of a buffer in a layout. */
+/* Returns the index in Program.constant of the buffer's constant in a layout, and adds it if it is
+ * new. */
 uint32_t section_constant(Section *, const Buffer *, const Layout *);
-/* Adds the constants of another program behind those of state; equal constants are added once. */
+/* Makes the weight section begin as that of another program, whose constants all are added, with
+ * their offsets. Call it after all section_state and before section_constant. */
 void section_share(Section *, const Program *);
 
 /* bounds.c: conditions on sizes under which no arithmetic with them leaves 64 bits. */
 typedef struct SizeBounds SizeBounds;
-/* outer: the bounds of the graph around this one, or NULL; they are not asserted again. */
+/* Returns an empty list. outer: the bounds of the graph around this one, or NULL; they are not
+ * asserted again. */
 SizeBounds *size_bounds_new(Ir *, const SizeBounds *outer);
+/* Adds the bounds for an expression, unless others imply them. */
 void size_bounds_add(SizeBounds *, Sym);
 /* Adds a number of bytes that must fit memory: a smaller bound than 64 bits. */
 void size_bounds_add_bytes(SizeBounds *, Sym);
 /* Adds the types, attributes and guards of the graph's nodes; bodies of nodes have bounds of their
  * own. */
 void size_bounds_add_graph(SizeBounds *, const Graph *);
-/* Asserts one more bound whose symbols all have values, `var` (or none) among them. Returns false
- * if none is left. Messages name symbols as the graph's inputs have them. */
+/* Adds the assertion (ls_assert) of one bound that is not asserted yet, whose symbols all have
+ * values and which contains `var` (none: any bound). Returns false, and adds nothing, if there is
+ * none. Messages name the inputs of the graph from which the symbols come. */
 bool size_bounds_assert(SizeBounds *, SymLower *, Program *, const Graph *, Sym var);
 
 /* sizes.c */
-/* Lists the entry's symbols. An input's dimension whose symbols only a step of `run` computes gets
- * a symbol of its own, which `run` compares with the dimension. */
-void program_find_symbols(ProgramEntry *, const Lowered *);
-MUST_LOOK bool program_sizes(ProgramEntry *, const Graph *, SizeBounds *, Sym workspace);
-/* Asserts a guard in the current function. The message has both sides, their symbols, and the
- * inputs of the graph they come from. All symbols of the guard must have values. */
+/* Sets e->symbol. An input's dimension whose symbols only a step of `run` computes gets a symbol of
+ * its own, which `run` compares with the dimension. */
+void program_find_symbols(ProgramEntry *e, const Lowered *);
+/* Makes e->sizes and the functions outlined from it: it computes the symbols from the extents of
+ * the inputs, asserts ranges, bounds and guards, and returns the slots (see ProgramEntry.sizes).
+ * workspace: the bytes of the workspace. Returns false after an error: a symbol that cannot be
+ * computed from the extents. */
+MUST_LOOK bool program_sizes(ProgramEntry *e, const Graph *, SizeBounds *, Sym workspace);
+/* Adds the assertion of a guard to the current function. The message has both sides, their symbols,
+ * and the inputs of the graph they come from. All symbols of the guard must have values. */
 void program_guard(Program *, SymLower *, const Graph *, const GraphGuard *);
-/* Appends " for B = %lld (input \"x\" dimension 0), .." to a message, for the symbols in used[], as
- * the graph's inputs have them. arg[narg..] receive their values. Returns the new number of
- * arguments. */
+/* Appends " for B = %lld (input \"x\" dimension 0), .." to a message, for each symbol k with
+ * used[k] (sym_var_at), and sets arg[narg], arg[narg + 1], ... to their values. Returns the new
+ * number of arguments. */
 uint32_t program_say_symbols(SymLower *, const Graph *, const bool *used, Text *, Lx *arg, uint32_t narg);
 
 #endif

@@ -1,5 +1,7 @@
-/* Schedules: kernels become loop IR, and a Program around them. All decisions are taken here and in
- * codegen/cpu/. */
+/* Schedules: kernels (ir/kernel/kernel.h) become loop functions (ir/loop/loop.h), and a Program
+ * around them (ir/loop/program.h). All decisions are taken here and in codegen/cpu/. A schedule
+ * cuts the work of a kernel into phases, and a phase into tasks, which threads execute in any
+ * order. */
 #ifndef WEFT_CODEGEN_PROGRAM_SCHEDULE_H
 #define WEFT_CODEGEN_PROGRAM_SCHEDULE_H
 
@@ -48,7 +50,7 @@ typedef struct {
 } SchedTemp;
 
 typedef struct {
-	const char *algorithm, *why;
+	const char *algorithm, *why; /* for reports: the name of the schedule, and its parameters */
 	ARRAY(SchedPhase) phase; /* at least one */
 	ARRAY(SchedTemp) temp;
 	ARRAY(Refusal) refused; /* the refusals, in the order in which schedules were asked */
@@ -58,8 +60,9 @@ typedef struct {
 	uint32_t code;          /* the number of statements; all phases together */
 } Schedule;
 
-/* Schedules a kernel. The result depends only on the kernel, on its buffers' shapes and layouts,
- * and on the target. Reads the kernel only; makes new functions, simplified. */
+/* Returns the schedule of a kernel, in the arena of the Ir's context; every kernel has one. The
+ * result depends only on the kernel, on its buffers' shapes and layouts, and on the target. The
+ * functions are new and simplified, but not legal yet (legalise.h); the kernel stays unchanged. */
 Schedule *schedule_kernel(const Lowered *, const Kernel *, const Target *);
 
 /* ---- constants ---- */
@@ -71,7 +74,8 @@ typedef struct {
 	Layout layout;
 } LayoutWant;
 
-/* Which constant the kernel's schedule would pack if no layout was chosen before. */
+/* Returns the constant that the kernel's schedule would pack, and its layout, if no layout was
+ * chosen for all kernels before. */
 LayoutWant schedule_wants(const Lowered *, const Kernel *, const Target *);
 
 /* A graph lowered for one level of a family of targets. */
@@ -81,14 +85,15 @@ typedef struct {
 } ScheduleLevel;
 
 /* Chooses one layout for each large constant that kernels want in different layouts: the one with
- * the least predicted time of all kernels of all levels. A file then holds the constant once. Other
- * constants stay unchanged. Call before scheduling any of the levels. */
+ * the least predicted time of all kernels of all n levels. A file then holds the constant once.
+ * Changes the layouts of buffers; other constants stay unchanged. Call it before scheduling any of
+ * the levels. */
 void choose_const_layouts(const ScheduleLevel *, uint32_t n);
 
 /* ---- programs ---- */
 
 typedef struct {
-	bool no_plan; /* every buffer has memory of its own */
+	bool no_plan; /* no two buffers have memory in common (plan_memory) */
 	const Program *weights; /* the weight section begins with this program's section, and equal
 	                           constants are stored once; NULL: a section of its own */
 	bool plain; /* nothing is legalised */
@@ -103,8 +108,9 @@ typedef struct {
 	Lowered *lowered;
 } ScheduleEntry;
 
-/* Makes the program of lowered graphs for a target; legal unless `plain`. Returns NULL after
- * errors. */
+/* Returns the program of n lowered graphs, one an entry, for a target, in the arena of the Ir's
+ * context; legal unless `plain`. Returns NULL after errors: sizes that cannot be computed from the
+ * inputs. */
 Program *schedule_program(const ScheduleEntry *, uint32_t n, const Target *, const ScheduleOptions *);
 
 #endif

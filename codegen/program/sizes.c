@@ -131,29 +131,30 @@ typedef struct {
 	const Graph *g;
 	SymLower s;
 	uint32_t n;     /* checks and results in the function at hand */
-	uint32_t first; /* in a part: the number of its first extent, whose parameter follows the
-	                   symbols */
+	uint32_t first; /* in an outlined function: the number of its first extent, whose parameter
+	                   follows the symbols */
 } Sizes;
 
 /* The next statement reads extents from this one on: where the function at hand is long, it goes to
- * a new part. */
+ * a new one. */
 static void next_statement(Sizes *z, uint32_t extent)
 {
 	Program *p = z->p;
 	ProgramEntry *e = z->e;
-	if (z->n++ < PART)
+	if (z->n++ < OUTLINE_SIZE)
 		return;
-	LoopFn *f = loop_new(p->ir, program_part_name(e, "sizes", e->sizes_part.n + 1));
+	LoopFn *f = loop_new(p->ir, program_outlined_name(e, "sizes", e->sizes_outlined.n + 1));
 	sym_lower_init(&z->s, p->ir->ctx, z->s.syms, f);
 	for (uint32_t k = 0; k < e->symbol.n; k++)
 		sym_lower_set(&z->s, e->symbol.data[k], lx_param(f, loop_param(f, sym_name(z->s.syms, e->symbol.data[k]))));
 	z->n = 1;
 	z->first = extent;
-	array_push(p->ir->ctx->arena, &e->sizes_part, f);
-	ls_part(e->sizes, e->sizes_part.n - 1, extent, NULL, 0);
+	array_push(p->ir->ctx->arena, &e->sizes_outlined, f);
+	ls_outlined(e->sizes, e->sizes_outlined.n - 1, extent, NULL, 0);
 }
 
-/* Extent `at` of all inputs: dimension d of t. In a part they are asked for in order. */
+/* Extent `at` of all inputs: dimension d of t. In an outlined function they are asked for in
+ * order. */
 static Lx extent_of(Sizes *z, const ProgramTensor *t, uint32_t d, uint32_t at)
 {
 	LoopFn *f = z->s.f;
@@ -399,7 +400,7 @@ bool program_sizes(ProgramEntry *e, const Graph *g, SizeBounds *bounds, Sym work
 	uint32_t slot = 0;
 	solve_inputs(&z, solved);
 	TRY(symbols_solved(&z));
-	for (uint32_t i = 0; i < e->symbol.n; i++) /* before parts, which read them */
+	for (uint32_t i = 0; i < e->symbol.n; i++) /* before outlined functions, which read them */
 		ls_result(e->sizes, slot++, sym_lower(&z.s, e->symbol.data[i]));
 	size_bounds_add_bytes(bounds, workspace);
 	check_bounds(&z, bounds);

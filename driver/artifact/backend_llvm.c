@@ -48,7 +48,7 @@ static bool emit_files(Compilation *c, LlvmKind kind, const char *weights_file, 
 	TRY(llvm);
 	const TargetLevel **level = ARENA_ARRAY(c->ctx->arena, const TargetLevel *, c->level.n + 1);
 	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
-		EmitOptions o = compile_emit_options(c, level[k], level[k] == &c->prepare ? NULL : weights_file);
+		EmitOptions o = compile_emit_options(c, level[k], level[k] == &c->recipes ? NULL : weights_file);
 		TRY(llvm->emit(level[k]->program, level[k]->target, &o, kind, c->o.jobs, out));
 	}
 	EmitSelect select = compile_select(c);

@@ -233,7 +233,7 @@ EmitOptions compile_emit_options(const Compilation *c, const TargetLevel *level,
 		.nunits = c->backend->units(level->program->fn.n),
 		.export_name = level_export(c, level),
 		.suffix = level->suffix,
-		.hidden = c->level.n > 1 || level == &c->prepare,
+		.hidden = c->level.n > 1 || level == &c->recipes,
 		.weights_symbol =
 			weights_file || !level->program->weight_bytes ? NULL : c->weights_symbol,
 		.weights_file = weights_file,
@@ -241,7 +241,7 @@ EmitOptions compile_emit_options(const Compilation *c, const TargetLevel *level,
 		.weights_hash = c->weights_hash,
 		.source_hash = c->source_hash,
 		.compiler = "",
-		.prepare_export = c->prepare.program ? level_export(c, &c->prepare) : NULL,
+		.recipes_export = c->recipes.program ? level_export(c, &c->recipes) : NULL,
 	};
 }
 
@@ -249,9 +249,9 @@ uint32_t compile_programs(const Compilation *c, const TargetLevel **out)
 {
 	for (uint32_t k = 0; k < c->level.n; k++)
 		out[k] = &c->level.data[k];
-	if (c->prepare.program)
-		out[c->level.n] = &c->prepare;
-	return c->level.n + (c->prepare.program != NULL);
+	if (c->recipes.program)
+		out[c->level.n] = &c->recipes;
+	return c->level.n + (c->recipes.program != NULL);
 }
 
 /* The kernels of an entry; returns their number. */

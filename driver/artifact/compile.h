@@ -36,7 +36,7 @@ typedef struct {
 	                         NULL: none */
 	ARRAY(TargetLevel) level; /* by increasing capability, of one triple and with one weight
 	                             section */
-	TargetLevel prepare;      /* the program that computes replaceable constants (recipes.h),
+	TargetLevel recipes;      /* the program that computes replaceable constants (recipes.h),
 	                             for the least level; program NULL: none */
 	bool computed;            /* constants with recipes have contents */
 	const Target *target;     /* of the last level, the most capable one */
@@ -53,7 +53,7 @@ bool compile_for_here(Compilation *);
 /* Runs passes, lowering and schedules on a copy of the graph, and makes the programs of all levels.
  * Returns false after errors. */
 bool compile_lower(Compilation *);
-/* Sets out[], room for level.n + 1, to all programs to emit: the levels, then `prepare` if there is
+/* Sets out[], room for level.n + 1, to all programs to emit: the levels, then `recipes` if there is
  * one. Returns their number. */
 uint32_t compile_programs(const Compilation *, const TargetLevel **out);
 /* The options with which an emitter prints the program of a level. weights_file: the name of the

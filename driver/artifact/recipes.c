@@ -21,7 +21,7 @@ typedef struct {
 	Compilation *c;
 	Ir *ir;
 	Arena *arena;
-	ProgramPrepare *out;
+	ProgramRecipes *out;
 	/* By constant, as many as there are when it begins. */
 	uint32_t *parent; /* towards the one that stands for its group; itself */
 	uint8_t *is;      /* flags below */
@@ -154,7 +154,7 @@ static void add_recipe(Recipes *r, Graph *g, ConstId made)
 /* made: those of the group. */
 static Graph *group_graph(Recipes *r, ProgramGroup *group, const ConstId *made, uint32_t n)
 {
-	Graph *g = graph_new(r->ir, "prepare");
+	Graph *g = graph_new(r->ir, "recipes");
 	for (uint32_t k = 0; k < n; k++)
 		add_inputs(r, g, group, made[k]);
 	for (uint32_t k = 0; k < n; k++)
@@ -256,14 +256,14 @@ static bool make_program(Recipes *r)
 		const LowerOptions lo = {.target = target, .no_fusion = c->o.op_by_op, .after = k ? entry[k - 1].lowered : NULL};
 		Lowered *l = lower_graph(r->graph.data[k], &lo);
 		TRY(l && c->ctx->nerror == errors);
-		entry[k] = (ScheduleEntry){arena_printf(r->arena, "prepare_%u", k), l};
+		entry[k] = (ScheduleEntry){arena_printf(r->arena, "recipe_%u", k), l};
 	}
 	if (!n)
 		return true;
 	TRY((r->out->program = schedule_program(entry, n, target, &so)));
 	if (r->out->program->weight_bytes)
-		ctx_bug(c->ctx, "what prepares weights has weights of its own");
-	c->prepare = (TargetLevel){target, r->out->program, "_prepare"};
+		ctx_bug(c->ctx, "the program of the recipes has weights of its own");
+	c->recipes = (TargetLevel){target, r->out->program, "_recipes"};
 	return true;
 }
 
@@ -272,7 +272,7 @@ bool recipes_lower(Compilation *c)
 	Ir *ir = c->program->ir;
 	Arena *a = c->ctx->arena;
 	uint32_t n = ir->constant.n;
-	Recipes r = {.c = c, .ir = ir, .arena = a, .out = ARENA_NEW(a, ProgramPrepare), .parent = ARENA_ARRAY(a, uint32_t, n),
+	Recipes r = {.c = c, .ir = ir, .arena = a, .out = ARENA_NEW(a, ProgramRecipes), .parent = ARENA_ARRAY(a, uint32_t, n),
 		     .is = ARENA_ARRAY(a, uint8_t, n), .group = ARENA_ARRAY(a, uint32_t, n), .node = ARENA_ARRAY(a, Node, n),
 		     .listed = ARENA_ARRAY(a, bool, n), .stored = ARENA_ARRAY(a, bool, n)};
 	if (!c->o.replaceable)
@@ -284,7 +284,7 @@ bool recipes_lower(Compilation *c)
 	TRY(make_graphs(&r) && make_program(&r));
 	list_all(&r);
 	for (uint32_t k = 0; k < c->level.n; k++)
-		c->level.data[k].program->prepare = r.out;
-	phase_end(c, "prepare");
+		c->level.data[k].program->recipes = r.out;
+	phase_end(c, "recipes");
 	return true;
 }

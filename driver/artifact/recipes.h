@@ -6,8 +6,8 @@
 
 #include "driver/artifact/compile.h"
 
-/* The step of compile_lower after scheduling: sets Program.prepare of all levels, the recipes, and
- * c->prepare, the program that computes the constants. Other constants and small parameters that
+/* The step of compile_lower after scheduling: sets Program.recipes of all levels, and
+ * c->recipes, the program that computes the constants. Other constants and small parameters that
  * recipes read are stored, too. Does nothing without WeftOptions.replaceable. Returns false after
  * errors. */
 bool recipes_lower(Compilation *);

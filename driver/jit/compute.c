@@ -60,7 +60,7 @@ static bool compute_group(Computing *x, const ProgramGroup *g)
 
 static bool compute_groups(Computing *x)
 {
-	const ProgramPrepare *p = x->c->program->prepare;
+	const ProgramRecipes *p = x->c->program->recipes;
 	if (x->m->open(x->m, NULL, &x->in, &x->status) != WEFT_OK)
 		return ctx_error(x->c->ctx, NULL, "weights cannot be computed: %s", x->status.message);
 	bool ok = true;
@@ -80,11 +80,11 @@ static bool model_here(Compilation *c, const WeftModel **m)
 	here.o.progress = NULL;
 	here.o.symbol = NULL;
 	memset(&here.level, 0, sizeof here.level);
-	array_push(weft_arena(w), &here.level, c->prepare);
+	array_push(weft_arena(w), &here.level, c->recipes);
 	here.level.data[0].suffix = "";
-	here.prepare = (TargetLevel){0};
-	here.program = c->prepare.program;
-	here.target = c->prepare.target;
+	here.recipes = (TargetLevel){0};
+	here.program = c->recipes.program;
+	here.target = c->recipes.target;
 	const Backend *b = backend_here();
 	bool jit = target_runs_here(here.target) && backend_available(b, c);
 	here.backend = jit ? b : c->backend;
@@ -97,7 +97,7 @@ static bool model_here(Compilation *c, const WeftModel **m)
 bool recipes_compute(Compilation *c)
 {
 	Computing x = {.c = c};
-	if (!c->prepare.program || c->computed)
+	if (!c->recipes.program || c->computed)
 		return true;
 	TRY(model_here(c, &x.m) && compute_groups(&x));
 	c->computed = true;

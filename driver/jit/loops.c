@@ -36,15 +36,15 @@ static void copy_entries(LoopModel *m, const Program *p)
 }
 
 /* Instead of a function that returns it. */
-static void point_to_prepare(LoopModel *m, const WeftModel *prepare)
+static void point_to_recipes(LoopModel *m, const WeftModel *recipes)
 {
-	WeftPrepare *p = ARENA_NEW(weft_arena(m->w), WeftPrepare);
-	*p = *m->model.prepare;
-	p->model = prepare;
-	m->model.prepare = p;
+	WeftRecipes *p = ARENA_NEW(weft_arena(m->w), WeftRecipes);
+	*p = *m->model.recipes;
+	p->model = recipes;
+	m->model.recipes = p;
 }
 
-/* level: c->program's, or c->prepare. */
+/* level: c->program's, or c->recipes. */
 static LoopModel *model_of(Compilation *c, const TargetLevel *level, const void *weights)
 {
 	ModelImage im;
@@ -64,14 +64,14 @@ static LoopModel *model_of(Compilation *c, const TargetLevel *level, const void 
 bool loops_model(Compilation *c, const WeftModel **out)
 {
 	SectionMap *weights;
-	LoopModel *prepare = NULL;
-	TRY(!c->prepare.program || (prepare = model_of(c, &c->prepare, NULL)));
+	LoopModel *recipes = NULL;
+	TRY(!c->recipes.program || (recipes = model_of(c, &c->recipes, NULL)));
 	TRY(recipes_compute(c) && section_map(c->program, c->o.jobs, &weights));
 	phase_end(c, "weights");
 	LoopModel *m = model_of(c, &c->level.data[0], weights->data);
 	TRY(m);
-	if (prepare)
-		point_to_prepare(m, &prepare->model);
+	if (recipes)
+		point_to_recipes(m, &recipes->model);
 	*out = &m->model;
 	return true;
 }

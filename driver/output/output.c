@@ -232,11 +232,11 @@ static void list_calls(const ProgramEntry *e, Text *t)
 
 static void entry_text(const ProgramEntry *e, Text *t)
 {
-	for (uint32_t k = 0; k < e->sizes_part.n; k++)
-		loop_print(e->sizes_part.data[k], t, false);
+	for (uint32_t k = 0; k < e->sizes_outlined.n; k++)
+		loop_print(e->sizes_outlined.data[k], t, false);
 	loop_print(e->sizes, t, false);
-	for (uint32_t k = 0; k < e->run_part.n; k++)
-		loop_print(e->run_part.data[k], t, false);
+	for (uint32_t k = 0; k < e->run_outlined.n; k++)
+		loop_print(e->run_outlined.data[k], t, false);
 	list_calls(e, t);
 	loop_print(e->run, t, false);
 }

@@ -341,13 +341,13 @@ static bool run_assert(Exec *run, const LsData *s)
 
 static bool run_function(Interp *in, const LoopFn *f, const int64_t *param);
 
-/* Parameters of a part of `sizes` are slots and extents; of `run` they are arguments, or those of
- * the caller. */
-static bool run_part(Exec *run, const LsData *s)
+/* Parameters of a function outlined from `sizes` are slots and extents; from `run` they are
+ * arguments, or those of the caller. */
+static bool run_outlined(Exec *run, const LsData *s)
 {
 	Interp *in = run->at.in;
 	const ProgramEntry *e = in->entry;
-	const LoopFn *f = in->extent ? e->sizes_part.data[s->k] : e->run_part.data[s->k];
+	const LoopFn *f = in->extent ? e->sizes_outlined.data[s->k] : e->run_outlined.data[s->k];
 	int64_t *param = ARENA_ARRAY(in->arena, int64_t, f->param.n);
 	uint32_t nslot = in->extent ? program_nslot_params(e, f) : 0;
 	bool ok = true;
@@ -374,7 +374,7 @@ static bool run_program(Exec *run, const LsData *s)
 	case LS_COPY: return run_copy(run, s);
 	case LS_SAVE: return run_save(run, s);
 	case LS_ASSERT: return run_assert(run, s);
-	case LS_PART: return run_part(run, s);
+	case LS_OUTLINED: return run_outlined(run, s);
 	default: return s->k < program_nslot(in->entry) && exec_int(run, s->x, &in->slot[s->k]);
 	}
 }
@@ -491,8 +491,8 @@ static void start_sizes(Interp *in)
 {
 	const ProgramEntry *e = in->entry;
 	uint32_t room = e->symbol.n + count_sizes(e->run);
-	for (uint32_t k = 0; k < e->run_part.n; k++)
-		room += count_sizes(e->run_part.data[k]);
+	for (uint32_t k = 0; k < e->run_outlined.n; k++)
+		room += count_sizes(e->run_outlined.data[k]);
 	in->size = ARENA_ARRAY(in->arena, Sym, room);
 	in->size_value = ARENA_ARRAY(in->arena, int64_t, room);
 	for (uint32_t k = 0; k < e->symbol.n; k++)

@@ -1,7 +1,7 @@
 /* Interpreter of loop IR: executes a Program as a compiled model would, statement by statement, to
- * the same bits, and finds what compiled code would do silently. The oracle between schedules and
- * emitters: what is wrong here was scheduled wrong, what is right here and wrong compiled was
- * emitted wrong.
+ * the same bits, and reports errors that compiled code would make silently (findings). It is the
+ * oracle between schedules and emitters: a result that is wrong here was scheduled wrong; one that
+ * is right here and wrong in compiled code was emitted wrong.
  *
  * Arithmetic is the scalar evaluator's; vectors are computed lane by lane, horizontal reductions in
  * the emitters' tree. Phases run in order, each with its tasks in a permuted order that depends on
@@ -54,10 +54,12 @@ typedef struct {
 	                                        without a context has */
 } LoopReport;
 
-/* Execute sizes and run; extent, slot and buf as for WeftEntry.sizes_fn and run_fn. Inputs and
- * outputs have the sizes in the slots and are aligned to their elements; weights and workspace are
- * aligned to 64 bytes. Memory comes from the arena, which the caller frees. The program is not
- * changed. */
+/* Execute the functions `sizes` and `run` of an entry, and return how they ended, with the message
+ * in the report. extent, slot and buf as for WeftEntry.sizes_fn and run_fn (weft_model.h):
+ * loop_interp_sizes reads extent[] and sets slot[]; loop_interp_run reads slot[] and works on the
+ * buffers buf[]. Inputs and outputs have the sizes in the slots and are aligned to their elements;
+ * weights and workspace are aligned to 64 bytes. Memory comes from the arena, which the caller
+ * frees. The program is not changed. */
 LoopOutcome loop_interp_sizes(const ProgramEntry *, Arena *, const int64_t *extent, int64_t *slot, LoopReport *);
 LoopOutcome loop_interp_run(const ProgramEntry *, Arena *, void *const *buf, const int64_t *slot, LoopReport *);
 

@@ -598,7 +598,7 @@ static bool statement(Exec *e, const Active *a, const LsData *s)
 	case LS_IF: return run_if(e, a, s);
 	case LS_LOCAL: return local(e, a, s);
 	case LS_FAIL: return run_fail(e, a, s);
-	case LS_TABLE: return exec_block(e, a, s->body);
+	case LS_LAUNCHES: return exec_block(e, a, s->body);
 	case LS_CALL: return exec_call(e, a, s);
 	case LS_FENCE: return note_stream(e, a, false);
 	case LS_PREFETCH: case LS_COMMENT: return true;

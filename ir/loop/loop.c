@@ -39,8 +39,8 @@ static const LsRow row[] = {
 	[LS_ASSERT] = {"assert", "assert $x message $k ($a)", .x = FIELD_BOOL, .arg = FIELD_INDEX,
 		       .effect = true},
 	[LS_RESULT] = {"result", "result $k = $x", .x = FIELD_INDEX, .effect = true},
-	[LS_PART] = {"part", "part $k from $c ($a)", .arg = FIELD_INDEX, .effect = true},
-	[LS_TABLE] = {"table", "table ($a)$b", .arg = FIELD_INDEX, .body = true, .effect = true,
+	[LS_OUTLINED] = {"outlined", "outlined $k from $c ($a)", .arg = FIELD_INDEX, .effect = true},
+	[LS_LAUNCHES] = {"launches", "launches ($a)$b", .arg = FIELD_INDEX, .body = true, .effect = true,
 		      .legal = true},
 };
 _Static_assert(sizeof row / sizeof *row == LS_COUNT, "every kind of statement has its row");
@@ -376,9 +376,9 @@ void ls_result(LoopFn *f, uint32_t slot, Lx x)
 	ls_add(f, (LsData){.kind = LS_RESULT, .k = slot, .x = x});
 }
 
-void ls_part(LoopFn *f, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg)
+void ls_outlined(LoopFn *f, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg)
 {
-	ls_add(f, (LsData){.kind = LS_PART, .k = part, .count = first_extent, .narg = narg, .arg = dup_args(f, arg, narg)});
+	ls_add(f, (LsData){.kind = LS_OUTLINED, .k = k, .count = first_extent, .narg = narg, .arg = dup_args(f, arg, narg)});
 }
 
 void ls_visit(const LoopFn *f, const LsData *s, void (*visit)(void *, Lx), void *data)

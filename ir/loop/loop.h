@@ -117,9 +117,11 @@ typedef enum {
 	              arg[3] */
 	LS_ASSERT, /* if not x: end the call with message k; arg[] for its %lld */
 	LS_RESULT, /* result slot k of `sizes` = x */
-	LS_PART,   /* execute part k of this function. arg[]: its parameters; none: those of this
-	              function. Of `sizes`: the part's extents start at number `count` */
-	LS_TABLE,  /* legal functions: the launches of `body` as a table; arg[]: values computed
+	LS_OUTLINED, /* call function k of those outlined from `run` or `sizes` (ProgramEntry).
+	                arg[]: its parameters; none: those of this function. Of `sizes`: its extents
+	                start at number `count` */
+	LS_LAUNCHES, /* legal functions: the launches of `body`, which the runtime reads from a
+	              launch table (codegen/program/launches.h). arg[]: values computed
 	              before */
 	LS_COUNT
 } LsKind;
@@ -166,7 +168,7 @@ typedef struct {
 	DType dtype;
 	Lb body, other;
 	const char *text;
-	const struct LaunchTable *table; /* LS_TABLE: codegen/program/launches.h */
+	const struct LaunchTable *launches; /* LS_LAUNCHES: codegen/program/launches.h */
 	const LoopCall *call;
 } LsData;
 
@@ -258,24 +260,28 @@ Lv loop_arg(LoopFn *, const char *name, LType);
 
 /* Make expressions: interned, and folded if operands are literals (x+0, x*1, constants). If one
  * operand is a vector and another a scalar, the scalar is splat. */
-Lx lx_int(LoopFn *, int64_t);                /* i64 scalar */
-Lx lx_int_of(LoopFn *, LType, int64_t);
-Lx lx_float(LoopFn *, LType, double);
-Lx lx_param(LoopFn *, uint32_t k);
-Lx lx_var(LoopFn *, Lv);
+Lx lx_int(LoopFn *, int64_t);                /* an i64 scalar */
+Lx lx_int_of(LoopFn *, LType, int64_t);      /* an integer or bool in all lanes */
+Lx lx_float(LoopFn *, LType, double);        /* a float in all lanes, rounded to the dtype */
+Lx lx_param(LoopFn *, uint32_t k);           /* parameter k */
+Lx lx_var(LoopFn *, Lv);                     /* the value of a variable */
+/* A basic operation with a result of the type; a scalar function on `lanes` lanes. */
 Lx lx_sc(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin);
 Lx lx_fn(LoopFn *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
+/* Basic operations on two operands of one dtype, which the result has. */
 Lx lx_add(LoopFn *, Lx, Lx);
 Lx lx_sub(LoopFn *, Lx, Lx);
 Lx lx_mul(LoopFn *, Lx, Lx);
-Lx lx_div(LoopFn *, Lx, Lx); /* i64, rounds down; in index arithmetic operands are not negative */
-Lx lx_mod(LoopFn *, Lx, Lx);
+Lx lx_div(LoopFn *, Lx, Lx); /* of integers: the quotient rounded down */
+Lx lx_mod(LoopFn *, Lx, Lx); /* of integers: the remainder with the sign of the divisor */
 Lx lx_min(LoopFn *, Lx, Lx);
 Lx lx_max(LoopFn *, Lx, Lx);
-Lx lx_cmp(LoopFn *, ScOp, Lx, Lx);
+Lx lx_cmp(LoopFn *, ScOp, Lx, Lx); /* SC_eq to SC_ge; the result is a bool or mask */
 Lx lx_and(LoopFn *, Lx, Lx);
-Lx lx_select(LoopFn *, Lx c, Lx a, Lx b);
-Lx lx_fma(LoopFn *, Lx a, Lx b, Lx c); /* a * b + c */
+Lx lx_select(LoopFn *, Lx c, Lx a, Lx b); /* c ? a : b, lane by lane */
+Lx lx_fma(LoopFn *, Lx a, Lx b, Lx c); /* a * b + c with one rounding */
+/* The expressions LX_SPLAT, LX_RAMP, LX_MASK, LX_HREDUCE, LX_ANY, LX_SHUFFLE. lx_splat returns an
+ * operand that has the lanes already. */
 Lx lx_splat(LoopFn *, Lx, uint32_t lanes);
 Lx lx_ramp(LoopFn *, Lx base, Lx step, uint32_t lanes);
 Lx lx_mask(LoopFn *, Lx n, uint32_t lanes);
@@ -301,24 +307,29 @@ bool lx_nonneg(const LoopFn *, Lx);
 void ls_visit(const LoopFn *, const LsData *, void (*visit)(void *, Lx), void *data);
 /* Replaces every expression of a statement by map's result; arg[] becomes a new array. */
 void ls_map(LoopFn *, LsData *, Lx (*map)(void *, Lx), void *data);
-MUST_LOOK bool lx_is_int(const LoopFn *, Lx, int64_t *value);
+/* Returns true, and the value in *value (which may be NULL), if x is an integer literal. x may be
+ * none. */
+MUST_LOOK bool lx_is_int(const LoopFn *, Lx x, int64_t *value);
 /* The stride of an unmasked gather of several lanes, if it is -1 or 2: loads and a shuffle replace
  * such a gather. Else 0. */
 int ls_stride(const LoopFn *, const LsData *);
 static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type; }
 
-/* Make statements, at the end of the innermost open block. */
+/* Functions that add a statement at the end of the innermost open block; LsKind says what the
+ * statements do. Those that return an Lv return the new variable; a mask may be none: all lanes. */
 Lv ls_let(LoopFn *, const char *name, Lx);
 Lv ls_var(LoopFn *, const char *name, Lx init);
 void ls_set(LoopFn *, Lv, Lx);
-/* type: of the compute dtype. ls_load_in_order: the load keeps its position among loads. */
+/* type: the type of the loaded value, in the compute dtype of the memory's. ls_load_in_order: the
+ * load keeps its position among loads. */
 Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
 Lv ls_load_in_order(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
 Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType, Lx mask);
 void ls_store(LoopFn *, LMem, Lx offset, Lx value, Lx mask);
 void ls_stream(LoopFn *, LMem, Lx offset, Lx value);
 void ls_scatter(LoopFn *, LMem, Lx offset, Lx index, Lx value, Lx mask);
-/* opens the body; ls_end closes it */
+/* Open the body of the statement, which ls_end closes. ls_else closes the body of the innermost if
+ * and opens its other block. */
 Lv ls_for(LoopFn *, const char *name, Lx lo, Lx hi, int64_t step);
 void ls_while(LoopFn *, Lx);
 void ls_if(LoopFn *, Lx);
@@ -344,11 +355,11 @@ static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }
  * of a variable is replaced by the variable. Lets that are used once stay (C compilers fold
  * them). */
 void loop_simplify(LoopFn *);
-/* Unrolls loops of a few constant rounds; a step of legalising. */
+/* Unrolls loops of a few rounds whose number is constant; a step of legalising. */
 void loop_unroll(LoopFn *);
 /* Removes lets of literals, parameters and immutable variables; readers read the value. */
 void loop_propagate(LoopFn *);
-/* The same operation with other operands, folded again. */
+/* Returns the same operation with other operands, folded again. */
 Lx lx_rebuild(LoopFn *, Lx, const Lx *in);
 /* Turns integer literals of index arithmetic whose absolute value exceeds `keep`, except in offsets
  * into local arrays, into parameters, in order of first appearance. Returns the number of new
@@ -376,7 +387,7 @@ void ls_room(LoopFn *, uint32_t buf, const Lx *arg, uint32_t narg);
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);
-void ls_part(LoopFn *, uint32_t part, uint64_t first_extent, const Lx *arg, uint32_t narg);
+void ls_outlined(LoopFn *, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg);
 /* Checks scopes, types, memory and structure; with isa also that every operation is legal for it
  * (codegen/program/legalise.h). Returns false after errors. */
 MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);

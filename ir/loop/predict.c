@@ -392,8 +392,8 @@ static void predict_run(Run r, const Machine *m)
 	for (uint32_t k = 0; k < p->fn.n; k++)
 		r.last[k].param = ARENA_ARRAY(arena, int64_t, p->fn.data[k]->param.n);
 	predict_function(&r, e->run, m);
-	for (uint32_t k = 0; k < e->run_part.n; k++)
-		predict_function(&r, e->run_part.data[k], m);
+	for (uint32_t k = 0; k < e->run_outlined.n; k++)
+		predict_function(&r, e->run_outlined.data[k], m);
 	arena_release(arena, mark);
 }
 

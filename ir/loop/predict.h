@@ -8,13 +8,14 @@
 #include "ir/loop/program.h"
 #include "ir/target/machine.h"
 
-/* The cycles of one core for all tasks of a launch. param: the parameters of the function; bytes:
- * read and written, each once. */
+/* Returns the cycles of one core for all tasks of a launch. param: the parameters of the function;
+ * bytes: the number of different bytes that the launch reads and writes. */
 double loop_predict(const LoopFn *, const Machine *, const int64_t *param, int64_t ntasks, double bytes);
-/* By call: the cycles of all its launches in one run. value: of the entry's symbols; NULL:
- * hints. */
+/* Sets cycles[k], for each call k of the entry, to the cycles of one core for all its launches in
+ * one run. value[i]: the value of the entry's symbol i; value NULL: the hints. */
 void program_predict(const ProgramEntry *, const Machine *, const int64_t *value, double *cycles);
-/* By call: the cycles of one task of one launch, at hint sizes; 0: unknown, a user operator. */
+/* Sets cycles[k], for each call k of the entry, to the cycles of one task of one launch, at hint
+ * sizes; 0: unknown, because the call is of a user operator. */
 void program_predict_tasks(const ProgramEntry *, const Machine *, double *cycles);
 
 #endif

@@ -1,6 +1,9 @@
-/* The instructions of targets for operations of legal loop IR: rows by operation, dtypes and lanes.
- * The rows decide what is legal (codegen/program/library.c writes other operations), and both
- * emitters print by them. Rows of a family come before generic rows. */
+/* The instructions of targets for operations of legal loop IR, as tables of rows by operation,
+ * dtypes and lanes. An operation is legal for a target if there is a row for it; legalising
+ * replaces other operations (codegen/program/library.c). Both emitters print an operation by its
+ * row. Each family of targets has a table; prelude_generic serves all, behind those. `to` is the
+ * type of the result, `from` that of the first operand; known: KNOWN_ bits (ir/loop/loop.h); llvm:
+ * rows with LLVM text are wanted, not with C text. */
 #ifndef WEFT_IR_LOOP_PRELUDE_H
 #define WEFT_IR_LOOP_PRELUDE_H
 
@@ -52,29 +55,31 @@ enum {
 
 /* The last row of a table has op NULL. */
 extern const PreludeRow prelude_generic[], prelude_x86[], prelude_neon[], prelude_riscv[];
-/* The table of the target's family. */
+/* Returns the table of the target's family; an empty one for scalar targets and other families. */
 const PreludeRow *prelude_rows(const Isa *);
 
-/* The bits of a value in registers. */
+/* Returns the bits of a value in registers; a bool has 32 in each lane. */
 uint32_t prelude_bits(LType);
-/* The first row of a table for these types with a C text (or LLVM text, if `llvm`); NULL: none. */
+/* Returns the first row of a table for the operation and types, or NULL. */
 const PreludeRow *prelude_find(const Isa *, const PreludeRow *table, const char *op, LType to, LType from, unsigned known,
                                bool llvm);
-/* Whether C splits the operation: operands are wider than a register, and the family has a row for
- * a part. */
+/* Whether the C emitter splits the operation into operations on halves, because its operands are
+ * wider than a register and the family has a row for a half. */
 bool prelude_splits(const Isa *, const char *op, LType to, LType from);
-/* Sets the types by which rows of an operation are found. Given: of the result and the first
- * operand. Selections use the type of the selected values, conversions of f16 the f32. */
+/* Changes *to and *from, the types of the result and the first operand, to the types by which rows
+ * of the operation are found: for selections that of the selected values, for conversions of f16
+ * that of the f32. Other functions here call it themselves, except prelude_find and
+ * prelude_splits. */
 void prelude_types(ScOp, LType *to, LType *from);
-/* The row by which an emitter prints an operation; NULL if C splits the operation, and if there is
- * none. */
+/* Returns the row by which an emitter prints an operation; NULL if the C emitter splits it, and if
+ * there is none. */
 const PreludeRow *prelude_of_op(const Isa *, ScOp, LType to, LType from, unsigned known, bool llvm);
-/* Whether the operation, with a first operand of that type, is legal. */
+/* Whether the operation is legal. */
 bool isa_takes(const Isa *, ScOp, LType to, LType from, unsigned known);
-/* The row of a statement without operands: C's expression, LLVM's intrinsic. NULL: the target has
- * none. */
+/* Returns the row of a statement without operands ("fence"): the text is C's expression, or LLVM's
+ * intrinsic. NULL if the target has none. */
 const PreludeRow *prelude_of_statement(const Isa *, const char *name, bool llvm);
-/* Whether the target has streaming stores of such values, and a fence. */
+/* Whether the target has streaming stores of values of this type, and a fence. */
 bool isa_streams(const Isa *, LType);
 
 #endif

@@ -119,8 +119,8 @@ bool program_verify(const Program *p, const struct Isa *isa)
 	for (uint32_t k = 0; k < p->entry.n; k++) {
 		const ProgramEntry *e = &p->entry.data[k];
 		TRY(loop_verify(e->sizes, isa) && loop_verify(e->run, isa));
-		TRY(verify_all(e->sizes_part.data, e->sizes_part.n, isa));
-		TRY(verify_all(e->run_part.data, e->run_part.n, isa));
+		TRY(verify_all(e->sizes_outlined.data, e->sizes_outlined.n, isa));
+		TRY(verify_all(e->run_outlined.data, e->run_outlined.n, isa));
 	}
 	return verify_all(p->fn.data, p->fn.n, isa);
 }

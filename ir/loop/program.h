@@ -96,13 +96,14 @@ typedef struct ProgramEntry {
 	/* run: parameters are the result slots of sizes. Buffer arguments: the inputs, the outputs,
 	 * the weight section, the workspace, the state, then rooms. */
 	LoopFn *run;
-	/* Long functions are cut into parts, which LS_PART statements call; parts of parts come
-	 * first. Parameters of a part of sizes: the symbols (their slots are set by then), then the
-	 * extents that it uses. Parameters of a part of run: the symbols; the indices of the loops
-	 * around the call, outermost first; the sizes that depend on data and are known by then
-	 * (one that may be negative as the difference of two); the counts of while loops that have
-	 * ended, if needed. Buffers are those of run. */
-	ARRAY(LoopFn *) sizes_part, run_part;
+	/* Pieces of long functions are outlined: they are functions of their own, which LS_OUTLINED
+	 * statements call; a function comes behind those that it calls. Parameters of one of
+	 * sizes: the symbols (their slots are set by then), then the extents that it uses.
+	 * Parameters of one of run: the symbols; the indices of the loops around the call,
+	 * outermost first; the sizes that depend on data and are known by then (one that may be
+	 * negative as the difference of two); the counts of while loops that have ended, if needed.
+	 * Buffers are those of run. */
+	ARRAY(LoopFn *) sizes_outlined, run_outlined;
 	uint32_t first_call, ncall; /* the entry's calls in Program.call; LS_LAUNCH counts from
 	                               first_call */
 	uint64_t workspace_hint;    /* bytes of the workspace at hint sizes */
@@ -112,8 +113,9 @@ typedef struct ProgramEntry {
 	                               allocates */
 } ProgramEntry;
 
-/* Constants that are computed together from replaceable parameters, by one entry of
- * ProgramPrepare.program. Constants in different groups depend on different parameters. */
+/* Constants with recipes (Const.recipe) that are computed together from replaceable parameters, by
+ * one entry of ProgramRecipes.program. Constants in different groups depend on different
+ * parameters. */
 typedef struct {
 	uint32_t entry;
 	ARRAY(ConstId) input;  /* by input of the entry: a parameter, or a constant that no
@@ -127,7 +129,7 @@ typedef struct {
 	struct Program *program; /* has no weights of its own; NULL: there are no groups */
 	ARRAY(ConstId) source;   /* the parameters that set_weights takes, as in the model's file */
 	ARRAY(ProgramGroup) group;
-} ProgramPrepare;
+} ProgramRecipes;
 
 typedef struct Program {
 	Ir *ir;
@@ -140,39 +142,42 @@ typedef struct Program {
 	ARRAY(ProgramEntry) entry;   /* at least one in a complete program */
 	uint64_t weight_bytes;
 	uint64_t state_bytes;
-	const ProgramPrepare *prepare; /* NULL: weights are not replaceable */
+	const ProgramRecipes *recipes; /* NULL: weights are not replaceable */
 } Program;
 
-/* Returns an empty program; message[0] exists. */
+/* Returns an empty program in the arena of the Ir's context; message[0] exists. */
 Program *program_new(Ir *, const char *name);
-/* Adds an entry. Calls that are added from now on belong to it. Invalidates pointers to other
- * entries. */
+/* Adds an entry and returns it. Calls that are added from now on belong to it. Invalidates pointers
+ * to other entries. */
 ProgramEntry *program_entry(Program *, const char *name);
-/* Adds a call to the last entry. Returns its number in the entry. */
+/* Adds a call to the last entry of the program. Returns its number in the entry. */
 uint32_t program_add_call(ProgramEntry *, const ProgramCall *);
-/* Call k of the entry. */
+/* Returns call k of the entry; valid until the next program_add_call. */
 const ProgramCall *program_call(const ProgramEntry *, uint32_t k);
-/* The number of parameters, and of result slots, of sizes. */
+/* Return the number of parameters of `sizes` (the extents of all inputs), and of its result
+ * slots. */
 uint32_t program_nextent(const ProgramEntry *);
 uint32_t program_nslot(const ProgramEntry *);
-/* The counts of the entry's call k. value[]: of the entry's symbols; NULL: their hints. */
-ProgramCount program_count(const ProgramEntry *, uint32_t k, const int64_t *value);
-/* The sum of the counts of all calls. */
+/* Returns the costs of the entry's call k in one run, as numbers. value[i]: the value of
+ * e->symbol[i]; value NULL: the hints. */
+ProgramCount program_count(const ProgramEntry *e, uint32_t k, const int64_t *value);
+/* Returns the sum of the costs of all calls. */
 ProgramCount program_total(const ProgramEntry *, const int64_t *value);
-/* Whether the size contains a symbol that depends on data and that `run` computes (it is no
- * input's). */
+/* Whether the size is known only when `run` has computed it: it contains an unbacked symbol that is
+ * no symbol of the entry. */
 bool program_finds(const ProgramEntry *, Sym size);
-/* The same for any extent of output k. */
+/* Whether program_finds is true for an extent of output k. */
 bool program_is_found(const ProgramEntry *, uint32_t k);
-/* Whether buffer k of run is a room. */
+/* Whether buffer argument buf of `run` is a room. */
 bool program_is_room(const ProgramEntry *, uint32_t buf);
-/* Checks every function by loop_verify; isa: the instruction set of a legal program, or NULL.
- * Returns false after errors. */
-MUST_LOOK bool program_verify(const Program *, const struct Isa *);
-/* The number of parameters of sizes, or of a part of it, that are read from result slots; they come
- * first. */
+/* Checks every function by loop_verify; isa: the instruction set for which the program is legal, or
+ * NULL. Returns true if all is well, false after errors. */
+MUST_LOOK bool program_verify(const Program *, const struct Isa *isa);
+/* Returns the number of parameters of `sizes` (0), or of a function outlined from it, that are read
+ * from result slots; they come first. */
 uint32_t program_nslot_params(const ProgramEntry *, const LoopFn *);
-/* The user operators that kernels call, each once, in order of appearance. Returns their number. */
+/* Sets *op to the user operators that kernels call, each once, in order of appearance, in the arena
+ * of the Ir's context. Returns their number. */
 uint32_t program_user_ops(const Program *, const struct UserOp ***op);
 /* Adds a message and returns its number. Does not copy the text, which must live as long as the
  * program. The text is a format of printf: a %lld for each argument of the LS_ASSERT or LS_FAIL

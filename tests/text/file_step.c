@@ -273,10 +273,10 @@ static bool all_round_trip(Run *r)
 	for (uint32_t k = 0; k < p->fn.n; k++)
 		TRY(round_trips(r, p->fn.data[k]));
 	const ProgramEntry *e = p->entry.data;
-	for (uint32_t k = 0; k < e->sizes_part.n; k++)
-		TRY(round_trips(r, e->sizes_part.data[k]));
-	for (uint32_t k = 0; k < e->run_part.n; k++)
-		TRY(round_trips(r, e->run_part.data[k]));
+	for (uint32_t k = 0; k < e->sizes_outlined.n; k++)
+		TRY(round_trips(r, e->sizes_outlined.data[k]));
+	for (uint32_t k = 0; k < e->run_outlined.n; k++)
+		TRY(round_trips(r, e->run_outlined.data[k]));
 	return round_trips(r, e->sizes) && round_trips(r, e->run);
 }
 

@@ -1,5 +1,5 @@
-/* Programs that are cut into parts: no function has more than so many launches or checks, whatever
- * is in whatever, and what is computed and refused is the same. */
+/* Programs that are cut into functions: none has more than so many launches or checks, whatever is
+ * in whatever, and what is computed and refused is the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,8 +112,9 @@ static void some_rounds(Text *t, const char *name, const char *from, uint32_t ro
 	text_printf(t, "  return %%j, %%x1\n  })\n  %%%s0 = get(%%%s, index=1)\n", name, name);
 }
 
-/* Which of its two places holds a result of a WHILE depends on how many rounds it did: parts in
- * parts, several beside each other, and parts that read several of them have to know. */
+/* Which of its two places holds a result of a WHILE depends on how many rounds it did: outlined
+ * functions that call others, several beside each other, and those that read several of them have
+ * to know. */
 static void after_whiles(Text *t)
 {
 	begin(t);
@@ -172,13 +173,13 @@ static void check_parts(Graph *g)
 	uint32_t launches = 0, checks = 0;
 	largest(e->run, &launches, &checks);
 	largest(e->sizes, &launches, &checks);
-	for (uint32_t k = 0; k < e->run_part.n; k++)
-		largest(e->run_part.data[k], &launches, &checks);
-	for (uint32_t k = 0; k < e->sizes_part.n; k++)
-		largest(e->sizes_part.data[k], &launches, &checks);
-	assert_in_range(launches, 1, PART);
-	assert_in_range(checks, 1, 2 * PART);
-	assert_true(e->run_part.n + e->sizes_part.n > 0);
+	for (uint32_t k = 0; k < e->run_outlined.n; k++)
+		largest(e->run_outlined.data[k], &launches, &checks);
+	for (uint32_t k = 0; k < e->sizes_outlined.n; k++)
+		largest(e->sizes_outlined.data[k], &launches, &checks);
+	assert_in_range(launches, 1, OUTLINE_SIZE);
+	assert_in_range(checks, 1, 2 * OUTLINE_SIZE);
+	assert_true(e->run_outlined.n + e->sizes_outlined.n > 0);
 }
 
 static Tensor *make_inputs(Graph *g, int64_t s)
@@ -200,7 +201,7 @@ static Tensor *make_inputs(Graph *g, int64_t s)
 	return in;
 }
 
-/* Sizes of inputs are compared in all parts. */
+/* Sizes of inputs are compared in all outlined functions. */
 static void check_sizes(Model *m, Tensor *in, int64_t s, Arena *a)
 {
 	for (uint32_t k = 1; k < INPUTS; k += k % 7 == 6 ? 36 : 1) {

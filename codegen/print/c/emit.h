@@ -17,17 +17,18 @@ typedef struct {
 	ARRAY(EmitFile) file;
 } EmitFiles;
 
-/* Prints the files of a program, to be compiled with runtime.h and weft_model.h in the include
- * path. They live in the program's arena. Unrolls loops of the program in place. Returns true: an
- * operation without a C form, which the legalised program has not, is an internal error. */
+/* Adds the files of a legal program to *out, to be compiled with runtime.h and weft_model.h in the
+ * include path. Their texts lie in the arena of the Ir's context. Unrolls loops of the program in
+ * place. Returns true; it cannot fail, because an operation without a C form, which a legal program
+ * has not, is an internal error. */
 bool emit_c(Program *, const Target *, const EmitOptions *, EmitFiles *out);
 
-/* Prints "select.c", which chooses between programs emitted before; compiled for the least of the
- * targets. */
+/* Adds the file "select.c", whose function chooses between programs emitted before, to be compiled
+ * for the least of their targets. */
 void emit_c_select(Arena *, const EmitSelect *, const Target *least, EmitFiles *out);
 
-/* Legalises the kernel in place, and appends a complete C file to `out`. The file exports the
- * kernel under the C identifier of its name. For tests and `weft show`. Returns as emit_c. */
+/* Legalises the kernel in place, and appends a complete C file to `out`, which exports the kernel
+ * under the C identifier of its name. For tests and `weft show`. Returns true, as emit_c. */
 bool emit_c_kernel(LoopFn *, const Target *, Text *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* Private to codegen/print/c: prints one C file. */
+/* Private to codegen/print/c: prints one C file. Functions that return a CExpr or a text return C
+ * text in the arena of the unit; those that take a CUnit may first add types and helpers to it. */
 #ifndef WEFT_CODEGEN_PRINT_C_EMIT_PRIV_H
 #define WEFT_CODEGEN_PRINT_C_EMIT_PRIV_H
 
@@ -26,37 +27,46 @@ typedef struct {
 	bool wide;       /* vectors wider than a register of the target are used */
 } CUnit;
 
+/* Begins a unit in which nothing is declared. */
 void unit_init(CUnit *, Ctx *, const Target *);
-/* Prints the beginning of a unit: includes, types, helpers. kernels, vector: names of the headers
- * that declare kernels and intrinsics; NULL: no header. */
+/* Appends the beginning of a finished unit: includes, types, helpers. kernels, vector: names of the
+ * headers that declare kernels and intrinsics; NULL: no header. */
 void unit_head(CUnit *, Text *out, const char *kernels, const char *vector);
-/* Prints the head of the artifact's exported function (NULL: "weft_model"). */
+/* Appends the head, without the body, of the artifact's exported function (NULL: "weft_model"). */
 void c_export(Text *out, const char *export_name);
 
 /* ---- types (types.c) ---- */
 
-const char *c_elem(DType);                /* the C type of a compute dtype: "float", "int64_t",
-                                             "bool" */
-const char *c_storage(DType);             /* the C type in memory: "uint16_t" for f16 */
+const char *c_elem(DType);                /* the C type of the dtype_compute: "float",
+                                             "int64_t", "bool" */
+const char *c_storage(DType);             /* the C type of the dtype_raw: "uint16_t" for f16 */
 const char *c_type(CUnit *, LType);       /* "f32x16", "b16", "float"; declares it */
 const char *type_label(CUnit *, LType);   /* for names of functions: "f32x16", "b16", "f32" */
 
 /* ---- expressions (ops.c) ---- */
 
+/* The text as an expression that needs no parentheses. */
 CExpr c_atom(const char *);
-const char *c_arg(CUnit *, CExpr, Prec); /* its text, in parentheses if its precedence is lower */
+/* Returns the text of the expression, in parentheses if its operator binds less tightly than
+ * `prec`. */
+const char *c_arg(CUnit *, CExpr, Prec prec);
+/* Literals in all lanes of a type. */
 CExpr c_int(CUnit *, LType, int64_t);
 CExpr c_float(CUnit *, LType, double);
-CExpr c_infix(CUnit *, CExpr, const char *op, CExpr, Prec);
+/* a op b, where op is a left-associative infix operator of this precedence. */
+CExpr c_infix(CUnit *, CExpr a, const char *op, CExpr b, Prec);
+/* fn(in[0], ...) */
 CExpr c_call(CUnit *, const char *fn, const CExpr *in, uint32_t nin);
-/* A basic operation; operand: the type of the first operand. */
+/* A basic operation on operands in[], by its prelude row. operand: the type of the first operand;
+ * known: KNOWN_ bits. */
 CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t nin, unsigned known);
 
 /* ---- helpers (prelude.c) ---- */
 
-/* The name of the helper function `op` with result type `to` and operands of type `from`. Prints
- * the helper first, and what it needs. */
+/* Returns the name of the helper function `op` with result type `to` and operands of type `from`,
+ * and adds the helper, and what it calls, to the unit. An unknown op is an internal error. */
 const char *c_helper(CUnit *, const char *op, LType to, LType from);
+/* Whether the n bytes at `name` are the name of such an op. */
 bool is_helper_op(const char *name, size_t n);
 
 /* The intrinsics of a family of targets in C. */
@@ -67,38 +77,46 @@ typedef struct {
 	const char *include; /* the #include for a single file */
 } Prelude;
 
-/* The prelude of the target's family; an empty one for scalar targets. */
+/* Returns the prelude of the target's family; an empty one for scalar targets. */
 const Prelude *prelude_of(const Target *);
+/* Prelude.header of x86-64 and aarch64. */
 void x86_header(const Target *, Text *);
 void neon_header(const Target *, Text *);
 
 /* ---- library functions (library.c) ---- */
 
-/* The name of a library function, which is printed first. */
+/* Returns the name of the C function for a scalar function on `lanes` lanes, and adds the function
+ * to the unit. */
 const char *c_library(CUnit *, Ir *, const ScFn *, uint32_t lanes);
+/* table[index], lane by lane; adds the table to the unit. */
 CExpr c_look_up(CUnit *, const ScTable *, uint32_t lanes, CExpr index);
 
 /* ---- statements (kernel.c) ---- */
 
 typedef enum { FN_KERNEL, FN_SIZES, FN_RUN, FN_LIBRARY } FnRole;
 
-/* Prints the definition of a kernel, or of a function of a program. */
+/* Appends the definition of a legal function under the name. The entry, and kernel_name (the result
+ * of kernel_names), are for FN_SIZES and FN_RUN; else NULL. */
 void c_function(CUnit *, const LoopFn *, const char *name, FnRole, const ProgramEntry *,
                 const char *const *kernel_name, Text *out);
-const char *c_string(Arena *, const char *); /* with quotes and escapes */
+/* Returns s (NULL: "") as a C string literal, with quotes and escapes. */
+const char *c_string(Arena *, const char *s);
 
-/* ---- call.c: user operators ---- */
+/* ---- call.c: user operators. The table of a call (WeftOpCall in runtime.h) describes its operator
+ * and tensors. ---- */
 
-/* DLPack's code by its name in weft_model.h. */
+/* Returns the name in weft_model.h of the dtype's DLPack code: "WEFT_FLOAT". Not for complex. */
 const char *c_dtype_code(WeftDType);
 
-/* The name of the table of a call, in the kernel of that name. */
-const char *c_user_call(CUnit *, const char *kernel, const LoopFn *, const LsData *);
-/* Prints the tables of all calls of a kernel, and declarations of the operators. */
-void c_user_tables(CUnit *, const LoopFn *, const char *kernel, Text *out);
+/* Returns the name of the table of a call, the statement LS_CALL of the kernel f that is called
+ * `kernel` in C. */
+const char *c_user_call(CUnit *, const char *kernel, const LoopFn *f, const LsData *);
+/* Appends the tables of all calls of a kernel, and declarations of their operators. */
+void c_user_tables(CUnit *, const LoopFn *f, const char *kernel, Text *out);
 
 /* ---- model.c ---- */
 
+/* Appends the functions of all entries, the tables of the model, and the exported function. */
 void c_model(CUnit *, const Program *, const EmitOptions *, const char *const *kernel_name, Text *out);
 
 #endif

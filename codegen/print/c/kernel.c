@@ -372,7 +372,7 @@ static void print_words(Fn *f, const char *name, const int64_t *word, uint32_t n
 
 static void print_table(Fn *f, const LsData *s)
 {
-	const LaunchTable *t = s->table;
+	const LaunchTable *t = s->launches;
 	line(f);
 	text_add(f->out, "{\n");
 	f->indent++;
@@ -424,7 +424,7 @@ static void print_assert(Fn *f, const LsData *s)
 static void print_part(Fn *f, const LsData *s)
 {
 	bool sizes = f->role == FN_SIZES;
-	const char *name = (sizes ? f->entry->sizes_part.data : f->entry->run_part.data)[s->k]->name;
+	const char *name = (sizes ? f->entry->sizes_outlined.data : f->entry->run_outlined.data)[s->k]->name;
 	line(f);
 	if (sizes) {
 		f->used.extents = f->used.fails = true;
@@ -506,13 +506,13 @@ static void print_program(Fn *f, const LsData *s)
 	case LS_SAVE:
 		print_save(f, s);
 		break;
-	case LS_TABLE:
+	case LS_LAUNCHES:
 		print_table(f, s);
 		break;
 	case LS_ASSERT:
 		print_assert(f, s);
 		break;
-	case LS_PART:
+	case LS_OUTLINED:
 		print_part(f, s);
 		break;
 	default:

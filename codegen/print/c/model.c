@@ -187,19 +187,19 @@ void c_export(Text *out, const char *export_name)
 /* ---- the file ---- */
 
 /* Inlined, they would make the long function again that they were cut from. */
-static void print_parts(Printer *m, const ProgramEntry *e, LoopFn *const *part, uint32_t n, FnRole role, const char *const *kernel_name)
+static void print_outlined(Printer *m, const ProgramEntry *e, LoopFn *const *fn, uint32_t n, FnRole role, const char *const *kernel_name)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		text_add(m->out, "#if defined(__GNUC__)\n__attribute__((noinline))\n#endif\n");
-		c_function(m->u, part[k], part[k]->name, role, e, kernel_name, m->out);
+		c_function(m->u, fn[k], fn[k]->name, role, e, kernel_name, m->out);
 		text_char(m->out, '\n');
 	}
 }
 
 static void print_entry(Printer *m, const ProgramEntry *e, const char *const *kernel_name)
 {
-	print_parts(m, e, e->sizes_part.data, e->sizes_part.n, FN_SIZES, kernel_name);
-	print_parts(m, e, e->run_part.data, e->run_part.n, FN_RUN, kernel_name);
+	print_outlined(m, e, e->sizes_outlined.data, e->sizes_outlined.n, FN_SIZES, kernel_name);
+	print_outlined(m, e, e->run_outlined.data, e->run_outlined.n, FN_RUN, kernel_name);
 	c_function(m->u, e->sizes, e->sizes->name, FN_SIZES, e, kernel_name, m->out);
 	text_char(m->out, '\n');
 	c_function(m->u, e->run, e->run->name, FN_RUN, e, kernel_name, m->out);
@@ -215,8 +215,8 @@ void c_model(CUnit *u, const Program *p, const EmitOptions *o, const char *const
 		print_entry(&m, &p->entry.data[k], kernel_name);
 	if (o->weights_symbol)
 		text_printf(out, "extern const unsigned char %s[];\n\n", o->weights_symbol);
-	if (p->prepare && p->prepare->program)
-		text_printf(out, "const WeftModel *%s(void);\n\n", o->prepare_export);
+	if (p->recipes && p->recipes->program)
+		text_printf(out, "const WeftModel *%s(void);\n\n", o->recipes_export);
 	print_object(&m, image_object(&im, im.model));
 	if (o->hidden)
 		text_printf(out, "const WeftModel *%s(void);\n\nconst WeftModel *%s(void)\n", o->export_name, o->export_name);

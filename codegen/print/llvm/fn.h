@@ -1,4 +1,5 @@
-/* Private to codegen/print/llvm: makes one LLVM function of a loop function. */
+/* Private to codegen/print/llvm: makes one LLVM function of a legal loop function. Instructions are
+ * added at the end of the current block (f->u->b). */
 #ifndef WEFT_CODEGEN_PRINT_LLVM_FN_H
 #define WEFT_CODEGEN_PRINT_LLVM_FN_H
 
@@ -48,18 +49,23 @@ typedef struct {
 	LLVMValueRef failed;  /* the memory of the first failure; NULL: the function has no
 	                         checks */
 	FnLaunch launch;
-	LLVMBasicBlockRef stop; /* of `run` and its parts: the block that returns 1; NULL: not made
-	                           yet */
+	LLVMBasicBlockRef stop; /* of `run` and functions outlined from it: the block that returns
+	                           1; NULL: not made yet */
 	FnAliases aliases;
 } Fn;
 
 /* ---- fn_expr.c ---- */
 
+/* Returns the value of an expression, computed in the current block unless it is known there. */
 LLVMValueRef l_lx(Fn *, Lx);
 static inline const LxData *fn_lx(const Fn *f, Lx x) { return &f->f->lx.data[x.i]; }
-LLVMValueRef fn_buffer(Fn *, uint32_t k); /* the address of buffer k */
+/* Returns the address of buffer k. */
+LLVMValueRef fn_buffer(Fn *, uint32_t k);
+/* Returns the address of new memory on the stack, allocated in the entry block. align: bytes; 0: as
+ * the type. */
 LLVMValueRef fn_alloca(Fn *, LLVMTypeRef, uint32_t align);
-/* Opens a scope: fn_pop forgets values that are computed from here on. */
+/* fn_push opens a scope and returns its mark; fn_pop forgets the values that were computed since,
+ * because their block does not dominate the blocks behind. */
 uint32_t fn_push(Fn *);
 void fn_pop(Fn *, uint32_t mark);
 /* Ends a statement: forgets values that read mutable variables. */
@@ -67,23 +73,28 @@ void fn_forget(Fn *);
 
 /* ---- fn_memory.c ---- */
 
-void fn_aliases(Fn *);
-LLVMValueRef fn_load(Fn *, const LsData *); /* an LS_LOAD or LS_GATHER */
-void fn_store(Fn *, const LsData *);        /* an LS_STORE or LS_SCATTER */
-/* fn_element: the address of mem[offset]. fn_stream: stores x at p, by a streaming store if p is
- * aligned. */
-LLVMValueRef fn_element(Fn *, LMem, Lx offset);
-void fn_stream(Fn *, LMem, LLVMValueRef x, LLVMValueRef p, bool aligned);
+/* Sets f->aliases, from LArg.restrict_ok of the kernel's buffers. */
+void fn_aliases(Fn *f);
+/* Adds an LS_LOAD or LS_GATHER and returns the loaded value. */
+LLVMValueRef fn_load(Fn *, const LsData *);
+/* Adds an LS_STORE or LS_SCATTER. */
+void fn_store(Fn *, const LsData *);
+/* Returns the address of mem[offset]. */
+LLVMValueRef fn_element(Fn *, LMem mem, Lx offset);
+/* Stores x at address p in `mem`, by a streaming store if p is aligned to the vector. */
+void fn_stream(Fn *, LMem mem, LLVMValueRef x, LLVMValueRef p, bool aligned);
+/* Adds an LS_PREFETCH. */
 void fn_prefetch(Fn *, const LsData *);
 
 /* ---- fn_call.c: user operators ---- */
 
-/* Calls a user operator; value: the array of weft_op_call. The result is 0 or the id of the
- * failure. */
+/* Adds a call of a user operator. value: the address of an array with the integers of the call
+ * (weft_op_call in runtime.h). Returns the i32 0, or the id of the failure. */
 LLVMValueRef fn_user_call(Fn *, const LoopCall *, LLVMValueRef value);
 
 /* ---- fn_program.c ---- */
 
+/* Adds a statement that only programs have (LS_LAUNCH to LS_LAUNCHES). */
 void fn_program(Fn *, const LsData *);
 
 #endif

@@ -112,7 +112,7 @@ static LLVMValueRef launches_of(Fn *f, const LaunchTable *t)
 
 static void table(Fn *f, const LsData *s)
 {
-	const LaunchTable *t = s->table;
+	const LaunchTable *t = s->launches;
 	LUnit *u = f->u;
 	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c);
 	LLVMValueRef value = LLVMConstNull(p);
@@ -206,16 +206,16 @@ static void assertion(Fn *f, const LsData *s)
 	LLVMPositionBuilderAtEnd(u->b, next);
 }
 
-/* The status of a part of `sizes` is returned unless it is 0. */
-static void sizes_part(Fn *f, const LsData *s)
+/* The status of a function outlined from `sizes` is returned unless it is 0. */
+static void sizes_outlined(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
 	LLVMTypeRef i64 = LLVMInt64TypeInContext(u->c);
 	LLVMValueRef first = l_i64(u, (int64_t)s->count);
-	LLVMValueRef part = LLVMGetNamedFunction(u->m, f->of->sizes_part.data[s->k]->name);
+	LLVMValueRef fn = LLVMGetNamedFunction(u->m, f->of->sizes_outlined.data[s->k]->name);
 	LLVMValueRef in[3] = {LLVMBuildInBoundsGEP2(u->b, i64, LLVMGetParam(f->fn, 0), &first, 1, ""),
 	                      LLVMGetParam(f->fn, 1), LLVMGetParam(f->fn, 2)};
-	LLVMValueRef code = LLVMBuildCall2(u->b, LLVMGlobalGetValueType(part), part, in, 3, "");
+	LLVMValueRef code = LLVMBuildCall2(u->b, LLVMGlobalGetValueType(fn), fn, in, 3, "");
 	LLVMValueRef ok = LLVMBuildICmp(u->b, LLVMIntEQ, code, LLVMConstNull(LLVMTypeOf(code)), "");
 	LLVMBasicBlockRef bad = LLVMAppendBasicBlockInContext(u->c, f->fn, "fail");
 	LLVMBasicBlockRef next = LLVMAppendBasicBlockInContext(u->c, f->fn, "ok");
@@ -225,17 +225,17 @@ static void sizes_part(Fn *f, const LsData *s)
 	LLVMPositionBuilderAtEnd(u->b, next);
 }
 
-static void run_part(Fn *f, const LsData *s)
+static void run_outlined(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
 	LLVMTypeRef i64 = LLVMInt64TypeInContext(u->c);
-	LLVMValueRef part = LLVMGetNamedFunction(u->m, f->of->run_part.data[s->k]->name);
+	LLVMValueRef fn = LLVMGetNamedFunction(u->m, f->of->run_outlined.data[s->k]->name);
 	LLVMValueRef in[3] = {LLVMGetParam(f->fn, 0), LLVMGetParam(f->fn, 1), LLVMGetParam(f->fn, 2)};
 	if (s->narg) {
 		in[2] = fn_alloca(f, LLVMArrayType2(i64, s->narg), 16);
 		fill(f, in[2], i64, s->arg, s->narg);
 	}
-	stop_unless_0(f, LLVMBuildCall2(u->b, LLVMGlobalGetValueType(part), part, in, 3, ""));
+	stop_unless_0(f, LLVMBuildCall2(u->b, LLVMGlobalGetValueType(fn), fn, in, 3, ""));
 }
 
 static void result(Fn *f, const LsData *s)
@@ -250,12 +250,12 @@ void fn_program(Fn *f, const LsData *s)
 	switch (s->kind) {
 	case LS_LAUNCH: launch(f, s); break;
 	case LS_READ: read(f, s); break;
-	case LS_TABLE: table(f, s); break;
+	case LS_LAUNCHES: table(f, s); break;
 	case LS_ROOM: room(f, s); break;
 	case LS_COPY: copy(f, s); break;
 	case LS_SAVE: save(f, s); break;
 	case LS_ASSERT: assertion(f, s); break;
-	case LS_PART: f->role == FN_SIZES ? sizes_part(f, s) : run_part(f, s); break;
+	case LS_OUTLINED: f->role == FN_SIZES ? sizes_outlined(f, s) : run_outlined(f, s); break;
 	default: result(f, s); break;
 	}
 }

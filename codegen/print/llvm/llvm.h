@@ -17,17 +17,18 @@ typedef struct {
 	ARRAY(LlvmFile) file;
 } LlvmFiles;
 
-/* Compiles the units of a program with `jobs` threads (0: one per processor). The objects need the
- * runtime (runtime.h), memcpy and the like, libm, and the weights symbol. The files live in the
- * program's arena and do not depend on jobs. Unrolls loops of the program in place. Returns false
- * after errors. */
+/* Compiles the units of a legal program with `jobs` threads (0: one per processor), and adds a file
+ * for each to *out. Objects need the runtime (runtime.h), memcpy and the like, libm, and the
+ * weights symbol. The files lie in the arena of the Ir's context and do not depend on jobs. Unrolls
+ * loops of the program in place. Returns false after errors. */
 bool emit_llvm(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs, LlvmFiles *out);
-/* Makes the unit "select", which chooses between programs emitted before; compiled for the least of
- * the targets. */
+/* Adds the file "select", whose function chooses between programs emitted before, compiled for the
+ * least of their targets. Returns false after errors. */
 bool emit_llvm_select(Ctx *, const EmitSelect *, const Target *least, LlvmKind, LlvmFiles *out);
-/* Legalises the kernel in place, and appends its IR as text to `out`. For tests and `weft show`. */
+/* Legalises the kernel in place, and appends its LLVM IR as text to `out`. For tests and `weft
+ * show`. Returns false after errors. */
 bool emit_llvm_kernel(LoopFn *, const Target *, Text *out);
-/* The version of LLVM, "19.1.7", for manifests. */
+/* Returns the version of LLVM, "LLVM 19.1.7", for manifests. */
 const char *llvm_version(Arena *);
 
 /* Objects that are linked into this process. */
@@ -36,10 +37,11 @@ typedef struct {
 	const char *name;
 	const void *address;
 } JitSymbol;
-/* Links objects. symbol[n]: definitions besides those that the process exports (libc, libm). The
- * files may be freed afterwards. Returns NULL after errors. */
+/* Links object files (LLVM_OBJECT) into this process. symbol[0 .. n - 1]: definitions besides those
+ * that the process exports (libc, libm). The files may be freed afterwards. Returns NULL after
+ * errors. The caller frees the result by jit_free. */
 Jit *jit_link(Ctx *, const LlvmFiles *, const JitSymbol *symbol, uint32_t n);
-/* The address of a symbol; NULL after an error if there is none. */
+/* Returns the address of a symbol of the objects; NULL after an error if there is none. */
 void *jit_find(Ctx *, Jit *, const char *name);
 void jit_free(Jit *); /* unmaps the code; NULL is allowed */
 

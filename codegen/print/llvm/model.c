@@ -85,10 +85,10 @@ static LLVMValueRef table_function(LUnit *u, const char *export_name, bool hidde
 
 static void build_entry(LUnit *u, const ProgramEntry *e, const char *const *kernel_name)
 {
-	for (uint32_t k = 0; k < e->sizes_part.n; k++)
-		l_function(u, e->sizes_part.data[k], e->sizes_part.data[k]->name, FN_SIZES, e, kernel_name);
-	for (uint32_t k = 0; k < e->run_part.n; k++)
-		l_function(u, e->run_part.data[k], e->run_part.data[k]->name, FN_RUN, e, kernel_name);
+	for (uint32_t k = 0; k < e->sizes_outlined.n; k++)
+		l_function(u, e->sizes_outlined.data[k], e->sizes_outlined.data[k]->name, FN_SIZES, e, kernel_name);
+	for (uint32_t k = 0; k < e->run_outlined.n; k++)
+		l_function(u, e->run_outlined.data[k], e->run_outlined.data[k]->name, FN_RUN, e, kernel_name);
 	l_function(u, e->sizes, e->sizes->name, FN_SIZES, e, kernel_name);
 	l_function(u, e->run, e->run->name, FN_RUN, e, kernel_name);
 }

@@ -1,4 +1,5 @@
-/* Private to codegen/print/llvm: makes one LLVM module. */
+/* Private to codegen/print/llvm: makes one LLVM module. Values live as long as the module;
+ * instructions are added at the end of the current block (u->b). */
 #ifndef WEFT_CODEGEN_PRINT_LLVM_PRIV_H
 #define WEFT_CODEGEN_PRINT_LLVM_PRIV_H
 
@@ -16,61 +17,72 @@ typedef struct {
 	bool here;        /* EmitOptions.here */
 } LUnit;
 
+/* Begins an empty module of that name. */
 void lunit_init(LUnit *, Ctx *, const Target *, const char *name);
 /* Frees builder, module and context. */
 void lunit_free(LUnit *);
 
 /* ---- types and literals (types.c) ---- */
 
-LLVMTypeRef l_type(LUnit *, LType);       /* of a value; bool is i1 */
-LLVMTypeRef l_raw(LUnit *, DType);        /* of an element in memory */
-LLVMTypeRef l_pointer(LUnit *);
-LLVMValueRef l_int(LUnit *, LType, int64_t);
-LLVMValueRef l_float(LUnit *, LType, double);
-LLVMValueRef l_i64(LUnit *, int64_t);
-LLVMValueRef l_splat(LUnit *, LLVMValueRef, uint32_t lanes);
-/* {0, 1, ...} */
-LLVMValueRef l_iota(LUnit *, DType, uint32_t lanes);
-/* A call of an intrinsic for these types; name without the suffix of the overload. */
+LLVMTypeRef l_type(LUnit *, LType);       /* the type of a value; a bool is i1 */
+LLVMTypeRef l_raw(LUnit *, DType);        /* the type of an element in memory (dtype_raw) */
+LLVMTypeRef l_pointer(LUnit *);           /* the type of any address */
+LLVMValueRef l_int(LUnit *, LType, int64_t);  /* a literal in all lanes */
+LLVMValueRef l_float(LUnit *, LType, double); /* the same of a float */
+LLVMValueRef l_i64(LUnit *, int64_t);         /* a scalar literal */
+LLVMValueRef l_splat(LUnit *, LLVMValueRef, uint32_t lanes); /* the scalar in all lanes */
+LLVMValueRef l_iota(LUnit *, DType, uint32_t lanes);         /* the literal {0, 1, ...} */
+/* Adds a call of an intrinsic with operands in[], and returns its value. name: without the suffix
+ * of the overload, which the ntype types say. An unknown name is an internal error. */
 LLVMValueRef l_intrinsic(LUnit *, const char *name, LLVMTypeRef *type, uint32_t ntype, LLVMValueRef *in,
                          uint32_t nin);
-/* A call of an intrinsic with the overload of the first operand's type. */
+/* l_intrinsic with the overload, if there are any, of the first operand's type. */
 LLVMValueRef l_math(LUnit *, const char *name, LLVMValueRef *in, uint32_t nin);
-/* A function of the runtime, declared as in C. */
+/* Returns the function of that name, and declares it with this type the first time. */
 LLVMValueRef l_extern(LUnit *, const char *name, LLVMTypeRef type);
-/* The address of an object of that name. */
+/* Returns the address of the external object of that name, and declares it the first time. */
 LLVMValueRef l_extern_object(LUnit *, const char *name);
-LLVMValueRef l_constant(LUnit *, LLVMValueRef); /* a private constant, aligned to 8 bytes; returns
-                                                   its address */
+/* Adds a private constant object, aligned to 8 bytes, and returns its address. */
+LLVMValueRef l_constant(LUnit *, LLVMValueRef);
+/* Adds an attribute without a value ("noinline") to a function. */
 void l_attribute(LUnit *, LLVMValueRef fn, const char *name);
 
 /* ---- operations (ops.c) ---- */
 
-/* Makes a basic operation; operand: the type of the first operand. */
+/* Adds a basic operation on operands in[], by its prelude row, and returns its value. operand: the
+ * type of the first operand; known: KNOWN_ bits. */
 LLVMValueRef l_op(LUnit *, ScOp, LType result, LType operand, LLVMValueRef *in, unsigned known);
 
 /* ---- library functions (library.c) ---- */
 
+/* Adds a call of a scalar function on `lanes` lanes, and the function to the module the first time.
+ * Returns the value. */
 LLVMValueRef l_library(LUnit *, Ir *, const ScFn *, uint32_t lanes, LLVMValueRef *in, uint32_t nin);
+/* Returns table[index], lane by lane. */
 LLVMValueRef l_look_up(LUnit *, const ScTable *, uint32_t lanes, LLVMValueRef index);
 
 /* ---- kernels and program functions (kernel.c) ---- */
 
 typedef enum { FN_KERNEL, FN_SIZES, FN_RUN, FN_LIBRARY } FnRole;
 
+/* Adds the definition of a legal function under the name, and returns it. The entry, and
+ * kernel_name (the result of kernel_names), are for FN_SIZES and FN_RUN; else NULL. */
 LLVMValueRef l_function(LUnit *, const LoopFn *, const char *name, FnRole, const ProgramEntry *,
                         const char *const *kernel_name);
 
 /* ---- tables (model.c) ---- */
 
+/* Adds the functions of all entries, the tables of the model, and the exported function. */
 void l_model(LUnit *, const Program *, const EmitOptions *, const char *const *kernel_name);
+/* Adds the exported function that chooses between programs. */
 void l_select(LUnit *, const EmitSelect *);
 
 /* ---- errors that LLVM does not survive (fatal.c) ---- */
 
+/* As LlvmBackend.on_fatal. */
 void llvm_on_fatal(void (*)(const char *why));
-/* Mark the time in which this thread is in LLVM; a thread that ends there need not call
- * fatal_leave. */
+/* Begin and end the time in which this thread is in LLVM, where running out of memory is fatal. A
+ * thread that ends there need not call fatal_leave. */
 void fatal_enter(void);
 void fatal_leave(void);
 

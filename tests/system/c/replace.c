@@ -87,7 +87,7 @@ static Model load(const char *path)
 		fprintf(stderr, "%s\n", dlerror()), exit(1);
 	*(void **)&get = dlsym(so, "weft_model");
 	t.m = get();
-	if (weft_model_check(t.m) || !WEFT_HAS(t.m->size, WeftModel, prepare))
+	if (weft_model_check(t.m) || !WEFT_HAS(t.m->size, WeftModel, recipes))
 		fprintf(stderr, "%s: an old model\n", path), exit(1);
 	must(&t, path, t.m->open(t.m, NULL, &t.in, &t.status));
 	return t;

@@ -61,10 +61,11 @@ typedef struct {
 	/* `sizes`: parameters are the extents of the inputs; result slots are the symbols, the
 	 * extents of the outputs, the bytes of the workspace. `run`: parameters are those slots;
 	 * buffers are the inputs, the outputs, the weight section, the workspace, the state, then
-	 * rooms. Parts, which `part k` executes, in order. */
+	 * rooms. */
 	WeftBackendFunction sizes, run;
-	uint32_t nsizes_part, nrun_part;
-	const WeftBackendFunction *sizes_part, *run_part;
+	/* The functions that are outlined from them, which `outlined k` calls. */
+	uint32_t nsizes_outlined, nrun_outlined;
+	const WeftBackendFunction *sizes_outlined, *run_outlined;
 	const uint32_t *kernel; /* by call, as `launch` counts them: the kernel */
 } WeftBackendEntry;
 

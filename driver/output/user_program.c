@@ -90,12 +90,12 @@ static void add_calls(View *v, const LoopFn *f)
 		meet(&w, f->result);
 }
 
-static const WeftBackendFunction *parts_of(View *v, LoopFn *const *part, uint32_t n)
+static const WeftBackendFunction *outlined_of(View *v, LoopFn *const *fn, uint32_t n)
 {
 	WeftBackendFunction *out = ARENA_ARRAY(v->arena, WeftBackendFunction, n);
 	for (uint32_t k = 0; k < n; k++) {
-		add_calls(v, part[k]);
-		out[k] = text_of(v, part[k], part[k]->name, 1);
+		add_calls(v, fn[k]);
+		out[k] = text_of(v, fn[k], fn[k]->name, 1);
 	}
 	return out;
 }
@@ -106,12 +106,12 @@ static WeftBackendEntry entry_of(View *v, const ProgramEntry *e)
 	for (uint32_t k = 0; k < e->ncall; k++)
 		kernel[k] = program_call(e, k)->fn;
 	return (WeftBackendEntry){
-		.sizes = *parts_of(v, &e->sizes, 1),
-		.run = *parts_of(v, &e->run, 1),
-		.nsizes_part = e->sizes_part.n,
-		.nrun_part = e->run_part.n,
-		.sizes_part = parts_of(v, e->sizes_part.data, e->sizes_part.n),
-		.run_part = parts_of(v, e->run_part.data, e->run_part.n),
+		.sizes = *outlined_of(v, &e->sizes, 1),
+		.run = *outlined_of(v, &e->run, 1),
+		.nsizes_outlined = e->sizes_outlined.n,
+		.nrun_outlined = e->run_outlined.n,
+		.sizes_outlined = outlined_of(v, e->sizes_outlined.data, e->sizes_outlined.n),
+		.run_outlined = outlined_of(v, e->run_outlined.data, e->run_outlined.n),
 		.kernel = kernel,
 	};
 }

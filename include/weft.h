@@ -37,8 +37,10 @@ extern "C" {
 typedef struct Weft Weft;
 typedef struct WeftGraph WeftGraph;
 
-/* Returns NULL if there is no memory. */
+/* Makes a Weft, which the caller frees by weft_free. Returns NULL if there is no memory. */
 Weft *weft_new(void);
+/* Frees a Weft and everything that it owns. Close the instances of its models (weft_jit,
+ * weft_loops) before. NULL is allowed. */
 void weft_free(Weft *);
 
 /* ---- messages ---- */
@@ -51,15 +53,19 @@ typedef struct {
 	const char *text;
 } WeftMessage;
 
+/* The number of messages so far: errors, warnings and notes of all calls on the Weft. */
 uint32_t weft_nmessages(const Weft *);
-/* Message k < weft_nmessages; valid until the next call on the Weft. */
+/* Message k < weft_nmessages, in the order in which they were recorded; texts are valid until the
+ * next call on the Weft. Other k: texts are "". */
 WeftMessage weft_message(const Weft *, uint32_t k);
-/* All messages, one per line; "" if there are none. */
+/* All messages so far as one text, one per line; "" if there are none. */
 const char *weft_messages(Weft *);
 
 /* ---- graphs ---- */
 
-/* Reads a model file: .pt2 is a torch.export archive, any other file the text form of a graph. */
+/* Reads a model file: a torch.export archive, if the name ends with .pt2 or the contents are a zip
+ * file; else the text form of a graph. Returns NULL after an error, as all functions here that
+ * return a pointer, if nothing else is said. */
 WeftGraph *weft_load(Weft *, const char *path);
 typedef struct {
 	uint32_t size; /* of this structure */
@@ -77,6 +83,7 @@ typedef struct {
 	uint64_t seed;
 	bool rng_input;
 } WeftLoadOptions;
+/* weft_load with options. */
 WeftGraph *weft_load_with(Weft *, const char *path, const WeftLoadOptions *);
 /* Memory that somebody else made. release(user, data) is called exactly once, when nothing refers
  * to the memory any more. NULL: nothing is called, and the memory must stay until then. */
@@ -90,9 +97,10 @@ typedef struct {
  * refers to the memory is gone; the contents do not change before. For constants of traces
  * (weft_trace_param). Also after an error release is called once, at once if there is no Weft. */
 bool weft_hold(Weft *, const WeftMemory *);
-/* The same as weft_load of a file with these contents. `name` stands for the path in messages and
- * in the model's name. Constants of an archive stay in the memory, if that is aligned to 16 bytes
- * and the archive does not compress them. The memory is held as by weft_hold. */
+/* The same as weft_load and weft_load_with of a file with these contents. `name` stands for the
+ * path in messages and in the model's name. Constants of an archive stay in the memory, if that is
+ * aligned to 16 bytes and the archive does not compress them. The memory is held as by weft_hold.
+ */
 WeftGraph *weft_load_memory(Weft *, const WeftMemory *, const char *name);
 WeftGraph *weft_load_memory_with(Weft *, const WeftMemory *, const char *name,
 				 const WeftLoadOptions *);
@@ -101,7 +109,8 @@ WeftGraph *weft_parse(Weft *, const char *text, const char *name);
 /* Loads a library that exports weft_ops (weft_op.h), and registers its operators for all graphs
  * that this Weft loads afterwards. The library stays loaded until weft_free. */
 bool weft_op_load(Weft *, const char *path);
-/* Applies the pass of that name ("canon", "cse", ...; see weft_passes) to the graph, in place. */
+/* Applies the pass of that name ("canon", "cse", ...; see weft_passes) to the graph, in place.
+ * Returns false after an error. */
 bool weft_transform(Weft *, WeftGraph *, const char *name);
 /* States that the while loop `node` runs at most `rounds` rounds. Gradients of a while loop keep
  * values of each round and need this bound; they check it when they run. `node` is the name in
@@ -120,7 +129,7 @@ typedef enum { WEFT_EVAL, WEFT_TRAIN } WeftMode;
  * statistics in a body of an operator. docs/transforms.md has the limits. The graph is unchanged
  * then. */
 bool weft_set_mode(Weft *, WeftGraph *, WeftMode);
-/* Returns an independent copy. */
+/* Returns an independent copy of a graph, which may be joined. */
 WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
 
 /* ---- function transforms (docs/transforms.md) ---- */
@@ -245,18 +254,24 @@ WeftGraph *weft_join_with(Weft *, uint32_t n, const char *const *name, WeftGraph
 
 /* ---- inspect ---- */
 
-/* The graph's text form: after all passes up to `after`, of a copy; NULL: the graph as it is. */
+/* The graph's text form. after NULL: of the graph as it is; else of a copy, after all passes up to
+ * and including the one of that name (weft_passes). The graph stays unchanged. */
 const char *weft_graph_text(Weft *, const WeftGraph *, const char *after);
-/* The graph in the language of graphviz; `after` as above. */
+/* The same in the language of graphviz. */
 const char *weft_graph_dot(Weft *, const WeftGraph *, const char *after);
-/* The names of all passes, in order, followed by NULL. */
+/* The names of all passes, in the order in which a compilation applies them, followed by NULL. */
 const char *const *weft_passes(void);
-/* *n is the number of elements. */
+/* The next functions return a list, and set *n (n may be NULL) to the number of its elements. If
+ * there are none, the result is not NULL. After an error they return NULL and set *n to 0. They
+ * take graphs that were not joined.
+ *
+ * The inputs and the outputs of the model, in order, without state. */
 const WeftTensorInfo *weft_inputs(Weft *, const WeftGraph *, uint32_t *n);
 const WeftTensorInfo *weft_outputs(Weft *, const WeftGraph *, uint32_t *n);
 /* State: the parameters and buffers that the graph writes. Each instance of the compiled model has
  * its own. */
 const WeftTensorInfo *weft_states(Weft *, const WeftGraph *, uint32_t *n);
+/* Symbols: the sizes that are known only at run time, by name and range. */
 const WeftSymbolInfo *weft_symbols(Weft *, const WeftGraph *, uint32_t *n);
 /* Guards: the conditions on symbols that a call checks, as text. */
 const char *const *weft_guards(Weft *, const WeftGraph *, uint32_t *n);
@@ -266,23 +281,26 @@ typedef struct {
 } WeftOpCount;
 /* The operators of the graph, by count, then by name. */
 const WeftOpCount *weft_operators(Weft *, const WeftGraph *, uint32_t *n);
+/* The bytes of all parameters and buffers of the model; 0 for NULL. */
 uint64_t weft_weight_bytes(const WeftGraph *);
-/* Fills in shape: the extents of input k if symbol[i] is the value of weft_symbols' element i. */
+/* Sets shape[rank] to the extents of input k (of weft_inputs), if symbol[i] is the value of element
+ * i of weft_symbols. Returns false after an error. */
 bool weft_input_shape(Weft *, const WeftGraph *, uint32_t k, const int64_t *symbol, int64_t *shape);
 
 /* ---- interpret ---- */
 
-/* Runs the graph by the reference interpreter. inputs[n]: row-major. outputs (as many as
- * weft_outputs): filled in, row-major; they belong to the Weft until weft_release. State has its
- * initial contents. */
+/* Runs the graph by the reference interpreter. inputs[n]: all of weft_inputs, with any strides.
+ * outputs (room for as many as weft_outputs): filled in, row-major; data and shape belong to the
+ * Weft until weft_release. State has its initial contents, and what the graph writes to it is
+ * dropped. Returns false after an error, which may be a failed check of the model. */
 bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
-/* The same with state of the caller: row-major tensors in the order of weft_states. The call reads
- * them, and writes the new values if it succeeds. */
+/* The same with state of the caller: row-major tensors in the order of weft_states, of their types.
+ * The call reads them, and writes the new values if it succeeds. */
 bool weft_interpret_on(Weft *, WeftGraph *, const WeftTensor *state, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
 /* Writes the initial contents of the state into the caller's tensors, as weft_interpret_on takes
  * them. */
 bool weft_first_state(Weft *, const WeftGraph *, const WeftTensor *state);
-/* Frees the outputs of all interpretations so far. */
+/* Frees the outputs of all weft_interpret and weft_interpret_on of this Weft so far. */
 void weft_release(Weft *);
 
 /* ---- targets ---- */
@@ -299,8 +317,9 @@ typedef struct {
 	                     end needs */
 	const char *machine; /* the machine whose costs the target assumes */
 } WeftTargetInfo;
-/* name NULL: all targets. Else the one target of that name, or of the file of that name. *n is
- * their number. */
+/* The targets; *n (n may be NULL) is their number. name NULL: all known targets; else the target of
+ * that name, or of the file of that name. Returns NULL, with *n 0, after an error: there is no such
+ * target. */
 const WeftTargetInfo *weft_targets(Weft *, const char *name, uint32_t *n);
 
 /* ---- compile ---- */
@@ -326,7 +345,8 @@ typedef struct {
 	const char *name, *about; /* about: what it makes, in a line */
 	bool available;           /* weft_has_llvm, for LLVM */
 } WeftBackendInfo;
-/* The back ends of this build and those that were registered. *n is their number. */
+/* The back ends of this build and those that were registered with this Weft. *n (n may be NULL) is
+ * their number. */
 const WeftBackendInfo *weft_backends(Weft *, uint32_t *n);
 /* Whether the LLVM back end of this build (weft_llvm.so) is found. It is searched in
  * $WEFT_LLVM_FOLDER if that is set; else beside libweft.so or the program, in the folder weft
@@ -381,9 +401,11 @@ typedef enum {
 	WEFT_EMIT_SHARED     /* the shared object of weft_compile */
 } WeftEmit;
 
-/* Compiles into a shared object at `path`. After an error no file is left or changed. */
+/* Compiles into a shared object at `path`. Returns false after an error; then no file is left or
+ * changed. */
 bool weft_compile(Weft *, const WeftGraph *, const WeftOptions *, const char *path);
-/* Writes another form: a folder for WEFT_EMIT_C, else a file. */
+/* Writes the form of that kind to `path`: a folder for WEFT_EMIT_C, else a file. Returns false
+ * after an error; then no file is left or changed, but a folder may have some of its files. */
 bool weft_emit(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, const char *path);
 /* What weft_emit writes into a file, in memory, byte for byte; a folder (WEFT_EMIT_C) has no such
  * form. weights: for WEFT_EMIT_SHARED with WEFT_WEIGHTS_FILE the contents of the weight file, which
@@ -412,7 +434,8 @@ void weft_jit_free(const WeftModel *);
  * and after 10^8 statements. Used like the result of weft_jit, but only by the thread that uses the
  * Weft, and always on one thread. */
 const WeftModel *weft_loops(Weft *, const WeftGraph *, const WeftOptions *);
-/* What the option `dump` asked for in the last compilation. */
+/* The text that the option `dump` asked for in the last compilation; "" if it asked for nothing.
+ * Valid until weft_free. */
 const char *weft_dump(Weft *);
 
 /* A schedule that did not take a kernel, and the reason. near: the kernel has the form that the
@@ -488,15 +511,16 @@ typedef struct {
 	uint32_t nstate;
 	const WeftStateReport *state;
 } WeftReport;
-/* The report, with counts at the sizes seen while exporting. Returns NULL if nothing was
- * compiled. */
+/* The report on the last compilation, with counts at the sizes seen while exporting; valid until
+ * the next one. Returns NULL, without a message, if nothing was compiled. */
 const WeftReport *weft_report(Weft *);
 /* The report with counts at other sizes: symbol[k] is the value of symbol k, in the order of
  * weft_symbols, of WeftEntry.symbol and of the first slots of WeftSizes; of several entries, one
  * after the other. n is the number of all symbols. Returns NULL if nothing was compiled, n is
  * wrong, or a value is out of its symbol's range. */
 const WeftReport *weft_report_at(Weft *, const int64_t *symbol, uint32_t n);
-/* Plans kernels and memory without making code: fills in weft_report. */
+/* Plans kernels and memory as weft_compile does, without making code: fills in weft_report. Returns
+ * false after an error. */
 bool weft_plan(Weft *, const WeftGraph *, const WeftOptions *);
 
 /* ---- ending early ---- */
@@ -505,40 +529,46 @@ bool weft_plan(Weft *, const WeftGraph *, const WeftOptions *);
  * process started, and removes the temporary files of its compilations. Async-signal-safe. The
  * process must end next: compilations in progress may not return. */
 void weft_abandon(void);
-/* Registers a file or folder of the caller that weft_abandon removes too, until weft_not_temporary
- * is called with the same pointer. The text must stay valid and unchanged until then. Call
- * weft_temporary before making the file. */
+/* weft_temporary registers a file or folder of the caller, which weft_abandon then removes, too;
+ * weft_not_temporary, with the same pointer, ends that. The text must stay valid and unchanged
+ * until then. Call weft_temporary before making the file. Any thread may call. */
 void weft_temporary(const char *path);
 void weft_not_temporary(const char *path);
 
 /* ---- tensor files ---- */
 
+/* A list of named tensors, with texts as metadata. It belongs to the Weft. */
 typedef struct WeftTensors WeftTensors;
 
 /* Reads .safetensors, .npz or .npy, by extension; a .npy holds one tensor, named after the file.
  * Complex tensors that the file stores as pairs of reals, listed in its metadata, become
  * complex. */
 WeftTensors *weft_tensors_read(Weft *, const char *path);
-/* An empty list. */
+/* Makes an empty list. */
 WeftTensors *weft_tensors_new(Weft *);
-/* Tensors of a file are sorted by name (numbers in names sort as numbers); tensors that are added
- * follow. The functions return NULL if k is out of range. */
+/* The number of tensors; 0 for NULL. */
 uint32_t weft_tensors_count(const WeftTensors *);
+/* The name of tensor k, and tensor k, whose pointer is valid until the next weft_tensors_add.
+ * Tensors of a file are sorted by name (numbers in names sort as numbers); tensors that are added
+ * follow. Return NULL, without a message, if k is out of range. */
 const char *weft_tensors_name(const WeftTensors *, uint32_t k);
-/* The result is valid until the next weft_tensors_add. */
 const WeftTensor *weft_tensors_at(const WeftTensors *, uint32_t k);
-/* Returns NULL if there is no tensor, or no metadata, of that name. */
+/* The tensor of that name, as from weft_tensors_at; the metadata of that key, of a .safetensors
+ * file. Return NULL, without a message, if there is none. */
 const WeftTensor *weft_tensors_find(const WeftTensors *, const char *name);
 const char *weft_tensors_meta(const WeftTensors *, const char *key);
-/* Adds a tensor. Its data must stay valid until the file is written. Returns false if the name is
- * taken. */
+/* Adds a tensor; name and shape are copied, and so is the data of a tensor that is not row-major.
+ * Other data must stay valid as long as the list is used. Returns false after an error: the name is
+ * taken, or the dtype is one that Weft lacks. */
 bool weft_tensors_add(Weft *, WeftTensors *, const char *name, const WeftTensor *);
-/* Writes .safetensors, .npz or .npy, by extension. */
+/* Writes the tensors into a file: .npz or .npy (of one tensor) by extension, else in the format of
+ * .safetensors. Metadata of a file that was read is not written. Returns false after an error; then
+ * no file is left or changed. */
 bool weft_tensors_write(Weft *, const WeftTensors *, const char *path);
 
-/* Writes a file as all functions above do: whole or not at all, through symbolic links. Writes into
- * a device, a FIFO or /dev/stdout directly. Refuses to overwrite a model or target file that this
- * Weft has read. */
+/* Writes n bytes into a file as all functions above do: whole or not at all, through symbolic
+ * links. Writes into a device, a FIFO or /dev/stdout directly. Returns false after an error: also
+ * if the file is a model or target file that this Weft has read. */
 bool weft_write_file(Weft *, const char *path, const void *data, size_t n);
 
 #ifdef __cplusplus

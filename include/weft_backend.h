@@ -118,12 +118,13 @@ typedef struct {
 /* The type of weft_backends_of, which a library of back ends exports. */
 typedef const WeftBackendLibrary *(*WeftBackendsFn)(void);
 
-/* Registers a back end of this program for the compilations of the Weft. Copies the definition.
- * Returns false after a message if it is not complete or its name is taken. */
+/* Registers a back end of this program for all later compilations of the Weft. Copies the
+ * definition and its texts (not what `user` points to). Returns false after a message if the
+ * definition is not complete or its name is taken. */
 bool weft_backend_register(Weft *, const WeftBackendDef *);
 
-/* Writes the message of an `emit` that fails, formatted as by printf, and returns 1: return
- * weft_backend_fail(out, "no kernel may call %s", name); */
+/* For `emit`: sets out->message, formatted as by printf. Returns 1: return weft_backend_fail(out,
+ * "no kernel may call %s", name); */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

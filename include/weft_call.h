@@ -36,6 +36,7 @@ extern "C" {
 #define WEFT_U8      weft_dtype(WEFT_UINT, 8)
 #define WEFT_BOOLEAN weft_dtype(WEFT_BOOL, 8)
 
+/* The dtype of a code (WEFT_FLOAT, ...) and a number of bits, with one lane. */
 static inline WeftDType weft_dtype(int code, int bits)
 {
 	WeftDType d;
@@ -45,8 +46,8 @@ static inline WeftDType weft_dtype(int code, int bits)
 	return d;
 }
 
-/* A row-major tensor in memory of the caller. data and shape are referred to and must stay as long
- * as the tensor is used; shape may be NULL if rank is 0. */
+/* A row-major tensor in the processor's memory, of extents shape[rank]. data and shape are referred
+ * to and must stay as long as the tensor is used; shape may be NULL if rank is 0. */
 static inline WeftTensor weft_tensor(const void *data, WeftDType dtype, int32_t rank,
 				     const int64_t *shape)
 {
@@ -109,6 +110,7 @@ typedef struct {
 	uint64_t work_bytes;
 } WeftCall;
 
+/* Private: sets code and message of c->status. Returns code. */
 static inline int weft_call_fail(WeftCall *c, int code, const char *why)
 {
 	c->status.code = code;
@@ -116,6 +118,7 @@ static inline int weft_call_fail(WeftCall *c, int code, const char *why)
 	return code;
 }
 
+/* Private: frees the outputs of the last run. */
 static inline void weft_call_drop(WeftCall *c)
 {
 	for (uint32_t k = 0; c->output && k < c->entry->noutput; k++) {
@@ -125,7 +128,8 @@ static inline void weft_call_drop(WeftCall *c)
 	}
 }
 
-/* Frees everything. May be called after any failure, and twice; c may be NULL. */
+/* Closes the call: frees its outputs, memory and instance, and sets *c to zeros. May be called
+ * after any failure of weft_call_open, and twice; c may be NULL. */
 static inline void weft_call_close(WeftCall *c)
 {
 	if (!c || !c->instance)
@@ -138,8 +142,9 @@ static inline void weft_call_close(WeftCall *c)
 	memset(c, 0, sizeof *c);
 }
 
-/* Opens entry number `entry` of the model, whatever *c was. Returns WEFT_OK or an error code, with
- * the reason in c->status.message; nothing is open then. */
+/* Opens entry number `entry` of the model with weights of its own or the file beside it
+ * (weft_model.h, open). What *c held before is not freed: it may be uninitialised. Returns WEFT_OK,
+ * or an error code with the reason in c->status.message; nothing is open then. */
 static inline int weft_call_open(WeftCall *c, const WeftModel *m, uint32_t entry)
 {
 	const char *wrong = weft_model_check(m);
@@ -164,7 +169,8 @@ static inline int weft_call_open(WeftCall *c, const WeftModel *m, uint32_t entry
 	return weft_call_fail(c, WEFT_ERR_MEMORY, "out of memory");
 }
 
-/* Memory for output k, of the shape that `sizes` found. What data decides is left to `run`. */
+/* Private: allocates output k, of the shape that `sizes` found. An output whose size depends on
+ * data gets its memory from `run`. Returns WEFT_OK or an error code. */
 static inline int weft_call_room(WeftCall *c, uint32_t k)
 {
 	const WeftTensorInfo *info = weft_output(c->model, c->entry, k);
@@ -185,9 +191,10 @@ static inline int weft_call_room(WeftCall *c, uint32_t k)
 	return WEFT_OK;
 }
 
-/* Runs the entry: inputs[c->entry->ninput], in the model's order. Fills in c->output. Returns
- * WEFT_OK or an error code, with the reason in c->status.message; after an error there are no
- * outputs, and c may be used again. */
+/* Runs the entry on inputs[c->entry->ninput], in the model's order. Sets c->output[] to the
+ * outputs, in memory of c until the next run or weft_call_close; those of the run before are freed.
+ * Returns WEFT_OK, or an error code with the reason in c->status.message; after an error there are
+ * no outputs, and c may be used again. */
 static inline int weft_call_run(WeftCall *c, const WeftTensor *inputs)
 {
 	if (!c)

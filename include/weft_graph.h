@@ -53,6 +53,7 @@ typedef struct {
 	uint32_t index; /* 0: no node */
 } WeftNode;
 
+/* Whether a and b name one node, or are both no node. */
 static inline bool weft_node_same(WeftNode a, WeftNode b)
 {
 	return a.index == b.index && (!a.index || a.graph == b.graph);
@@ -60,16 +61,18 @@ static inline bool weft_node_same(WeftNode a, WeftNode b)
 
 /* ---- visit ---- */
 
-/* The first and the last node in program order, and the neighbours of a node. Inputs and state come
- * first. */
+/* The first and the last node of a graph in program order: inputs and state come first. No node if
+ * the graph has none. */
 WeftNode weft_node_first(Weft *, WeftGraph *);
 WeftNode weft_node_last(Weft *, WeftGraph *);
+/* The node behind a node, and the node before it, in program order; no node at the end. */
 WeftNode weft_node_next(Weft *, WeftNode);
 WeftNode weft_node_prev(Weft *, WeftNode);
 /* The node of that name (weft_node_name), or no node, which is no error. Takes O(nodes). */
 WeftNode weft_node_find(Weft *, WeftGraph *, const char *name);
-/* The node of input k of weft_inputs, of state k of weft_states, of output k of weft_outputs. Of a
- * body (weft_node_body): of its input or output k; a body has no state. */
+/* The node that is input k (of weft_inputs), state k (of weft_states), and whose value is output k
+ * (of weft_outputs). Of a body (weft_node_body): of its input or output k; a body has no state. No
+ * node, after an error, if k is out of range. */
 WeftNode weft_node_of_input(Weft *, WeftGraph *, uint32_t k);
 WeftNode weft_node_of_state(Weft *, WeftGraph *, uint32_t k);
 WeftNode weft_node_of_output(Weft *, WeftGraph *, uint32_t k);
@@ -86,19 +89,22 @@ typedef enum {
 	WEFT_NODE_CONSTANT,
 	WEFT_NODE_CALL
 } WeftNodeKind;
+/* The kind of a node. */
 WeftNodeKind weft_node_kind(Weft *, WeftNode);
 /* The operator, with its overload: "aten.add.Tensor". "input" and "constant" for nodes that are no
  * call. Operators with several names have one here; weft_node_is knows all of them. */
 const char *weft_node_op(Weft *, WeftNode);
 /* The overload alone: "Tensor"; "" if the operator has none. */
 const char *weft_node_overload(Weft *, WeftNode);
-/* Whether the node calls the operator `op`. An error if there is no such operator. */
+/* Whether the node calls the operator `op`, by any of its names.
+ * Returns false after an error: there is no such operator. */
 bool weft_node_is(Weft *, WeftNode, const char *op);
 /* The name in messages and in weft_graph_text. Of a node without a name it is a number, which
  * changes when the graph does; then the call takes O(nodes). */
 const char *weft_node_name(Weft *, WeftNode);
-/* Names the node. Characters other than [A-Za-z0-9_.$] become "_"; a number is appended to a name
- * that another node has or had. */
+/* Sets the name in messages and in weft_graph_text; the names that users of the model see stay.
+ * Characters other than [A-Za-z0-9_.$] become "_"; a number is appended to a name that another node
+ * has or had. */
 bool weft_node_set_name(Weft *, WeftNode, const char *name);
 /* The name that users of the compiled model see, of an input, a state or a parameter:
  * "layer.weight". "" for other nodes. */
@@ -108,18 +114,19 @@ const char *weft_node_line(Weft *, WeftNode);
 /* The node as a line of weft_graph_text; takes O(nodes) after a change. */
 const char *weft_node_text(Weft *, WeftNode);
 
-/* The number of results: 1 for a tensor, 0 for an operator without a result (an assertion). An
- * operator with several results is one node; nodes of the operator "get" read them one by one. Of
- * such a node it is the number of tensors. */
+/* The number of results: 1 for a node whose value is a tensor, 0 for an operator without a result
+ * (an assertion). An operator with several results is one node; nodes of the operator "get" read
+ * them one by one. Of such an operator it is the number of its results. */
 uint32_t weft_node_nresult(Weft *, WeftNode);
 /* Returns the rank of result k, or -1 after an error. Fills in, if not NULL, the dtype and the
  * extents: -1 for an extent that is not a number. */
 int32_t weft_node_shape(Weft *, WeftNode, uint32_t k, WeftDType *dtype, int64_t shape[12]);
-/* The type of result k: "f32[s0, 3]". Extent d of result k: "2*s0 + 1". */
+/* The type of result k as text, "f32[s0, 3]", and its extent d, "2*s0 + 1". */
 const char *weft_node_type(Weft *, WeftNode, uint32_t k);
 const char *weft_node_extent(Weft *, WeftNode, uint32_t k, uint32_t d);
 
-/* Operands in order, lists included; no node for an absent one, which is no error. */
+/* The number of operands of a node; operand k. Operands are in order, those of lists one by one. An
+ * optional operand that is absent is no node, which is no error. */
 uint32_t weft_node_noperand(Weft *, WeftNode);
 WeftNode weft_node_operand(Weft *, WeftNode, uint32_t k);
 /* The nodes that read the node, each once, in no order; *n is their number. Nodes of bodies read
@@ -166,19 +173,23 @@ typedef struct {
 		WeftGraph *body;
 	} u;
 } WeftAttr;
-/* The number of arguments; argument k; the argument of that name. *out has the name. Defaults are
- * filled in. Returns false after an error, for example if there is no such argument. */
+/* The number of arguments of a call, operands and attributes, in the schema of its operator. */
 uint32_t weft_node_nattr(Weft *, WeftNode);
+/* Sets *out to argument k, or to the argument of that name; out->name is its name. An argument with
+ * a default that the call leaves out has the default. Lists and texts belong to the Weft. Returns
+ * false after an error, for example if there is no such argument. */
 bool weft_node_attr_at(Weft *, WeftNode, uint32_t k, WeftAttr *out);
 bool weft_node_attr(Weft *, WeftNode, const char *name, WeftAttr *out);
-/* The argument of that name is a node (none: it is absent), a number, a body. An error if it is
- * something else. weft_node_number: an integer, a float or a bool. */
+/* The argument of that name, which is one tensor. No node if it is absent; also after an error: it
+ * is something else, or there is no such argument. */
 WeftNode weft_node_arg(Weft *, WeftNode, const char *name);
+/* Sets *out to the value of the argument of that name: an integer, a float or a bool (0 or 1).
+ * Returns false after an error: it is something else. */
 bool weft_node_number(Weft *, WeftNode, const char *name, double *out);
-/* The body of a loop, a condition or a scan: a graph whose nodes are visited and changed like those
- * of other graphs. It belongs to its node; after that is erased, nodes of the body are refused.
- * Besides the functions of this header only weft_graph_text and weft_graph_dot take it (with after
- * NULL). */
+/* The body that is the argument of that name of a loop, a condition or a scan ("body", "cond",
+ * "yes"): a graph whose nodes are visited and changed like those of other graphs. It belongs to its
+ * node; after that is erased, nodes of the body are refused. Besides the functions of this header
+ * only weft_graph_text and weft_graph_dot take it (with after NULL). */
 WeftGraph *weft_node_body(Weft *, WeftNode, const char *name);
 
 /* ---- change ---- */
@@ -194,15 +205,17 @@ WeftGraph *weft_node_body(Weft *, WeftNode, const char *name);
  * or that have bodies are errors; so are inputs and constants. */
 WeftNode weft_node_insert_before(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
 WeftNode weft_node_insert_after(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
-/* Result k of an operator with several, read directly behind it. */
+/* A node of result k of an operator with several results, which it reads directly behind the node
+ * `several`. */
 WeftNode weft_node_result(Weft *, WeftNode several, uint32_t k);
 /* Makes all readers of `old` read `by` instead, outputs included, but not `by` itself: it may
  * compute its value from the old one. The types must be equal. A node without a name gets the name
  * of `old`, unless that is an input or a state. `old` stays, without readers. */
 bool weft_node_replace(Weft *, WeftNode old, WeftNode by);
-/* Replaces operand k. With the new operand the node must have the same type as before. An absent
- * optional operand may become a node, and the reverse. Of a node that makes a size that depends on
- * data (aten.nonzero) an operand must keep its type, and attributes stay. */
+/* Replaces operand k (of weft_node_operand) by `by`. With the new operand the node must have the
+ * same type as before. An absent optional operand may become a node, and the reverse. Of a node
+ * that makes a size that depends on data (aten.nonzero) an operand must keep its type, and
+ * attributes stay. */
 bool weft_node_set_operand(Weft *, WeftNode, uint32_t k, WeftNode by);
 /* Replaces the argument `a->name`: an attribute, an operand or a list of as many operands. The node
  * must keep its type. */
@@ -211,17 +224,20 @@ bool weft_node_set_attr(Weft *, WeftNode, const WeftAttr *a);
  * that depends on data cannot be erased while another node has the size; finding that takes
  * O(nodes). */
 bool weft_node_erase(Weft *, WeftNode);
-/* Erases all nodes without readers and effects, except inputs and state. Returns how many. */
+/* Erases all nodes without readers and effects, except inputs and state, until there are none.
+ * Returns how many; 0 also after an error. */
 uint32_t weft_graph_sweep(Weft *, WeftGraph *);
 
-/* Makes the node output k of weft_outputs; of an output of the model the type may be another
- * one. */
+/* Makes the value of a node output k (of weft_outputs). An output of the model may get another
+ * type; that of a body must keep its type. */
 bool weft_graph_set_output(Weft *, WeftGraph *, uint32_t k, WeftNode);
-/* Appends an output; the name must be new. Removes output k, not the last one. Not for bodies. */
+/* Appends an output with the value of a node; the name must be new. Not for bodies. */
 bool weft_graph_add_output(Weft *, WeftGraph *, const char *name, WeftNode);
+/* Removes output k; those behind it move up. A model keeps one output at least. Not for bodies. */
 bool weft_graph_remove_output(Weft *, WeftGraph *, uint32_t k);
-/* Appends an input, behind the others; name and type as for weft_trace_input. Sizes by name that
- * the graph has are these; others are new. Not for bodies. */
+/* Appends an input behind the others; name and type as for weft_trace_input. Names of sizes in the
+ * type are those of the graph; others are new sizes. Returns the node of the input. Not for bodies.
+ */
 WeftNode weft_graph_add_input(Weft *, WeftGraph *, const char *name, const char *type);
 /* Changes what a call of the model writes to an input or a state that it writes already. The type
  * must be equal. */
@@ -229,11 +245,12 @@ bool weft_graph_set_written(Weft *, WeftNode input_or_state, WeftNode value);
 
 /* ---- constants ---- */
 
-/* The value of a constant, or the initial contents of a state: row-major, to be read only. */
+/* Sets *out to the value of a constant, or to the initial contents of a state: row-major, to be
+ * read only, valid until weft_free. Other nodes are errors. */
 bool weft_node_tensor(Weft *, WeftNode, WeftTensor *out);
-/* A new constant, behind all inputs, so that every node may read it. The data is copied. name NULL:
- * a value that nobody can replace. Else a parameter of that name, which must be new; replaceable
- * weights (WeftOptions) include it. A body may have constants. */
+/* Adds a constant behind all inputs, so that every node may read it. The tensor is copied. name
+ * NULL: a value that nobody can replace. Else a parameter of that name, which must be new;
+ * replaceable weights (WeftOptions) include it. A body may have constants. */
 WeftNode weft_graph_constant(Weft *, WeftGraph *, const char *name, const WeftTensor *);
 
 /* ---- the whole graph ---- */
@@ -285,17 +302,22 @@ int64_t weft_replace_pattern(Weft *, WeftGraph *g, const WeftGraph *pattern,
 
 /* ---- arguments, by kind ---- */
 
+/* Each function returns an argument without a name (weft_attr_named). Lists and texts are referred
+ * to: they must stay valid until the argument is used.
+ *
+ * The optional argument is absent. */
 static inline WeftAttr weft_attr_none(void)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_NONE, 0, {{NULL, 0}}};
 	return a;
 }
-/* With no node: the argument is absent. */
+/* A tensor; with no node: the argument is absent. */
 static inline WeftAttr weft_attr_node(WeftNode n)
 {
 	WeftAttr a = {NULL, n.index ? WEFT_ATTR_NODE : WEFT_ATTR_NONE, 1, {n}};
 	return a;
 }
+/* A list of n tensors. */
 static inline WeftAttr weft_attr_nodes(const WeftNode *v, uint32_t n)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_NODES, n, {{NULL, 0}}};
@@ -320,32 +342,35 @@ static inline WeftAttr weft_attr_float(double f)
 	a.u.f = f;
 	return a;
 }
+/* A text, or the name of a dtype, "f32". */
 static inline WeftAttr weft_attr_text(const char *text)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_TEXT, 1, {{NULL, 0}}};
 	a.u.text = text;
 	return a;
 }
+/* An integer that is an expression of sizes, "2*s0 + 1". */
 static inline WeftAttr weft_attr_size(const char *text)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_SIZE, 1, {{NULL, 0}}};
 	a.u.text = text;
 	return a;
 }
+/* A list of n integers. */
 static inline WeftAttr weft_attr_ints(const int64_t *v, uint32_t n)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_INTS, n, {{NULL, 0}}};
 	a.u.ints = v;
 	return a;
 }
-/* Sizes as text; numbers are texts too: {"s0", "3"}. */
+/* A list of n sizes, each an expression or a number as text: {"s0", "3"}. */
 static inline WeftAttr weft_attr_sizes(const char *const *v, uint32_t n)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_SIZES, n, {{NULL, 0}}};
 	a.u.texts = v;
 	return a;
 }
-/* An argument by name: weft_attr_named("dim", weft_attr_int(1)). */
+/* The same argument with a name: weft_attr_named("dim", weft_attr_int(1)). */
 static inline WeftAttr weft_attr_named(const char *name, WeftAttr a)
 {
 	a.name = name;

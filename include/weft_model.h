@@ -395,10 +395,13 @@ typedef struct WeftModel {
 	 * mylib_decay, ...". NULL: none. */
 	const char *user_ops;
 
-	/* Makes an instance: reads or maps the weights, initialises state. options may be NULL.
-	 * Fails if the processor lacks `features` or the weight file does not fit the model. */
+	/* The functions return WEFT_OK or an error code, and set the status, which may be NULL.
+	 *
+	 * Makes an instance and sets *WeftInstance to it: reads or maps the weights, initialises
+	 * state. The caller closes it. options may be NULL. Fails, with *WeftInstance NULL, if the
+	 * processor lacks `features` or the weight file does not fit the model. */
 	int (*open)(const struct WeftModel *, const WeftOpen *options, WeftInstance **, WeftStatus *);
-	/* NULL is allowed. No call on the instance may be in progress. */
+	/* Frees an instance; NULL is allowed. No call on the instance may be in progress. */
 	void (*close)(WeftInstance *);
 	/* Checks rank, dtype and extents of the inputs (not the data), solves the symbols, and
 	 * fills in WeftSizes: output shapes and the workspace. The caller allocates
@@ -418,8 +421,8 @@ typedef struct WeftModel {
 	 * is unchanged, outputs are unspecified, and a donated input may be half updated. */
 	int (*run)(WeftInstance *, const WeftSizes *, const WeftTensor *inputs, WeftTensor *outputs,
 		   void *workspace, const WeftContext *, WeftStatus *);
-	/* A provider of n threads, freed by threads_free; n 0: as many as there are processors.
-	 * Returns NULL after an error. */
+	/* Makes a provider of n threads (at most 256), which the caller frees by threads_free; n 0:
+	 * as many as there are processors. Returns NULL after an error. */
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
 	void (*threads_free)(WeftThreads *);
 	/* State and threads: runs that read state, and the functions of state below, may run at the
@@ -477,8 +480,8 @@ typedef struct WeftModel {
  * WEFT_HAS(m->stride[WEFT_DIM], WeftDim, text). */
 #define WEFT_HAS(bytes, type, field) ((bytes) >= offsetof(type, field) + sizeof(((type *)0)->field))
 
-/* Call this before anything else. Returns NULL if this program can use the model, else a sentence
- * that says why not. */
+/* Call this before anything else. Returns NULL if this program can use the model, else a constant
+ * sentence that says why not. m may be NULL. */
 static inline const char *weft_model_check(const WeftModel *m)
 {
 	if (!m)
@@ -490,18 +493,22 @@ static inline const char *weft_model_check(const WeftModel *m)
 	return WEFT_HAS(m->size, WeftModel, get_weights) ? NULL : "the table of the model is incomplete";
 }
 
-/* Element k of an array of structures of this kind. k must be in range. */
+/* Element k of `first`, an array in the model's table of structures of this kind. k must be in
+ * range. */
 static inline const void *weft_element(const WeftModel *m, WeftStruct kind, const void *first, uint32_t k)
 {
 	return (const char *)first + (size_t)k * m->stride[kind];
 }
 
-/* The functions below return NULL if the model or entry is NULL or k is out of range. */
+/* The functions below return NULL if an argument is NULL or the index is out of range.
+ *
+ * Entry k of the model. */
 static inline const WeftEntry *weft_entry(const WeftModel *m, uint32_t k)
 {
 	return m && k < m->nentry ? m->entry[k] : NULL;
 }
 
+/* Input k and output k of an entry, without state. */
 static inline const WeftTensorInfo *weft_input(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
 	return m && e && k < e->ninput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->input, k) : NULL;
@@ -512,36 +519,43 @@ static inline const WeftTensorInfo *weft_output(const WeftModel *m, const WeftEn
 	return m && e && k < e->noutput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->output, k) : NULL;
 }
 
+/* State k of the model. */
 static inline const WeftTensorInfo *weft_state_info(const WeftModel *m, uint32_t k)
 {
 	return m && k < m->nstate ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, m->state, k) : NULL;
 }
 
+/* Dimension d of an input, output or state. */
 static inline const WeftDim *weft_dim(const WeftModel *m, const WeftTensorInfo *t, uint32_t d)
 {
 	return m && t && d < t->rank ? (const WeftDim *)weft_element(m, WEFT_DIM, t->dim, d) : NULL;
 }
 
+/* Symbol k of an entry: a size that is known only at run time. */
 static inline const WeftSymbolInfo *weft_symbol(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
 	return m && e && k < e->nsymbol ? (const WeftSymbolInfo *)weft_element(m, WEFT_SYMBOL_INFO, e->symbol, k) : NULL;
 }
 
+/* Kernel call k of an entry. */
 static inline const WeftCallInfo *weft_call(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
 	return m && e && k < e->ncall ? (const WeftCallInfo *)weft_element(m, WEFT_CALL_INFO, e->call, k) : NULL;
 }
 
+/* Parameter or folded constant k of the weight section. */
 static inline const WeftParamInfo *weft_param(const WeftModel *m, uint32_t k)
 {
 	return m && k < m->nparam ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->param, k) : NULL;
 }
 
+/* Parameter k of those that set_weights takes. */
 static inline const WeftParamInfo *weft_source(const WeftModel *m, uint32_t k)
 {
 	return m && k < m->nsource ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k) : NULL;
 }
 
+/* Dimension d of the layout of a parameter; of a state. */
 static inline const WeftLayoutDim *weft_layout_dim(const WeftModel *m, const WeftParamInfo *p, uint32_t d)
 {
 	return m && p && d < p->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, p->layout, d) : NULL;
@@ -552,7 +566,8 @@ static inline const WeftLayoutDim *weft_state_layout(const WeftModel *m, const W
 	return m && t && d < t->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, t->layout, d) : NULL;
 }
 
-/* The extents of output k, as `sizes` found them. e: the entry with which `sizes` was called. */
+/* The extents of output k, as `sizes` found them: an array of its rank in *s, with -1 for an extent
+ * that depends on data. e: the entry with which `sizes` was called. */
 static inline const int64_t *weft_output_shape(const WeftModel *m, const WeftEntry *e, const WeftSizes *s, uint32_t k)
 {
 	if (!m || !e || !s || k >= e->noutput)

@@ -64,9 +64,10 @@ enum {
 typedef int (*WeftOpFn)(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work,
 			uint64_t work_bytes, WeftStatus *status);
 
+/* The definition of an operator. */
 typedef struct {
 	uint32_t size;          /* of this structure */
-	uint32_t flags;
+	uint32_t flags;         /* WEFT_OP_EFFECT, ... */
 	/* The signature, as for torch.library. Arguments: Tensor, int, float, bool, int[]. Results:
 	 * Tensor. */
 	const char *schema;
@@ -104,13 +105,13 @@ typedef struct {
 typedef const WeftOpDef *const *(*WeftOpsFn)(void);
 
 typedef struct Weft Weft;
-/* Registers an operator for all graphs that this Weft loads afterwards. Copies the definition.
- * Returns false after a message if `size` is wrong, the name is taken, `schema` or `types` do not
- * parse or do not agree, or a rule is not linear. */
+/* Registers an operator for all graphs that this Weft loads afterwards. Copies the definition and
+ * its texts (not what `user` points to). Returns false after a message if `size` is wrong, the name
+ * is taken, `schema` or `types` do not parse or do not agree, or a rule is not linear. */
 bool weft_op_register(Weft *, const WeftOpDef *);
 
-/* Writes the message of a call that fails, formatted as by printf, and returns WEFT_ERR_CHECK:
- * return weft_op_fail(status, "rate %d is negative", i); */
+/* For the function of an operator: sets code (WEFT_ERR_CHECK) and message, formatted as by printf,
+ * of its status. Returns WEFT_ERR_CHECK: return weft_op_fail(status, "rate %d is negative", i); */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

@@ -32,8 +32,7 @@ enum { WEFT_SAVED_ALIGN = 64, WEFT_SAVED_HEAD = 3, WEFT_SAVED_MOST_RANK = 64 };
 /* The header of a block is 64-bit numbers: WEFT_SAVED_MAGIC, the bytes of the block, the number of
  * tensors; for each tensor its offset, its type (rank, bits, code, a byte each) and its extents. */
 
-/* Whether the name is saved.0, saved.1, ... */
-
+/* Private. Returns 1 if the name is saved.0, saved.1, ..., else 0; t may be NULL. */
 static inline int weft_saved_is(const WeftTensorInfo *t)
 {
 	const char *p = t ? t->name : NULL;
@@ -45,19 +44,20 @@ static inline int weft_saved_is(const WeftTensorInfo *t)
 	return 1;
 }
 
-/* The type as in the header. */
+/* Private. The type of a tensor as one number of the header. */
 static inline int64_t weft_saved_type(const WeftTensorInfo *t)
 {
 	return (int64_t)t->rank << 16 | (int64_t)t->dtype.bits << 8 | t->dtype.code;
 }
 
-/* n rounded up to a multiple of 64. */
+/* Private. n rounded up to a multiple of 64. */
 static inline uint64_t weft_saved_round(uint64_t n)
 {
 	return (n + WEFT_SAVED_ALIGN - 1) / WEFT_SAVED_ALIGN * WEFT_SAVED_ALIGN;
 }
 
-/* Sets *bytes to the size of a tensor. Returns 0 if an extent is negative or the size overflows. */
+/* Private. Sets *bytes to the bytes of a tensor. Returns 1, or 0 if an extent is negative or the
+ * size overflows. */
 static inline int weft_saved_size(WeftDType d, uint32_t rank, const int64_t *shape, uint64_t *bytes)
 {
 	uint64_t n = d.bits / 8;
@@ -70,7 +70,8 @@ static inline int weft_saved_size(WeftDType d, uint32_t rank, const int64_t *sha
 	return 1;
 }
 
-/* The number of 64-bit numbers in the header of a block of this entry; *count: of tensors. */
+/* Private. The number of 64-bit numbers in the header of a block of the forward entry e; *count
+ * receives the number of its tensors. */
 static inline uint64_t weft_saved_head(const WeftModel *m, const WeftEntry *e, int64_t *count)
 {
 	uint64_t n = WEFT_SAVED_HEAD;
@@ -83,8 +84,9 @@ static inline uint64_t weft_saved_head(const WeftModel *m, const WeftEntry *e, i
 	return n;
 }
 
-/* The bytes of a block, a multiple of 64. s: from `sizes` of the forward entry. Returns 0 if the
- * entry saves nothing, or if an extent is negative or too large. */
+/* The bytes of a block for outputs of the sizes s, which `sizes` of the forward entry filled in; a
+ * multiple of 64. Returns 0 if an argument is NULL, if the entry saves nothing, or if an extent is
+ * negative or too large. */
 static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s)
 {
 	int64_t count;
@@ -103,9 +105,10 @@ static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *for
 	return count ? n : 0;
 }
 
-/* Writes the header into the block, and fills in outputs[k] for each output saved.K of forward:
- * memory of the block. block: `bytes` bytes, 8-byte aligned (64 is best). Returns NULL, or a
- * sentence that says what is wrong. */
+/* Writes the header into the block, and sets outputs[k] for each output k of forward that is a
+ * saved.K: its memory and its shape are in the block. Other outputs stay. block: `bytes` bytes, at
+ * least weft_saved_bytes, aligned to 8 (64 is best). Returns NULL, or a sentence that says what is
+ * wrong. */
 static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s, void *block, uint64_t bytes,
 					     WeftTensor *outputs)
 {
@@ -141,8 +144,9 @@ static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry
 	return NULL;
 }
 
-/* Fills in inputs[k] for each input saved.K of backward: memory of the block, which is only read.
- * Returns NULL, or a sentence that says why this is no block of the entry. */
+/* Sets inputs[k] for each input k of backward that is a saved.K: its memory and its shape are in
+ * the block, which is only read and must stay until the run has ended. Other inputs stay. Returns
+ * NULL, or a sentence that says why this is no block of the entry. */
 static inline const char *weft_saved_inputs(const WeftModel *m, const WeftEntry *backward, void *block, uint64_t bytes, WeftTensor *inputs)
 {
 	static const char *const broken = "this is no block of saved tensors, or not all of it";

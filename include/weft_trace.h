@@ -30,14 +30,17 @@ extern "C" {
 #endif
 
 typedef struct WeftTrace WeftTrace;
+/* A value of a trace: a tensor, or the results of an operator with several. Copied like a number.
+ */
 typedef struct {
-	uint32_t node, trace; /* node 0: no value, for optional arguments */
+	uint32_t node, trace; /* node 0: no value, as for an absent argument. trace: private */
 } WeftValue;
 
-/* Begins a trace; messages call it `name`. Returns NULL if there is no memory. */
+/* Begins a trace; messages and the model call it `name`. Returns NULL after an error; all functions
+ * take NULL as a trace with an error. */
 WeftTrace *weft_trace_new(Weft *, const char *name);
-/* Ends the trace: no function may be called with it afterwards. Returns the graph, or NULL after an
- * error. */
+/* Ends the trace: no function may be called with it afterwards. Returns the graph, or NULL if a
+ * call of the trace had an error. */
 WeftGraph *weft_trace_end(WeftTrace *);
 
 /* ---- what a model takes ---- */
@@ -69,6 +72,7 @@ WeftValue weft_trace_integer(WeftTrace *, const char *size);
 
 /* ---- what it gives ---- */
 
+/* Makes a value an output of the model. Outputs are in the order of the calls. */
 void weft_trace_output(WeftTrace *, const char *name, WeftValue);
 /* Sets a variable or buffer to a value, from the end of a call of the model on. Operators that read
  * the state before weft_trace_assign read the old value. */
@@ -102,16 +106,18 @@ typedef struct {
 	} u;
 } WeftArg;
 
-/* The line of the model's source that the next calls come from, "model.py:31 in encoder.0", for
- * messages and profiles (docs/c-api.md, Lines). NULL: unknown, as at first. */
+/* Sets the line of the model's source that the next calls come from, "model.py:31 in encoder.0",
+ * for messages and profiles (docs/c-api.md, Lines). NULL: unknown, as at first. */
 void weft_trace_line(WeftTrace *, const char *line);
 /* Whether weft_trace_call can call an operator of that name with tensors of these dtypes: it is in
  * the table, writes no argument, takes as many tensors, and the dtypes are ones that Weft has.
  * Ranks, extents and other arguments may still be refused. */
 bool weft_trace_supports(Weft *, const char *op, const WeftDType *dtypes, uint32_t n);
 
-/* Calls an operator. Returns its result; of several results a value for weft_trace_result.
- * Operators that write their arguments (aten.add_, out=) are errors. */
+/* Calls the operator of that name, "aten.add.Tensor", with n arguments: positional ones in the
+ * order of its schema, then named ones; the others have their defaults. Returns its result; of
+ * several results a value for weft_trace_result. Operators that write their arguments (aten.add_,
+ * out=) are errors. */
 WeftValue weft_trace_call(WeftTrace *, const char *op, const WeftArg *, uint32_t n);
 /* Result k of an operator with several results. */
 WeftValue weft_trace_result(WeftTrace *, WeftValue several, uint32_t k);
@@ -119,18 +125,22 @@ WeftValue weft_trace_result(WeftTrace *, WeftValue several, uint32_t k);
  * constant. Returns -1 after an error, and for a value of several results. */
 int32_t weft_trace_shape(WeftTrace *, WeftValue, int64_t shape[12]);
 
-/* Arguments of weft_trace_call, by kind. weft_arg of a value with node 0: the argument is
- * absent. */
+/* Arguments of weft_trace_call, by kind, without a name (weft_arg_named). Lists and texts are
+ * referred to: they must stay valid until the call.
+ *
+ * A tensor; of a value with node 0: the argument is absent. */
 static inline WeftArg weft_arg(WeftValue v)
 {
 	WeftArg a = {NULL, v.node ? WEFT_ARG_VALUE : WEFT_ARG_NONE, 1, {v}};
 	return a;
 }
+/* The optional argument is absent. */
 static inline WeftArg weft_arg_none(void)
 {
 	WeftArg a = {NULL, WEFT_ARG_NONE, 0, {{0, 0}}};
 	return a;
 }
+/* A list of n tensors. */
 static inline WeftArg weft_arg_values(const WeftValue *v, uint32_t n)
 {
 	WeftArg a = {NULL, WEFT_ARG_VALUES, n, {{0, 0}}};
@@ -155,31 +165,35 @@ static inline WeftArg weft_arg_float(double f)
 	a.u.f = f;
 	return a;
 }
+/* A text, or the name of a dtype, "f32". */
 static inline WeftArg weft_arg_text(const char *text)
 {
 	WeftArg a = {NULL, WEFT_ARG_TEXT, 1, {{0, 0}}};
 	a.u.text = text;
 	return a;
 }
+/* A list of n integers. */
 static inline WeftArg weft_arg_ints(const int64_t *v, uint32_t n)
 {
 	WeftArg a = {NULL, WEFT_ARG_INTS, n, {{0, 0}}};
 	a.u.ints = v;
 	return a;
 }
+/* An integer that is an expression of sizes, "2*B + 1". */
 static inline WeftArg weft_arg_size(const char *size)
 {
 	WeftArg a = {NULL, WEFT_ARG_SIZE, 1, {{0, 0}}};
 	a.u.text = size;
 	return a;
 }
+/* A list of n sizes, each an expression or a number as text: {"B", "3"}. */
 static inline WeftArg weft_arg_sizes(const char *const *sizes, uint32_t n)
 {
 	WeftArg a = {NULL, WEFT_ARG_SIZES, n, {{0, 0}}};
 	a.u.texts = sizes;
 	return a;
 }
-/* An argument by name: weft_arg_named("dim", weft_arg_int(1)). */
+/* The same argument with a name: weft_arg_named("dim", weft_arg_int(1)). */
 static inline WeftArg weft_arg_named(const char *name, WeftArg a)
 {
 	a.name = name;
@@ -188,7 +202,10 @@ static inline WeftArg weft_arg_named(const char *name, WeftArg a)
 
 /* ---- the usual operators ---- */
 
-/* Operators of one tensor, of two tensors, of a tensor and a number. */
+/* The functions below call the operator of ATen that stands in them. They return its result, or a
+ * value with node 0 after an error. Dimensions may be negative: they count from the end.
+ *
+ * An operator of one tensor; of two tensors. */
 static inline WeftValue weft_unary(WeftTrace *t, const char *op, WeftValue x)
 {
 	const WeftArg a[] = {weft_arg(x)};
@@ -199,8 +216,9 @@ static inline WeftValue weft_binary(WeftTrace *t, const char *op, WeftValue x, W
 	const WeftArg a[] = {weft_arg(x), weft_arg(y)};
 	return weft_trace_call(t, op, a, 2);
 }
-/* The number takes the dtype of a float tensor; beside integers the result is f32, as in PyTorch:
- * weft_with_number(t, "aten.add.Tensor", x, 1). For integers weft_arg_int. */
+/* An operator of a tensor and a number: weft_with_number(t, "aten.add.Tensor", x, 1). The number
+ * takes the dtype of a float tensor; beside integers the result is f32, as in PyTorch. (For an
+ * integer, call weft_trace_call with weft_arg_int.) */
 static inline WeftValue weft_with_number(WeftTrace *t, const char *op, WeftValue x, double y)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_float(y)};
@@ -243,7 +261,7 @@ WEFT_UNARY_(mean, "aten.mean")
 #undef WEFT_UNARY_
 #undef WEFT_BINARY_
 
-/* x * by. */
+/* x * by, as weft_with_number. */
 static inline WeftValue weft_scale(WeftTrace *t, WeftValue x, double by)
 {
 	return weft_with_number(t, "aten.mul.Tensor", x, by);
@@ -260,7 +278,8 @@ static inline WeftValue weft_mean_over(WeftTrace *t, WeftValue x, const int64_t 
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n), weft_arg_bool(keep)};
 	return weft_trace_call(t, "aten.mean.dim", a, 3);
 }
-/* One extent may be -1: it follows from the others. */
+/* x in another shape[rank] with as many elements, in row-major order. One extent may be -1: it
+ * follows from the others. */
 static inline WeftValue weft_reshape(WeftTrace *t, WeftValue x, const int64_t *shape, uint32_t rank)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(shape, rank)};
@@ -272,21 +291,25 @@ static inline WeftValue weft_flatten(WeftTrace *t, WeftValue x, int64_t start, i
 	const WeftArg a[] = {weft_arg(x), weft_arg_int(start), weft_arg_int(end)};
 	return weft_trace_call(t, "aten.flatten.using_ints", a, 3);
 }
+/* x with dimensions dim0 and dim1 exchanged. */
 static inline WeftValue weft_transpose(WeftTrace *t, WeftValue x, int64_t dim0, int64_t dim1)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_int(dim0), weft_arg_int(dim1)};
 	return weft_trace_call(t, "aten.transpose.int", a, 3);
 }
+/* x with dimension dims[k] of x as dimension k; n is the rank. */
 static inline WeftValue weft_permute(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n)};
 	return weft_trace_call(t, "aten.permute", a, 2);
 }
+/* The slice of x at an index along dim, which is removed; a negative index counts from the end. */
 static inline WeftValue weft_select(WeftTrace *t, WeftValue x, int64_t dim, int64_t index)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_int(dim), weft_arg_int(index)};
 	return weft_trace_call(t, "aten.select.int", a, 3);
 }
+/* n tensors joined along dim. */
 static inline WeftValue weft_concat(WeftTrace *t, const WeftValue *x, uint32_t n, int64_t dim)
 {
 	const WeftArg a[] = {weft_arg_values(x, n), weft_arg_int(dim)};
@@ -295,17 +318,18 @@ static inline WeftValue weft_concat(WeftTrace *t, const WeftValue *x, uint32_t n
 
 /* ---- layers ---- */
 
-/* x [..., in], weight [out, in], bias [out] or node 0. */
+/* x weight^T + bias. x [..., in], weight [out, in], bias [out] or node 0. */
 static inline WeftValue weft_linear(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg(weight), weft_arg(bias)};
 	return weft_trace_call(t, "aten.linear", a, 3);
 }
-/* stride, dilation, groups: 0 means 1. */
+/* The options of weft_conv2d, [0] along H and [1] along W. stride, dilation, groups: 0 means 1. */
 typedef struct {
 	int64_t stride[2], padding[2], dilation[2], groups;
 } WeftConv2d;
-/* x [N, C, H, W], weight [O, C / groups, h, w], bias [O] or node 0. how NULL: all 0. */
+/* The two-dimensional convolution (in fact correlation) of PyTorch: x [N, C, H, W], weight [O, C /
+ * groups, h, w], bias [O] or node 0. how NULL: all 0. */
 static inline WeftValue weft_conv2d(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias, const WeftConv2d *how)
 {
 	int64_t stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1}, groups = 1;
@@ -337,7 +361,8 @@ static inline WeftValue weft_batch_norm(WeftTrace *t, WeftValue x, WeftValue wei
 			     weft_arg_float(0.1), weft_arg_float(eps), weft_arg_bool(false)};
 	return weft_trace_call(t, "aten.batch_norm", a, 9);
 }
-/* Square windows of `size`. stride 0: size. */
+/* The maximum and the mean over square windows of extent `size` of x [N, C, H, W]. stride 0: size.
+ * The mean counts padding as zeros. */
 static inline WeftValue weft_max_pool2d(WeftTrace *t, WeftValue x, int64_t size, int64_t stride, int64_t padding)
 {
 	const int64_t s[2] = {size, size}, by[2] = {stride ? stride : size, stride ? stride : size}, p[2] = {padding, padding};
@@ -350,6 +375,7 @@ static inline WeftValue weft_avg_pool2d(WeftTrace *t, WeftValue x, int64_t size,
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(s, 2), weft_arg_ints(by, 2), weft_arg_ints(p, 2)};
 	return weft_trace_call(t, "aten.avg_pool2d", a, 4);
 }
+/* The softmax along dim, and its logarithm. */
 static inline WeftValue weft_softmax(WeftTrace *t, WeftValue x, int64_t dim)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_int(dim)};
@@ -360,19 +386,21 @@ static inline WeftValue weft_log_softmax(WeftTrace *t, WeftValue x, int64_t dim)
 	const WeftArg a[] = {weft_arg(x), weft_arg_int(dim)};
 	return weft_trace_call(t, "aten.log_softmax.int", a, 2);
 }
-/* softmax(q k^T / sqrt(E)) v. q [..., L, E], k [..., S, E], v [..., S, V]. mask: bool (true:
- * attend), or a float that is added to the scores, or node 0. */
+/* softmax(q k^T / sqrt(E)) v. q [..., L, E], k [..., S, E], v [..., S, V]. mask [..., L, S]: bool
+ * (true: attend), or a float that is added to the scores, or node 0. causal: element l of L attends
+ * to s <= l only. */
 static inline WeftValue weft_attention(WeftTrace *t, WeftValue q, WeftValue k, WeftValue v, WeftValue mask, bool causal)
 {
 	const WeftArg a[] = {weft_arg(q), weft_arg(k), weft_arg(v), weft_arg(mask), weft_arg_float(0), weft_arg_bool(causal)};
 	return weft_trace_call(t, "aten.scaled_dot_product_attention", a, 6);
 }
-/* The mean over samples of -log softmax(logits [N, C])[target [N] i64]. */
+/* The mean over samples of -log softmax(logits [N, C])[target [N] i64], without dimensions. */
 static inline WeftValue weft_cross_entropy(WeftTrace *t, WeftValue logits, WeftValue target)
 {
 	const WeftArg a[] = {weft_arg(logits), weft_arg(target)};
 	return weft_trace_call(t, "aten.cross_entropy_loss", a, 2);
 }
+/* The mean of (x - target)^2 over all elements, without dimensions. */
 static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue target)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg(target)};

@@ -337,6 +337,10 @@ static void legal_stmt(Legal *g, LsData s)
 		legal_load(g, s);
 	} else if (row->mem == MEM_WRITE) {
 		legal_store(g, s);
+	} else if (row->mem == MEM_COPY) {
+		s.mem.dtype = dtype_raw(s.mem.dtype);
+		s.from.dtype = dtype_raw(s.from.dtype);
+		put(g, s);
 	} else if (s.kind == LS_FENCE ? g->streams : row->mem != MEM_HINT || g->lib.isa->vector_bytes) {
 		if (row->v == V_LOOP && g->is_mutable[old_end.i]) /* it is evaluated once */
 			s.y = let(g, "end", s.y);
@@ -399,7 +403,8 @@ static void legalise_in(const ProgramEntry *e, LoopFn *f, const Isa *isa)
 	g.is_mutable = loop_find_mutable(f, arena);
 	g.legal = ARENA_ARRAY(arena, Lx, f->lx.n);
 	loop_index_init(&g.index, f, arena);
-	legal_block(&g, f->body);
+	for (uint32_t k = 0; k < LOOP_PARTS; k++)
+		legal_block(&g, loop_part(f, k));
 }
 
 void legalise(LoopFn *f, const Isa *isa)

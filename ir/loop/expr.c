@@ -137,7 +137,7 @@ bool lx_nonneg(const LoopFn *f, Lx x)
 	switch (d->kind) {
 	case LX_INT:
 		return d->u.i >= 0;
-	case LX_PARAM:
+	case LX_PARAM: case LX_THREAD:
 		return true;
 	case LX_VAR:
 		return f->lv.data[d->u.v.i].nonneg;
@@ -477,6 +477,32 @@ const char *shuffle_name(Shuffle how)
 bool shuffle_is_of_two(Shuffle how)
 {
 	return how >= SHUFFLE_EVEN;
+}
+
+/* ---- threads of a block ---- */
+
+Lx lx_thread(LoopFn *f)
+{
+	LxData d;
+	return lx_intern(f, lx_clear(&d, LX_THREAD, (LType){DT_i64, 1}));
+}
+
+Lx lx_warp(LoopFn *f, WarpOp op, Lx a, Lx b)
+{
+	LxData d;
+	lx_clear(&d, LX_WARP, op == WARP_BALLOT ? (LType){DT_u32, 1} : lx_type(f, a));
+	d.nin = warp_is_vote(op) ? 1 : 2;
+	d.in[0] = a;
+	d.in[1] = warp_is_vote(op) ? (Lx){0} : b;
+	d.u.k = op;
+	return lx_intern(f, &d);
+}
+
+const char *warp_name(WarpOp op)
+{
+	static const char *const name[WARP_COUNT] = {"warp_xor", "warp_up",  "warp_down", "warp_lane",
+	                                             "warp_any", "warp_all", "warp_ballot"};
+	return name[op];
 }
 
 /* ---- legal forms ---- */

@@ -15,7 +15,7 @@ bool loop_is_index(LoopIndex *n, Lx x)
 		for (uint32_t k = d->sc == SC_select ? 1 : 0; ok && k < d->nin; k++)
 			ok = loop_is_index(n, d->in[k]);
 	else
-		ok = ok && (d->kind == LX_INT || d->kind == LX_PARAM);
+		ok = ok && (d->kind == LX_INT || d->kind == LX_PARAM || d->kind == LX_THREAD);
 	n->index[x.i] = ok ? 1 : 2;
 	return ok;
 }
@@ -40,12 +40,14 @@ static void mark_data(LoopIndex *n, uint32_t v, bool data)
 static void classify(LoopIndex *n, const LsData *s)
 {
 	const LsRow *row = ls_row(s->kind);
-	if (row->mem == MEM_WRITE && s->mem.local)
+	if (row->mem == MEM_WRITE && lmem_is_array(s->mem))
 		mark_data(n, s->mem.k, !loop_is_index(n, s->x));
+	if (row->mem == MEM_COPY)
+		mark_data(n, s->mem.k, true);
 	switch (row->v) {
 	case V_LET: case V_LOOP: mark_data(n, s->v.i, !loop_is_index(n, s->x)); break;
 	case V_VAR: case V_DATA: mark_data(n, s->v.i, true); break;
-	case V_LOADED: mark_data(n, s->v.i, !s->mem.local || n->data[s->mem.k]); break;
+	case V_LOADED: mark_data(n, s->v.i, !lmem_is_array(s->mem) || n->data[s->mem.k]); break;
 	case V_ARRAY: mark_data(n, s->v.i, s->dtype != DT_i64); break;
 	case V_NONE: case V_SET: break;
 	}
@@ -68,7 +70,8 @@ void loop_index_init(LoopIndex *n, const LoopFn *f, Arena *a)
 	do {
 		n->changed = false;
 		memset(n->index, 0, f->lx.n * sizeof *n->index);
-		classify_block(n, f->body);
+		for (uint32_t k = 0; k < LOOP_PARTS; k++)
+			classify_block(n, loop_part(f, k));
 	} while (n->changed);
 }
 

@@ -79,25 +79,44 @@ static bool check_restrict(const Exec *run, const LoopFn *f, const View *v)
 	return true;
 }
 
+/* Each thread is a call for some of the tasks. */
+static bool run_lockstep(Exec *e, const uint32_t *order, uint32_t ntasks)
+{
+	bool on[LOCKSTEP] = {false};
+	Active all = {on, e->n};
+	memset(on, true, e->n);
+	TRY(exec_part(e, &all, e->f->enter));
+	for (uint32_t k = 0; k < ntasks; k += e->n) {
+		Active a = {on, 0};
+		for (uint32_t t = 0; t < e->n; t++) {
+			a.n += on[t] = k + t < ntasks;
+			e->task[t] = on[t] ? order[k + t] : 0;
+		}
+		TRY(exec_body(e, &a));
+	}
+	memset(on, true, e->n);
+	return exec_part(e, &all, e->f->leave);
+}
+
+static bool run_blocks(Exec *e, const uint32_t *order, uint32_t ntasks)
+{
+	for (uint32_t k = 0; k < ntasks; k++)
+		TRY(block_run(e, order[k]));
+	return true;
+}
+
 static bool run_tasks(Interp *in, const LoopFn *f, FnPlan *plan, const View *view, const int64_t *param,
                       uint32_t ntasks)
 {
 	Exec e;
-	bool ok = true;
 	ArenaMark mark = arena_mark(in->arena);
-	uint32_t n = ntasks < LOCKSTEP ? ntasks : LOCKSTEP;
+	bool blocks = f->threads > 1;
+	uint32_t n = blocks ? f->threads : ntasks < LOCKSTEP ? ntasks : LOCKSTEP;
 	const uint32_t *order = permute(in->arena, ntasks, in->report->seed + in->phase);
 	exec_init(&e, in, f, plan, n);
 	e.view = view;
 	e.param = param;
-	for (uint32_t k = 0; k < ntasks && ok; k += n) {
-		Active a = {{false}};
-		for (uint32_t t = 0; t < n && k + t < ntasks; t++) {
-			a.on[t] = true;
-			e.task[t] = order[k + t];
-		}
-		ok = exec_body(&e, &a);
-	}
+	bool ok = (blocks ? run_blocks : run_lockstep)(&e, order, ntasks);
 	arena_release(in->arena, mark);
 	return ok;
 }
@@ -183,6 +202,8 @@ static bool follow(Interp *in, Region *r)
 		return loop_stop(in, LOOP_LIMIT, "the %s of %llu bytes: too large for the interpreter of loop IR", r->name,
 		                 (unsigned long long)r->bytes);
 	r->shadow = ARENA_ARRAY(in->arena, Shadow, r->bytes);
+	if (in->blocks)
+		r->cell = ARENA_ARRAY(in->arena, Cell, r->bytes);
 	if (in->report->depths)
 		r->depth = ARENA_ARRAY(in->arena, uint16_t, r->bytes);
 	return true;
@@ -328,7 +349,7 @@ static bool run_room(Exec *run, const LsData *s)
 /* The text of an assertion. */
 static bool run_assert(Exec *run, const LsData *s)
 {
-	const Active all = {{true}};
+	const Active all = {(const bool[]){true}, 1};
 	const uint8_t *ok = exec_value(run, &all, s->x);
 	if (!ok || *ok)
 		return ok;
@@ -393,7 +414,7 @@ static bool check_params(Exec *e)
 static bool run_function(Interp *in, const LoopFn *f, const int64_t *param)
 {
 	Exec e;
-	const Active all = {{true}};
+	const Active all = {(const bool[]){true}, 1};
 	exec_init(&e, in, f, loop_plan(f, in->arena), 1);
 	e.param = param;
 	e.program = run_program;
@@ -410,6 +431,8 @@ static void begin(Interp *in, const ProgramEntry *e, Arena *a, LoopReport *r)
 	*in = (Interp){.program = e->program, .entry = e, .arena = a, .report = r};
 	in->left = statement_limit(in);
 	in->plan = ARENA_ARRAY(a, FnPlan *, e->program->fn.n);
+	for (uint32_t k = 0; k < e->program->fn.n; k++)
+		in->blocks |= e->program->fn.data[k]->threads > 1;
 	r->message[0] = 0;
 }
 

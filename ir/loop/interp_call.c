@@ -61,7 +61,7 @@ static bool call_op(Exec *e, const Active *a, const LsData *s, uint32_t thread)
 bool exec_call(Exec *e, const Active *a, const LsData *s)
 {
 	for (uint32_t t = 0; t < e->n; t++) {
-		e->at.task = e->task[t];
+		exec_locate(e, t);
 		if (a->on[t] && !call_op(e, a, s, t))
 			return false;
 	}

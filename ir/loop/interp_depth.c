@@ -80,6 +80,24 @@ static void of_shuffle(const Exec *e, const LxData *d, uint32_t lanes, const uin
 		}
 }
 
+/* A vote is as deep as any of the warp. */
+static void of_warp(const Exec *e, const LxData *d, const uint16_t *in, uint16_t *out)
+{
+	uint32_t lanes = d->type.lanes;
+	const LxData *by = &e->f->lx.data[d->in[1].i];
+	const int64_t *lane = (const int64_t *)(const void *)(by->kind == LX_VAR ? e->var[by->u.v.i] : e->value[d->in[1].i]);
+	for (uint32_t t = 0; t < e->n; t++) {
+		uint32_t first = t - t % WARP, from = 0;
+		if (!warp_is_vote((WarpOp)d->u.k)) {
+			(void)block_lane((WarpOp)d->u.k, t % WARP, lane[t], &from);
+			memcpy(out + t * lanes, in + (first + from) * lanes, lanes * sizeof *out);
+			continue;
+		}
+		for (out[t] = 0; from < WARP; from++)
+			out[t] = deeper(out[t], in[first + from]);
+	}
+}
+
 void depth_compute(Exec *e, Lx x)
 {
 	const LxData *d = &e->f->lx.data[x.i];
@@ -94,6 +112,7 @@ void depth_compute(Exec *e, Lx x)
 	case LX_SC: case LX_FN: of_operation(e, d, in, out); break;
 	case LX_HREDUCE: of_reduction(e, d, lanes, in[0], out); break;
 	case LX_SHUFFLE: of_shuffle(e, d, lanes, in, out); break;
+	case LX_WARP: of_warp(e, d, in[0], out); break;
 	case LX_SPLAT:
 		for (uint32_t k = 0; k < e->n * d->type.lanes; k++)
 			out[k] = in[0][k / d->type.lanes];

@@ -22,10 +22,26 @@ static uint32_t value_bytes(LType t)
 
 static bool is_fixed(const FnPlan *p, const LxData *d)
 {
-	bool fixed = d->kind != LX_VAR;
+	bool fixed = d->kind != LX_VAR && d->kind != LX_WARP;
 	for (uint32_t k = 0; k < d->nin; k++)
 		fixed = fixed && p->fixed[d->in[k].i];
 	return fixed;
+}
+
+static void plan_arrays(FnPlan *p, const LoopFn *f, Arena *a)
+{
+	p->bytes = ARENA_ARRAY(a, uint64_t, f->lv.n);
+	p->shared = ARENA_ARRAY(a, uint64_t, f->lv.n);
+	for (uint32_t k = 0; k < f->ls.n; k++) {
+		const LsData *s = &f->ls.data[k];
+		if (ls_row(s->kind)->v != V_ARRAY)
+			continue;
+		p->bytes[s->v.i] = s->count * dtype_size(s->dtype);
+		if (s->kind == LS_SHARED) {
+			p->shared_bytes = loop_shared_bytes(s, p->shared_bytes);
+			p->shared[s->v.i] = p->shared_bytes - p->bytes[s->v.i];
+		}
+	}
 }
 
 FnPlan *loop_plan(const LoopFn *f, Arena *a)
@@ -35,6 +51,7 @@ FnPlan *loop_plan(const LoopFn *f, Arena *a)
 	p->fixed = ARENA_ARRAY(a, bool, f->lx.n);
 	for (uint32_t k = 1; k < f->lx.n; k++) /* operands come first */
 		p->fixed[k] = is_fixed(p, &f->lx.data[k]);
+	plan_arrays(p, f, a);
 	return p;
 }
 
@@ -46,8 +63,16 @@ void exec_init(Exec *e, Interp *in, const LoopFn *f, FnPlan *plan, uint32_t n)
 	e->stamp = ARENA_ARRAY(a, uint32_t, f->lx.n);
 	e->var = ARENA_ARRAY(a, char *, f->lv.n);
 	e->written = ARENA_ARRAY(a, uint8_t *, f->lv.n);
+	e->task = ARENA_ARRAY(a, uint32_t, n);
+	e->streamed = ARENA_ARRAY(a, bool, n);
 	if (in->report->depths)
 		depth_init(e);
+}
+
+void exec_locate(Exec *e, uint32_t thread)
+{
+	e->at.task = e->task[thread];
+	e->at.thread = thread;
 }
 
 /* ---- expressions ---- */
@@ -152,7 +177,8 @@ static bool check_index(Exec *e, const Active *a, const LxData *d, const void *c
 		           : d->sc == SC_mul ? __builtin_mul_overflow(x[t], y[t], &r)
 		                             : (d->sc == SC_floordiv || d->sc == SC_rem) && y[t] == 0;
 		bool negative = d->known & KNOWN_NONNEG && (x[t] < 0 || y[t] < 0);
-		e->at.task = e->task[t];
+		if ((negative || bad) && a->on[t])
+			exec_locate(e, t);
 		if (negative && a->on[t])
 			return loop_finding(&e->at, "index arithmetic: %s of %lld and %lld, taken not to be negative", sc_name(d->sc),
 			                    (long long)x[t], (long long)y[t]);
@@ -194,6 +220,11 @@ static bool compute(Exec *e, const Active *a, Lx x, const LxData *d, const void 
 		break;
 	case LX_ADDR: memcpy(out, in[0], e->n * sizeof(int64_t)); break;
 	case LX_VAR: break;
+	case LX_THREAD:
+		for (uint32_t t = 0; t < e->n; t++)
+			((int64_t *)out)[t] = e->block ? t : 0;
+		break;
+	case LX_WARP: return block_exchange(e, a, d, in, out);
 	}
 	return true;
 }
@@ -223,7 +254,7 @@ const void *exec_value(Exec *e, const Active *a, Lx x)
 
 bool exec_int(Exec *e, Lx x, int64_t *out)
 {
-	const Active all = {{true}};
+	const Active all = {(const bool[]){true}, 1};
 	const int64_t *v = exec_value(e, &all, x);
 	*out = v ? *v : 0;
 	return v;
@@ -234,9 +265,10 @@ bool exec_int(Exec *e, Lx x, int64_t *out)
 static bool check_nonneg(Exec *e, const Active *a, const LvData *v, const int64_t *x)
 {
 	for (uint32_t t = 0; v->nonneg && t < e->n; t++) {
-		e->at.task = e->task[t];
-		if (a->on[t] && x[t] < 0)
-			return loop_finding(&e->at, "%s is %lld, and taken not to be negative", v->name, (long long)x[t]);
+		if (!a->on[t] || x[t] >= 0)
+			continue;
+		exec_locate(e, t);
+		return loop_finding(&e->at, "%s is %lld, and taken not to be negative", v->name, (long long)x[t]);
 	}
 	return true;
 }
@@ -271,8 +303,8 @@ static bool define(Exec *e, const Active *a, const LsData *s)
 
 static bool local(Exec *e, const Active *a, const LsData *s)
 {
-	uint64_t bytes = s->count * dtype_size(s->dtype);
-	if (bytes > LOOP_INTERP_BYTES / LOCKSTEP)
+	uint64_t bytes = e->plan->bytes[s->v.i];
+	if (bytes > LOOP_INTERP_BYTES / (e->n > LOCKSTEP ? e->n : LOCKSTEP))
 		return loop_stop(e->at.in, LOOP_LIMIT, "a local array of %llu bytes: too large for the interpreter of loop IR", (unsigned long long)bytes);
 	if (!e->var[s->v.i]) {
 		e->var[s->v.i] = arena_alloc(e->at.in->arena, e->n * bytes);
@@ -294,23 +326,15 @@ typedef struct {
 	uint16_t *depth; /* by lane of the value; NULL: not asked for */
 	const char *first; /* the value's first lane */
 	bool store, dropped; /* dropped: the element must be there; its contents do not matter */
-	uint64_t local_bytes;
+	uint64_t array_bytes; /* of a local or shared array */
 } Move;
-
-static uint64_t local_bytes(const LoopFn *f, LMem m)
-{
-	for (uint32_t k = 0; m.local && k < f->ls.n; k++)
-		if (f->ls.data[k].kind == LS_LOCAL && f->ls.data[k].v.i == m.k)
-			return f->ls.data[k].count * dtype_size(f->ls.data[k].dtype);
-	return 0;
-}
 
 static bool touch_local(const Move *m, int64_t at, uint32_t n, char **out)
 {
 	const Exec *e = m->e;
 	uint32_t v = m->s->mem.k;
 	const char *name = e->f->lv.data[v].name;
-	uint64_t bytes = m->local_bytes, from = (uint64_t)at;
+	uint64_t bytes = m->array_bytes, from = (uint64_t)at;
 	if (at < 0 || from > bytes || n > bytes - from)
 		return loop_finding(&e->at, "%s %u bytes at byte %lld of the local array %s, which has %llu",
 		                    m->store ? "writes" : "reads", n, (long long)at, name, (unsigned long long)bytes);
@@ -331,7 +355,9 @@ static bool touch(const Move *m, int64_t at, uint32_t n, char **out)
 	int64_t byte;
 	if (__builtin_mul_overflow(at, (int64_t)m->size, &byte))
 		return loop_finding(&m->e->at, "element %lld is beyond all memory", (long long)at);
-	if (m->s->mem.local)
+	if (m->s->mem.kind == MEM_SHARED)
+		return block_touch(m->e, (Lv){m->s->mem.k}, byte, n * m->size, m->store, out);
+	if (m->s->mem.kind == MEM_LOCAL)
 		return touch_local(m, byte, n * m->size, out);
 	if (m->dropped)
 		return view_has(&m->e->at, &m->e->view[m->s->mem.k], byte, n * m->size, m->store);
@@ -381,10 +407,12 @@ static void move_depths(const Move *m, int64_t at, uint32_t n, const char *p, co
 {
 	Exec *e = m->e;
 	uint16_t *lane = m->depth + (value - m->first) / dtype_size(dtype_compute(m->s->mem.dtype)), *there;
-	const Region *r = m->s->mem.local ? NULL : e->view[m->s->mem.k].region;
+	const Region *r = lmem_is_array(m->s->mem) ? NULL : e->view[m->s->mem.k].region;
 	for (uint32_t k = 0; k < n; k++, lane++) {
-		uint64_t elements = m->local_bytes / m->size;
-		if (!r)
+		uint64_t elements = m->array_bytes / m->size;
+		if (m->s->mem.kind == MEM_SHARED)
+			there = &e->block->depth[p - e->block->data + (int64_t)(k * m->size)];
+		else if (!r)
 			there = depth_of_var(e, (Lv){m->s->mem.k}, elements) + m->thread * elements + (uint64_t)at + k;
 		else
 			there = r->depth ? &r->depth[p - r->data + (int64_t)(k * m->size)] : NULL;
@@ -422,7 +450,8 @@ static bool move_lanes(Move *m, int64_t offset, DType index_type, const void *in
 {
 	uint32_t size = dtype_size(dtype_compute(m->s->mem.dtype)), first = m->thread * m->lanes;
 	if (!index && !mask && m->s->drops == DROPS_NONE)
-		return move_elements(m, offset, m->lanes, value);
+		return (!m->e->block || block_aligned(m->e, m->s->mem, offset, m->lanes * m->size)) &&
+		       move_elements(m, offset, m->lanes, value);
 	for (uint32_t k = 0; k < m->lanes; k++) {
 		m->dropped = m->s->drops == (k % 2 ? DROPS_ODD : DROPS_EVEN);
 		char *to = value + k * size;
@@ -456,7 +485,7 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 		  NULL,
 		  store,
 		  false,
-		  local_bytes(e->f, s->mem)};
+		  lmem_is_array(s->mem) ? e->plan->bytes[s->mem.k] : 0};
 	const int64_t *offset = exec_value(e, a, s->offset);
 	const void *index = at.i ? exec_value(e, a, at) : NULL, *mask = s->mask.i ? exec_value(e, a, s->mask) : NULL;
 	const char *x = store ? exec_value(e, a, s->x) : NULL;
@@ -466,7 +495,7 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 	char *value = store ? (char *)(uintptr_t)x : variable(e, s->v);
 	uint16_t *depth = !e->depth ? NULL : store ? depth_of(e, s->x) : depth_of_var(e, s->v, type.lanes);
 	for (m.thread = 0; m.thread < e->n; m.thread++) {
-		e->at.task = e->task[m.thread];
+		exec_locate(e, m.thread);
 		m.first = value + (size_t)m.thread * value_bytes(type);
 		m.depth = depth ? depth + m.thread * type.lanes : NULL;
 		if (a->on[m.thread] && !move_lanes(&m, offset[m.thread], at.i ? lx_type(e->f, at).dtype : DT_i64, index, mask,
@@ -480,42 +509,34 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 
 static bool exec_block(Exec *e, const Active *a, Lb b);
 
-static uint32_t count(const Exec *e, const Active *a)
-{
-	uint32_t n = 0;
-	for (uint32_t t = 0; t < e->n; t++)
-		n += a->on[t];
-	return n;
-}
-
 /* The next statement, or the next round of a loop. */
 static bool step(Exec *e, const Active *a, const LsData *s)
 {
 	Interp *in = e->at.in;
-	uint32_t n = count(e, a);
 	e->at.s = s;
 	e->now++;
-	if (n > in->left)
+	if (a->n > in->left)
 		return loop_stop(in, LOOP_LIMIT, "more than %llu statements of loop IR: too much work for the interpreter of loop IR",
 		                 (unsigned long long)statement_limit(in));
-	in->left -= n;
+	in->left -= a->n;
 	return true;
 }
 
 static bool run_for(Exec *e, const Active *a, const LsData *s)
 {
 	const int64_t *lo = exec_value(e, a, s->x), *hi = lo ? exec_value(e, a, s->y) : NULL;
-	int64_t *i = (int64_t *)(void *)variable(e, s->v), end[LOCKSTEP];
+	int64_t *i = (int64_t *)(void *)variable(e, s->v), end[MAX_THREADS];
+	bool on[MAX_THREADS];
 	if (!hi)
 		return false;
 	memcpy(end, hi, e->n * sizeof *end);
 	memcpy(i, lo, e->n * sizeof *i);
-	Active in = *a;
+	memcpy(on, a->on, e->n);
 	for (;;) {
-		bool any = false;
+		Active in = {on, 0};
 		for (uint32_t t = 0; t < e->n; t++)
-			any |= in.on[t] = in.on[t] && i[t] < end[t];
-		if (!any)
+			in.n += on[t] = on[t] && i[t] < end[t];
+		if (!in.n)
 			return true;
 		if (!step(e, &in, s) || !check_nonneg(e, &in, &e->f->lv.data[s->v.i], i) || !exec_block(e, &in, s->body))
 			return false;
@@ -526,23 +547,23 @@ static bool run_for(Exec *e, const Active *a, const LsData *s)
 }
 
 /* Of a condition those where it is `when`. False after a finding. */
-static bool split(Exec *e, const Active *a, Lx x, bool when, Active *out, bool *any)
+static bool split(Exec *e, const Active *a, Lx x, bool when, bool *on, uint32_t *n)
 {
 	const uint8_t *c = exec_value(e, a, x);
-	*any = false;
+	*n = 0;
 	for (uint32_t t = 0; c && t < e->n; t++)
-		*any |= out->on[t] = a->on[t] && c[t] == when;
+		*n += on[t] = a->on[t] && c[t] == when;
 	return c;
 }
 
 static bool run_while(Exec *e, const Active *a, const LsData *s)
 {
+	bool on[MAX_THREADS];
 	Active in = *a;
 	for (;;) {
-		bool any;
-		if (!split(e, &in, s->x, true, &in, &any))
-			return false;
-		if (!any)
+		TRY(split(e, &in, s->x, true, on, &in.n));
+		in.on = on;
+		if (!in.n)
 			return true;
 		if (!exec_block(e, &in, s->body) || !step(e, &in, s))
 			return false;
@@ -551,11 +572,10 @@ static bool run_while(Exec *e, const Active *a, const LsData *s)
 
 static bool run_if(Exec *e, const Active *a, const LsData *s)
 {
-	Active then = {{false}}, other = {{false}};
-	bool some, rest;
-	if (!split(e, a, s->x, true, &then, &some) || !split(e, a, s->x, false, &other, &rest))
-		return false;
-	return (!some || exec_block(e, &then, s->body)) && (!rest || exec_block(e, &other, s->other));
+	bool yes[MAX_THREADS], no[MAX_THREADS];
+	Active then = {yes, 0}, other = {no, 0};
+	TRY(split(e, a, s->x, true, yes, &then.n) && split(e, a, s->x, false, no, &other.n));
+	return (!then.n || exec_block(e, &then, s->body)) && (!other.n || exec_block(e, &other, s->other));
 }
 
 /* The first one in the order of tasks is remembered. */
@@ -602,6 +622,7 @@ static bool statement(Exec *e, const Active *a, const LsData *s)
 	case LS_CALL: return exec_call(e, a, s);
 	case LS_FENCE: return note_stream(e, a, false);
 	case LS_PREFETCH: case LS_COMMENT: return true;
+	case LS_SHARED: case LS_SYNC: case LS_COPY_ASYNC: case LS_COPY_COMMIT: case LS_COPY_WAIT: return block_statement(e, a, s);
 	default: return e->program ? e->program(e, s) : loop_finding(&e->at, "belongs to programs, not to kernels");
 	}
 }
@@ -616,12 +637,17 @@ static bool exec_block(Exec *e, const Active *a, Lb b)
 	return true;
 }
 
+bool exec_part(Exec *e, const Active *a, Lb b)
+{
+	return exec_block(e, a, b);
+}
+
 bool exec_body(Exec *e, const Active *a)
 {
 	int64_t *task = (int64_t *)(void *)variable(e, e->f->task);
 	for (uint32_t t = 0; t < e->n; t++)
 		task[t] = e->task[t];
-	memset(e->streamed, 0, sizeof e->streamed);
+	memset(e->streamed, 0, e->n * sizeof *e->streamed);
 	TRY(exec_block(e, a, e->f->body));
 	for (uint32_t t = 0; t < e->n; t++)
 		if (e->streamed[t])

@@ -19,31 +19,25 @@ bool loop_stop(Interp *in, LoopOutcome outcome, const char *fmt, ...)
 	return false;
 }
 
-/* What a statement is about, for a reader of the loop IR's text. */
-static const char *subject(const LoopFn *f, const LsData *s)
-{
-	if (ls_row(s->kind)->mem != MEM_WRITE)
-		return s->v.i ? f->lv.data[s->v.i].name : "";
-	if (s->mem.local)
-		return f->lv.data[s->mem.k].name;
-	return s->mem.k < f->buf.n ? f->buf.data[s->mem.k].name : "";
-}
-
 bool loop_finding(const Access *a, const char *fmt, ...)
 {
-	char where[200] = "", what[240];
+	char where[200] = "", what[240], thread[24] = "";
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	if (a->s) {
-		const char *name = subject(a->f, a->s);
-		snprintf(where, sizeof where, "%s%s%s: ", ls_row(a->s->kind)->name, *name ? " " : "", name);
-	}
+	if (a->s && *ls_subject(a->f, a->s))
+		snprintf(where, sizeof where, "%s %s: ", ls_row(a->s->kind)->name, ls_subject(a->f, a->s));
+	else if (a->s && ls_row(a->s->kind)->block)
+		snprintf(where, sizeof where, "%s %u: ", ls_row(a->s->kind)->name, ls_number(a->f, a->s));
+	else if (a->s)
+		snprintf(where, sizeof where, "%s: ", ls_row(a->s->kind)->name);
+	if (a->f->threads > 1)
+		snprintf(thread, sizeof thread, ", thread %u", a->thread);
 	if (!a->in->call)
 		return loop_stop(a->in, LOOP_FINDING, "loop IR of %s: %s%s", a->f->name, where, what);
-	return loop_stop(a->in, LOOP_FINDING, "loop IR of %.60s (kernel %.60s), task %u: %s%s", a->in->call, a->f->name,
-	                 a->task, where, what);
+	return loop_stop(a->in, LOOP_FINDING, "loop IR of %.60s (kernel %.60s), task %u%s: %s%s", a->in->call, a->f->name,
+	                 a->task, thread, where, what);
 }
 
 static const char *owner_name(const ProgramEntry *e, uint32_t owner)
@@ -96,6 +90,55 @@ static bool write_byte(const Access *a, const View *v, uint64_t at, Shadow *s)
 	return true;
 }
 
+/* ---- threads of a block ---- */
+
+static bool cell_race(const Access *a, const char *name, uint64_t at, const char *how, const char *did, uint16_t other)
+{
+	if (other == SEVERAL_THREADS)
+		return loop_finding(a, "%s byte %llu of %s, which other threads %s since the last barrier", how,
+		                    (unsigned long long)at, name, did);
+	return loop_finding(a, "%s byte %llu of %s, which thread %u %s since the last barrier", how, (unsigned long long)at, name,
+	                    other, did);
+}
+
+static bool cell_read(const Access *a, Cell *c, const char *name, uint64_t at)
+{
+	uint32_t epoch = a->in->epoch;
+	if (c->write == UNDER_WAY)
+		return loop_finding(a, "reads byte %llu of %s, to which thread %u copies and has not waited", (unsigned long long)at,
+		                    name, c->writer);
+	if (c->write == epoch && c->writer != a->thread)
+		return cell_race(a, name, at, "reads", "wrote", c->writer);
+	c->reader = c->read == epoch && c->reader != a->thread ? SEVERAL_THREADS : (uint16_t)a->thread;
+	c->read = epoch;
+	return true;
+}
+
+static bool cell_write(const Access *a, Cell *c, const char *name, uint64_t at)
+{
+	uint32_t epoch = a->in->epoch;
+	if (c->write == UNDER_WAY)
+		return loop_finding(a, "writes byte %llu of %s, to which thread %u copies and has not waited", (unsigned long long)at,
+		                    name, c->writer);
+	if (c->write == epoch && c->writer != a->thread)
+		return cell_race(a, name, at, "writes", "wrote", c->writer);
+	if (c->read == epoch && c->reader != a->thread)
+		return cell_race(a, name, at, "writes", "read", c->reader);
+	c->write = epoch;
+	c->writer = (uint16_t)a->thread;
+	return true;
+}
+
+bool cells_touch(const Access *a, Cell *c, const char *name, uint64_t at, uint32_t n, bool write)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (!(write ? cell_write : cell_read)(a, &c[k], name, at + k))
+			return false;
+	return true;
+}
+
+/* ---- buffers ---- */
+
 bool view_has(const Access *a, const View *v, int64_t at, uint32_t n, bool write)
 {
 	uint64_t from = (uint64_t)at;
@@ -112,6 +155,8 @@ bool view_touch(const Access *a, const View *v, int64_t at, uint32_t n, bool wri
 	*out = v->region->data + v->first + from;
 	if (!v->region->shadow)
 		return !write || loop_finding(a, "writes buffer %s, which belongs to the %s", v->name, v->region->name);
+	if (a->f->threads > 1)
+		TRY(cells_touch(a, v->region->cell + v->first + from, v->name, from, n, write));
 	Shadow *s = v->region->shadow + v->first + from;
 	for (uint32_t k = 0; k < n; k++)
 		if (!(write ? write_byte : read_byte)(a, v, from + k, &s[k]))

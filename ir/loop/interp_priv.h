@@ -18,6 +18,17 @@ typedef struct {
 	                   known */
 } Shadow;
 
+/* Of one byte that threads of a block have in common: who touched it last, and in which epoch.
+ * Epochs count the barriers of all blocks of a call from 1, so that a byte which a block never wrote
+ * has an epoch before its first one. */
+typedef struct {
+	uint32_t write, read;    /* epochs; write: UNDER_WAY while a copy is */
+	uint16_t writer, reader; /* threads; reader: SEVERAL_THREADS */
+} Cell;
+
+#define UNDER_WAY UINT32_MAX
+#define SEVERAL_THREADS UINT16_MAX
+
 #define SEVERAL_TASKS UINT32_MAX
 #define BEFORE_THE_CALL UINT32_MAX /* Touch.phase: state has values */
 #define FAILED_CALL   UINT32_MAX /* Failure.id: of an LS_CALL */
@@ -29,6 +40,7 @@ typedef struct {
 	uint64_t bytes;
 	uint32_t align;
 	Shadow *shadow; /* NULL: holds its values from the start, and is not written */
+	Cell *cell;     /* by byte, as `shadow`, if the program has blocks of threads */
 	uint16_t *depth; /* of the float that begins at a byte; NULL: not asked for, or 0 */
 } Region;
 
@@ -48,6 +60,8 @@ typedef struct {
 	LoopReport *report;
 	LoopOutcome outcome;
 	uint64_t left; /* statements */
+	uint32_t epoch; /* of the block that is executed */
+	bool blocks;    /* kernels have blocks of threads */
 	uint32_t phase;
 	bool same_phase;         /* the next launch is of this phase */
 	uint32_t first_task; /* of a launch: tasks of a phase are counted through its launches */
@@ -77,10 +91,11 @@ typedef struct {
 	Interp *in;
 	const LoopFn *f;
 	const LsData *s; /* NULL: around statements */
-	uint32_t task;
+	uint32_t task, thread; /* thread: of a block */
 } Access;
 
-/* Record what is wrong, once, as "call (kernel f), task 3, load x: ...". Returns false. */
+/* Record what is wrong, once, as "call (kernel f), task 3, load x: ...". Returns false. Of blocks
+ * the thread is named too. */
 bool loop_finding(const Access *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool loop_stop(Interp *, LoopOutcome, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* n bytes from byte `at` of a buffer, for reading or writing: false after a finding. Else *out is
@@ -88,6 +103,8 @@ bool loop_stop(Interp *, LoopOutcome, const char *fmt, ...) __attribute__((forma
 /* They are there, at least. */
 bool view_has(const Access *, const View *, int64_t at, uint32_t n, bool write);
 bool view_touch(const Access *, const View *, int64_t at, uint32_t n, bool write, char **out);
+/* A thread of a block touches n bytes, of which `name` holds byte `at` first. */
+bool cells_touch(const Access *, Cell *, const char *name, uint64_t at, uint32_t n, bool write);
 /* All of an output was written. */
 bool region_complete(const Access *, const Region *);
 
@@ -96,10 +113,32 @@ bool region_complete(const Access *, const Region *);
 /* What stays the same for all launches of a function. */
 typedef struct FnPlan {
 	LoopIndex index;
-	bool *fixed; /* by expression: computed from literals and parameters only */
+	bool *fixed; /* by expression: computed from literals, parameters and the thread only */
+	uint64_t *bytes;  /* by variable: of a local or shared array */
+	uint64_t *shared; /* by variable: where a shared array lies */
+	uint64_t shared_bytes;
 } FnPlan;
 
-enum { LOCKSTEP = 16 }; /* threads at most */
+enum { LOCKSTEP = 16 }; /* tasks at most; of a function with blocks the threads of one */
+
+/* A copy to shared memory that a thread began. */
+typedef struct {
+	const LsData *s;
+	uint32_t thread, group, n;
+	uint64_t to; /* byte of shared memory */
+	char data[SHARED_ALIGN];
+	uint16_t depth[SHARED_ALIGN];
+} BlockCopy;
+
+/* What the threads of a block have in common. */
+typedef struct {
+	char *data;      /* shared memory */
+	Cell *cell;      /* by byte */
+	uint16_t *depth; /* by byte, where an element begins; NULL: not asked for */
+	uint32_t first;  /* epoch of the block that is executed */
+	uint32_t *committed; /* by thread: groups of copies */
+	ARRAY(BlockCopy) copy; /* under way */
+} Block;
 
 /* A function in lockstep. Values lie thread by thread, lane by lane, in their natural
  * representation. */
@@ -110,21 +149,24 @@ typedef struct Exec {
 	const int64_t *param;
 	const View *view;
 	uint32_t n;          /* threads */
-	uint32_t task[LOCKSTEP];
+	uint32_t *task;      /* by thread */
+	Block *block;        /* NULL: threads are tasks */
 	char **value;        /* by expression; NULL: no memory yet */
 	uint32_t *stamp;     /* by expression: the statement that computed it */
 	uint32_t now;        /* the statement */
 	char **var;          /* by variable: its value; the elements of a local array */
 	uint8_t **written;   /* by variable: of a local array's bytes */
-	bool streamed[LOCKSTEP]; /* by thread: past the caches, without a fence so far */
+	bool *streamed;          /* by thread: past the caches, without a fence so far */
 	uint16_t **depth;        /* by expression, as `value`; NULL: not asked for */
 	uint16_t **var_depth;    /* by variable */
 	bool (*program)(struct Exec *, const LsData *); /* statements of programs; NULL in
 	                                                   kernels */
 } Exec;
 
+/* The threads that execute a statement. */
 typedef struct {
-	bool on[LOCKSTEP];
+	const bool *on; /* by thread */
+	uint32_t n;     /* how many are */
 } Active;
 
 FnPlan *loop_plan(const LoopFn *, Arena *);
@@ -132,11 +174,30 @@ FnPlan *loop_plan(const LoopFn *, Arena *);
 void exec_init(Exec *, Interp *, const LoopFn *, FnPlan *, uint32_t n);
 /* The body for the tasks of the active threads. */
 bool exec_body(Exec *, const Active *);
+/* `enter` or `leave`. */
+bool exec_part(Exec *, const Active *, Lb);
+/* What follows in messages is about this thread. */
+void exec_locate(Exec *, uint32_t thread);
 /* The value of the expression in all threads, valid until the next statement. NULL after a
  * finding. */
 const void *exec_value(Exec *, const Active *, Lx);
 /* LS_CALL (interp_call.c). */
 bool exec_call(Exec *, const Active *, const LsData *);
+
+/* ---- blocks of threads (interp_block.c) ---- */
+
+/* All of a task. */
+bool block_run(Exec *, uint32_t task);
+/* LX_WARP: out and in as for scalar_step. */
+bool block_exchange(Exec *, const Active *, const LxData *, const void *const *in, char *out);
+/* The lane that a thread reads from, in an exchange by `by`. False if there is none. */
+bool block_lane(WarpOp, uint32_t lane, int64_t by, uint32_t *out);
+/* n bytes from byte `at` of the shared array v. */
+bool block_touch(Exec *, Lv v, int64_t at, uint32_t n, bool write, char **out);
+/* n bytes at byte `at` of memory are moved at once. */
+bool block_aligned(Exec *, LMem, int64_t at, uint64_t n);
+/* LS_SHARED, LS_SYNC, LS_COPY_*. */
+bool block_statement(Exec *, const Active *, const LsData *);
 /* A bool or i64 scalar. */
 void exec_define(Exec *, Lv, int64_t);
 /* Of an i64 scalar, in thread 0. */

@@ -29,6 +29,12 @@ static const LsRow row[] = {
 	[LS_PREFETCH] = {"prefetch", "prefetch$k $m[$o]", .mem = MEM_HINT, .offset = FIELD_INDEX},
 	[LS_FENCE] = {"fence", "fence", .effect = true},
 	[LS_COMMENT] = {"comment", "; $t"},
+	[LS_SHARED] = {"shared", "shared $n: $d[$c]", .v = V_ARRAY, .block = true},
+	[LS_SYNC] = {"sync", "sync", .effect = true, .block = true},
+	[LS_COPY_ASYNC] = {"copy_async", "copy_async $m[$o] = $g[$x] bytes $c$w", .mem = MEM_COPY,
+			   .offset = FIELD_INDEX, .x = FIELD_INDEX, .masked = true, .block = true},
+	[LS_COPY_COMMIT] = {"copy_commit", "copy_commit", .effect = true, .block = true},
+	[LS_COPY_WAIT] = {"copy_wait", "copy_wait $k", .effect = true, .block = true},
 	[LS_LAUNCH] = {"launch", "launch $k [$x] ($u; $p)$j", .x = FIELD_INDEX,
 		       .arg = FIELD_BUFFERS, .effect = true},
 	[LS_READ] = {"read", "read $v = $d at $x", .v = V_DATA, .x = FIELD_ADDRESS, .effect = true},
@@ -79,6 +85,7 @@ LoopFn *loop_new(Ir *ir, const char *name)
 	array_push(arena, &f->nonneg, false);
 	array_push(arena, &f->lv, (LvData){{0}, "", false, false});
 	array_push(arena, &f->block, (struct LBlock){{0}});
+	f->threads = 1;
 	f->body = block_new(f);
 	f->task = lv_new(f, (LType){DT_i64, 1}, "task", false);
 	f->lv.data[f->task.i].nonneg = true;
@@ -103,6 +110,35 @@ Lv loop_arg(LoopFn *f, const char *name, LType type)
 	Lv v = lv_new(f, type, name, false);
 	array_push(arena_of(f), &f->arg, v);
 	return v;
+}
+
+void loop_block(LoopFn *f, uint32_t threads, uint64_t shared)
+{
+	f->threads = threads;
+	f->shared_most = shared;
+}
+
+void loop_enter(LoopFn *f)
+{
+	f->enter = f->enter.i ? f->enter : block_new(f);
+	array_push(arena_of(f), &f->open, f->enter);
+}
+
+void loop_leave(LoopFn *f)
+{
+	f->leave = f->leave.i ? f->leave : block_new(f);
+	array_push(arena_of(f), &f->open, f->leave);
+}
+
+bool loop_is_of_block(const LoopFn *f)
+{
+	for (uint32_t k = 0; k < f->ls.n; k++)
+		if (row[f->ls.data[k].kind].block)
+			return true;
+	for (uint32_t k = 1; k < f->lx.n; k++)
+		if (f->lx.data[k].kind >= LX_THREAD)
+			return true;
+	return f->threads != 1;
 }
 
 /* ---- statements ---- */
@@ -133,7 +169,7 @@ static Lx clean_mask(const LoopFn *f, Lx mask)
 
 static void note_access(LoopFn *f, LMem mem, bool write)
 {
-	if (mem.local || mem.k >= f->buf.n)
+	if (lmem_is_array(mem) || mem.k >= f->buf.n)
 		return;
 	if (write)
 		f->buf.data[mem.k].written = true;
@@ -263,7 +299,7 @@ LMem ls_local(LoopFn *f, const char *name, DType dtype, uint64_t count)
 {
 	Lv v = lv_new(f, (LType){dtype, 1}, name, true);
 	ls_add(f, (LsData){.kind = LS_LOCAL, .v = v, .dtype = dtype, .count = count});
-	return (LMem){true, v.i, dtype};
+	return (LMem){MEM_LOCAL, v.i, dtype};
 }
 
 Lx lx_fails(LoopFn *f, Lx ok, Lx mask)
@@ -271,6 +307,44 @@ Lx lx_fails(LoopFn *f, Lx ok, Lx mask)
 	Lx bad = lx_sc(f, SC_not, lx_type(f, ok), &ok, 1);
 	mask = clean_mask(f, mask);
 	return mask.i ? lx_and(f, bad, mask) : bad;
+}
+
+const char *ls_subject(const LoopFn *f, const LsData *s)
+{
+	LsMemory mem = ls_row(s->kind)->mem;
+	if (mem != MEM_WRITE && mem != MEM_COPY)
+		return s->v.i ? f->lv.data[s->v.i].name : "";
+	if (lmem_is_array(s->mem))
+		return f->lv.data[s->mem.k].name;
+	return s->mem.k < f->buf.n ? f->buf.data[s->mem.k].name : "";
+}
+
+/* Up to the statement; *found: it was met. */
+static uint32_t count_kind(const LoopFn *f, Lb b, const LsData *of, bool *found)
+{
+	uint32_t n = 0;
+	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n && !*found; k++) {
+		const LsData *s = &f->ls.data[f->block.data[b.i].stmt.data[k]];
+		n += s->kind == of->kind;
+		*found = s == of;
+		n += count_kind(f, s->body, of, found) + count_kind(f, s->other, of, found);
+	}
+	return n;
+}
+
+uint32_t ls_number(const LoopFn *f, const LsData *s)
+{
+	uint32_t n = 0;
+	bool found = false;
+	for (uint32_t k = 0; k < LOOP_PARTS; k++)
+		n += count_kind(f, loop_part(f, k), s, &found);
+	return n;
+}
+
+uint64_t loop_shared_bytes(const LsData *s, uint64_t before)
+{
+	uint64_t at = (before + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
+	return at + s->count * dtype_size(s->dtype);
 }
 
 uint32_t loop_statements(const LoopFn *f, Lb b)
@@ -302,6 +376,37 @@ void ls_fence(LoopFn *f)
 void ls_comment(LoopFn *f, const char *text)
 {
 	ls_add(f, (LsData){.kind = LS_COMMENT, .text = text});
+}
+
+/* ---- statements of blocks of threads ---- */
+
+LMem ls_shared(LoopFn *f, const char *name, DType dtype, uint64_t count)
+{
+	Lv v = lv_new(f, (LType){dtype, 1}, name, true);
+	ls_add(f, (LsData){.kind = LS_SHARED, .v = v, .dtype = dtype, .count = count});
+	return (LMem){MEM_SHARED, v.i, dtype};
+}
+
+void ls_sync(LoopFn *f)
+{
+	ls_add(f, (LsData){.kind = LS_SYNC});
+}
+
+void ls_copy_async(LoopFn *f, LMem to, Lx offset, LMem from, Lx from_offset, uint32_t bytes, Lx mask)
+{
+	note_access(f, from, false);
+	ls_add(f, (LsData){.kind = LS_COPY_ASYNC, .mem = to, .offset = offset, .from = from, .x = from_offset,
+	                   .count = bytes, .mask = clean_mask(f, mask)});
+}
+
+void ls_copy_commit(LoopFn *f)
+{
+	ls_add(f, (LsData){.kind = LS_COPY_COMMIT});
+}
+
+void ls_copy_wait(LoopFn *f, uint32_t groups)
+{
+	ls_add(f, (LsData){.kind = LS_COPY_WAIT, .k = groups});
 }
 
 /* ---- program statements ---- */

@@ -39,8 +39,25 @@ typedef enum {
 	LX_ANY,     /* a bool scalar: whether any lane of the mask in[0] is true */
 	LX_SHUFFLE, /* lanes of in[0] and in[1], in the order of the Shuffle u.k */
 	LX_TABLE,   /* table[in[0]], lane by lane; i32 indices, in range; legal functions only */
-	LX_ADDR     /* programs only: the address of byte in[0] of buffer argument u.k */
+	LX_ADDR,    /* programs only: the address of byte in[0] of buffer argument u.k */
+	/* in blocks of threads only */
+	LX_THREAD,  /* the number of the thread in its block, an i64 scalar */
+	LX_WARP     /* the WarpOp u.k over the threads of the own warp: all of x of an LS_LET, LS_VAR
+	               or LS_SET that all WARP threads reach together */
 } LxKind;
+
+/* Threads 32 * k .. 32 * k + 31 of a block are a warp; the position in it is the lane. */
+enum { WARP = 32, MAX_THREADS = 1024 };
+
+typedef enum {
+	WARP_XOR,  /* in[0] of lane (lane ^ in[1]) */
+	WARP_UP,   /* in[0] of lane - in[1]; the own one where that is below 0 */
+	WARP_DOWN, /* in[0] of lane + in[1]; the own one where that is beyond the last lane */
+	WARP_LANE, /* in[0] of lane in[1]. Of all four in[1] is an i64 scalar from 0 to WARP - 1 */
+	WARP_ANY, WARP_ALL, /* a bool scalar: in[0] in any lane, in all lanes */
+	WARP_BALLOT,        /* an u32 scalar: bit k is the bool scalar in[0] of lane k */
+	WARP_COUNT
+} WarpOp;
 
 typedef enum {
 	SHUFFLE_LOW, SHUFFLE_HIGH, /* one half of in[0]; in[1] is in[0] */
@@ -89,7 +106,7 @@ typedef enum {
 	LS_FOR,   /* for v in [x, y) step `step`: body                                       */
 	LS_WHILE, /* while x: body                                                           */
 	LS_IF,    /* if x: body else other                                                   */
-	LS_LOCAL, /* a task-local array of `count` elements of `dtype` */
+	LS_LOCAL, /* a task-local array of `count` elements of `dtype`, in a block of the thread */
 	LS_FAIL,  /* record failure k with arg[] for the message's %lld, unless this call of the
 	             kernel has recorded one; go on */
 	LS_CALL,  /* call a user operator, `call`. arg[]: by tensor, operands first, the extents,
@@ -98,6 +115,17 @@ typedef enum {
 	LS_PREFETCH, /* prefetch mem[offset] into the cache of level k */
 	LS_FENCE,  /* whoever sees later stores of this thread also sees its streaming stores */
 	LS_COMMENT, /* text                                                                  */
+	/* in blocks of threads only */
+	LS_SHARED, /* an array of `count` elements of `dtype` that the threads of the block have in
+	              common, aligned to SHARED_ALIGN; in no loop and no branch */
+	LS_SYNC,   /* all threads of the block wait for each other here: what each did to memory before
+	              is seen by all after */
+	LS_COPY_ASYNC, /* begin to copy `count` bytes (4, 8 or 16) from from[x], of a buffer, to
+	                  mem[offset], which is shared; both addresses are multiples of count. With a
+	                  mask that does not hold: to make these bytes 0. Until the thread has waited,
+	                  nobody reads or writes them; others until a barrier after that */
+	LS_COPY_COMMIT, /* the copies that the thread began since its last commit are a group */
+	LS_COPY_WAIT,   /* wait until at most the newest k groups of the thread are under way */
 	/* program only */
 	LS_LAUNCH, /* launch call k (Program.call) over x tasks. Buffers: arg[0..nbuf) (LX_ADDR);
 	              parameters: arg[nbuf..narg). The call of the model ends here if a check of the
@@ -132,12 +160,19 @@ enum { MAX_FAIL_ARGS = 1 + MAX_RANK }; /* of an LS_FAIL */
  * contents do not matter. */
 typedef enum { DROPS_NONE, DROPS_ODD, DROPS_EVEN } LsDrops;
 
-/* The memory of a statement: buffer argument k of the kernel, or a local array. */
+typedef enum { MEM_BUFFER, MEM_LOCAL, MEM_SHARED } LMemKind;
+
+/* The memory of a statement: buffer argument k of the kernel, a local or a shared array. */
 typedef struct {
-	bool local;
-	uint32_t k;   /* the index of the buffer, or the Lv of the LS_LOCAL */
+	LMemKind kind;
+	uint32_t k;   /* the index of the buffer, or the Lv of the LS_LOCAL or LS_SHARED */
 	DType dtype;  /* the storage dtype of the elements */
 } LMem;
+
+/* A variable stands for it. */
+static inline bool lmem_is_array(LMem m) { return m.kind != MEM_BUFFER; }
+
+enum { SHARED_ALIGN = 16 }; /* the most bytes, too, that one access of a thread moves */
 
 /* The tensors of a call of a user operator: operands, then results. */
 typedef struct LoopCall {
@@ -157,6 +192,7 @@ typedef struct {
 	Lv v;
 	Lx x, y, mask, offset; /* offset: in elements */
 	LMem mem;
+	LMem from; /* LS_COPY_ASYNC */
 	int64_t step;
 	uint32_t k, nbuf, narg;
 	const Lx *arg;
@@ -210,7 +246,13 @@ typedef enum {
 	V_SET     /* v is set to x */
 } LsVariable;
 
-typedef enum { MEM_NONE, MEM_READ, MEM_WRITE, MEM_HINT } LsMemory;
+typedef enum {
+	MEM_NONE,
+	MEM_READ,
+	MEM_WRITE,
+	MEM_HINT,
+	MEM_COPY /* written from other memory: there is no value */
+} LsMemory;
 
 /* The properties of a kind of statement. Walks over statements (visit, map, verify, print, parse,
  * liveness, copies, costs) read the row and list no kinds. */
@@ -225,12 +267,14 @@ typedef struct {
 	bool anew;        /* x is evaluated before each round, not once */
 	bool effect;      /* the statement is kept although nothing reads v */
 	bool legal;       /* in legal functions only */
+	bool block;       /* in blocks of threads only */
 	uint32_t most;    /* the most arguments; 0: any number */
 } LsRow;
 
 const LsRow *ls_row(LsKind);
 
-/* One kernel: int name(const Frame *, int64_t begin, int64_t end) over tasks. */
+/* One kernel: int name(const Frame *, int64_t begin, int64_t end) over tasks. Of one with a block
+ * of threads each thread executes the statements; the block is a call for one task. */
 typedef struct LoopFn {
 	Ir *ir;
 	const char *name;
@@ -248,12 +292,32 @@ typedef struct LoopFn {
 	ARRAY(LsData) ls;
 	/* [0] unused; statement indices into ls */
 	ARRAY(struct LBlock { ARRAY(uint32_t) stmt; }) block;
+	uint32_t threads;     /* of a block; 1: of CPUs */
+	uint64_t shared_most; /* of a block: the most bytes of shared memory that the target has */
+	Lb enter;             /* executed once per call, before its tasks; 0: nothing */
 	Lb body;              /* of a kernel: the statements of one task */
-	Lv task;              /* the number of the task, i64 */
+	Lb leave;             /* executed once per call, after its tasks; 0: nothing */
+	Lv task;              /* the number of the task, i64; in `body` */
 	ARRAY(Lb) open;       /* the open blocks while building; the innermost is last */
 } LoopFn;
 
+/* The three parts of a function in the order in which they are executed: 0 enter, 1 body,
+ * 2 leave. What one defines is visible in those after it. */
+enum { LOOP_PARTS = 3 };
+static inline Lb loop_part(const LoopFn *f, uint32_t k)
+{
+	return k == 0 ? f->enter : k == 1 ? f->body : f->leave;
+}
+
 LoopFn *loop_new(Ir *, const char *name);
+/* The function is executed by blocks of that many threads, a multiple of WARP up to MAX_THREADS,
+ * which have at most `shared` bytes of shared memory. */
+void loop_block(LoopFn *, uint32_t threads, uint64_t shared);
+/* Open `enter` or `leave`; ls_end closes it. */
+void loop_enter(LoopFn *);
+void loop_leave(LoopFn *);
+/* Whether it has anything that only a block of threads has: CPU code cannot do it. */
+bool loop_is_of_block(const LoopFn *);
 uint32_t loop_buf(LoopFn *, LArg);           /* returns the number of the buffer */
 uint32_t loop_param(LoopFn *, const char *name);
 Lv loop_arg(LoopFn *, const char *name, LType);
@@ -300,6 +364,11 @@ Lx lx_table(LoopFn *, const ScTable *, Lx index);
 Lx lx_op(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
 Lx lx_with(LoopFn *, Lx, const Lx *in);
 Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
+Lx lx_thread(LoopFn *);
+/* b: none for votes. */
+Lx lx_warp(LoopFn *, WarpOp, Lx a, Lx b);
+const char *warp_name(WarpOp);
+static inline bool warp_is_vote(WarpOp op) { return op >= WARP_ANY; }
 /* Whether x is known to be >= 0: literals, parameters (never negative, by contract), loop
  * variables; sums, products and quotients of such. */
 bool lx_nonneg(const LoopFn *, Lx);
@@ -341,6 +410,13 @@ void ls_fail(LoopFn *, uint32_t message, const Lx *arg, uint32_t narg);
 Lx lx_fails(LoopFn *, Lx ok, Lx mask);
 /* Whether an LS_IF is rarely taken: it ends in a failure. */
 bool ls_is_rare(const LoopFn *, const LsData *);
+/* What the statement is about, for messages: the name of its memory or variable, or "". */
+const char *ls_subject(const LoopFn *, const LsData *);
+/* Its position among the statements of its kind in the text of the function, from 1. */
+uint32_t ls_number(const LoopFn *, const LsData *);
+/* The bytes of shared memory up to the end of the array of an LS_SHARED, which lies behind `before`
+ * bytes. */
+uint64_t loop_shared_bytes(const LsData *, uint64_t before);
 /* The number of statements of a block, nested ones included. */
 uint32_t loop_statements(const LoopFn *, Lb);
 void ls_call(LoopFn *, const LoopCall *, const Lx *arg, uint32_t narg);
@@ -349,7 +425,13 @@ void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level); /* into the cache o
 static inline uint32_t ls_locality(const LsData *prefetch) { return 4 - prefetch->k; }
 void ls_fence(LoopFn *);
 void ls_comment(LoopFn *, const char *);
-static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){false, k, d}; }
+LMem ls_shared(LoopFn *, const char *name, DType dtype, uint64_t count);
+void ls_sync(LoopFn *);
+/* mask: a bool scalar, or none. */
+void ls_copy_async(LoopFn *, LMem to, Lx offset, LMem from, Lx from_offset, uint32_t bytes, Lx mask);
+void ls_copy_commit(LoopFn *);
+void ls_copy_wait(LoopFn *, uint32_t groups);
+static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){MEM_BUFFER, k, d}; }
 
 /* Removes statements whose results are not used, and loops and branches that literals decide; a let
  * of a variable is replaced by the variable. Lets that are used once stay (C compilers fold
@@ -388,8 +470,9 @@ void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 void ls_result(LoopFn *, uint32_t slot, Lx);
 void ls_outlined(LoopFn *, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg);
-/* Checks scopes, types, memory and structure; with isa also that every operation is legal for it
- * (codegen/program/legalise.h). Returns false after errors. */
+/* Checks scopes, types, memory and structure; of blocks that all threads reach barriers together,
+ * and all of a warp its exchanges. With isa, which is of a CPU, also that every operation is legal
+ * for it (codegen/program/legalise.h). Returns false after errors. */
 MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);
 
 /* The subexpressions that one statement uses more than once, operands first; printers name them

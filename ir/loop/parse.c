@@ -135,6 +135,9 @@ static bool lanes_call(Parser *p, const char *name, LType t, const Lx *in, uint3
 		*out = lx_any(p->f, in[0]);
 	if (!strncmp(name, "reduce_", 7) && nin == 1 && find_op(name + 7, &op))
 		*out = lx_hreduce(p->f, op, in[0]);
+	for (WarpOp k = 0; k < WARP_COUNT; k++)
+		if (!strcmp(name, warp_name(k)) && nin == (warp_is_vote(k) ? 1 : 2))
+			*out = lx_warp(p->f, k, in[0], in[1]);
 	for (Shuffle k = 0; k < SHUFFLE_COUNT && nin == 2; k++)
 		if (!strcmp(name, shuffle_name(k)))
 			*out = lx_shuffle(p->f, k, in[0], in[1]);
@@ -145,7 +148,7 @@ static bool lanes_call(Parser *p, const char *name, LType t, const Lx *in, uint3
 static bool call(Parser *p, char *name, Lx *out)
 {
 	LType t = {DT_none, 0};
-	Lx in[4];
+	Lx in[4] = {{0}};
 	uint32_t nin;
 	ScOp op;
 	if (skip(p, ":") && !type_of(word(p, "("), &t))
@@ -209,6 +212,8 @@ static bool named(Parser *p, Lx *out)
 		*out = k < p->temp.n ? p->temp.data[k] : (Lx){0};
 		return out->i;
 	}
+	if (!strcmp(w, "thread"))
+		return *out = lx_thread(p->f), true;
 	if (!find_name(p, w, &k))
 		return false;
 	bool param = *w == '$' || (*w == 'p' && isdigit((unsigned char)w[1]) && !strchr(w, '.'));
@@ -253,6 +258,14 @@ static bool variable(Parser *p, LsVariable how, bool typed, Lv *v)
 	return (!typed || (skip(p, ": ") && type_of(word(p, " "), &t))) && new_variable(p, name, t, how, v);
 }
 
+static bool is_shared(const LoopFn *f, uint32_t v)
+{
+	for (uint32_t k = 0; k < f->ls.n; k++)
+		if (f->ls.data[k].kind == LS_SHARED && f->ls.data[k].v.i == v)
+			return true;
+	return false;
+}
+
 /* @x.f32, b0.f32, a.7.f32 */
 static bool memory(Parser *p, LMem *m)
 {
@@ -261,7 +274,8 @@ static bool memory(Parser *p, LMem *m)
 	if (!dot || !find_name(p, arena_strndup(p->arena, w, (size_t)(dot - w)), &k))
 		return false;
 	bool buffer = *w == '@' || (*w == 'b' && isdigit((unsigned char)w[1]) && strchr(w, '.') == dot);
-	*m = (LMem){!buffer, k, dtype_parse(dot + 1, (uint32_t)strlen(dot + 1))};
+	LMemKind kind = buffer ? MEM_BUFFER : is_shared(p->f, k) ? MEM_SHARED : MEM_LOCAL;
+	*m = (LMem){kind, k, dtype_parse(dot + 1, (uint32_t)strlen(dot + 1))};
 	return m->dtype != DT_none;
 }
 
@@ -317,6 +331,7 @@ static bool field(Parser *p, char letter, LsData *s)
 	case 'y': return expr(p, &s->y);
 	case 'o': return expr(p, &s->offset);
 	case 'm': return memory(p, &s->mem);
+	case 'g': return memory(p, &s->from);
 	case 'w': return !skip(p, " where ") || expr(p, &s->mask);
 	case 'l': s->k = skip(p, " by lanes"); return true;
 	case 's': s->step = 1; return !skip(p, " step ") || count_field(p, letter, s);
@@ -429,6 +444,22 @@ static bool buffer(Parser *p)
 	return true;
 }
 
+/* "threads 128 shared 49152" */
+static bool threads(Parser *p)
+{
+	int64_t n, shared;
+	if (!skip(p, "threads "))
+		return true;
+	TRY(number(p, &n) && skip(p, " shared ") && number(p, &shared) && skip(p, "\n"));
+	loop_block(p->f, (uint32_t)n, (uint64_t)shared);
+	return true;
+}
+
+static bool part(Parser *p, Lb *out)
+{
+	return block(p, out) && skip(p, "\n");
+}
+
 static bool function(Parser *p)
 {
 	if (!skip(p, "loop "))
@@ -445,12 +476,12 @@ static bool function(Parser *p)
 	while (skip(p, "  "))
 		if (!buffer(p))
 			return false;
-	if (!skip(p, "task "))
+	p->f->open.n = 0;
+	if (!threads(p) || (skip(p, "enter") && !part(p, &p->f->enter)) || !skip(p, "task "))
 		return false;
 	name_is(p, word(p, " \n"), p->f->task.i);
 	p->block = p->f->body;
-	p->f->open.n = 0;
-	return skip(p, " {\n") && statements(p) && skip(p, "\n");
+	return skip(p, " {\n") && statements(p) && skip(p, "\n") && (!skip(p, "leave") || part(p, &p->f->leave));
 }
 
 LoopFn *loop_parse(Ir *ir, const char *text)

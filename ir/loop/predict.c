@@ -62,6 +62,7 @@ static bool answer(Predict *p, const LxData *d, int64_t *out)
 	case LX_INT: return *out = d->u.i, true;
 	case LX_PARAM: return *out = p->param[d->u.k], true;
 	case LX_VAR: return *out = p->value[d->u.v.i], p->known[d->u.v.i];
+	case LX_THREAD: return *out = p->f->threads / 2, true;
 	case LX_SC:
 		for (uint32_t k = 0; k < d->nin; k++)
 			TRY(ask(p, d->in[k], &in[k]));
@@ -240,7 +241,7 @@ static double statement_cycles(Predict *p, const LsData *s, double *busy)
 	const LsRow *row = ls_row(s->kind);
 	p->busy = busy;
 	ls_visit(p->f, s, count_operand, p);
-	if (row->mem == MEM_HINT)
+	if (row->mem == MEM_HINT || row->mem == MEM_COPY)
 		busy[BUSY_LOADS] += machine_cycles(p->m, MOP_load, DT_f32, 1);
 	else if (row->mem != MEM_NONE)
 		count_access(p, s, busy);
@@ -295,7 +296,8 @@ double loop_predict(const LoopFn *f, const Machine *m, const int64_t *param, int
 	predict_init(&p, f, m, param, arena);
 	p.value[f->task.i] = ntasks / 2; /* one in the middle stands for all */
 	p.known[f->task.i] = true;
-	double compute = ntasks > 0 ? (double)ntasks * block_cycles(&p, f->body) : 0;
+	double around = block_cycles(&p, f->enter) + block_cycles(&p, f->leave);
+	double compute = ntasks > 0 ? (double)ntasks * block_cycles(&p, f->body) + around : 0;
 	arena_release(arena, mark);
 	double memory = machine_memory_cycles(m, bytes, bytes);
 	return m->phase / 8.0 + fmax(compute, memory) + fmin(compute, memory) / 4;

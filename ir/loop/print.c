@@ -9,7 +9,8 @@
  * each lane $a  the arguments                   $u  buffers among them   $p  parameters among them
  *   $k $c  k, count                     $d  dtype                $s  the step, unless 1
  *   $b  the body $e the other block $j whether same_phase $t the text
- *   $f  a call of a user's operator     $i  whether in order     $r  lanes that are left out */
+ *   $f  a call of a user's operator     $i  whether in order     $r  lanes that are left out
+ *   $g  the memory that is copied from */
 #include "ir/loop/loop.h"
 #include "ir/ops/user/userop.h"
 
@@ -175,6 +176,12 @@ static void print_fresh(Printer *p, const LxData *d)
 	case LX_TABLE:
 		print_call(p, d->table->name, d, false);
 		break;
+	case LX_THREAD:
+		text_add(p->t, "thread");
+		break;
+	case LX_WARP:
+		print_call(p, warp_name((WarpOp)d->u.k), d, false);
+		break;
 	case LX_ADDR:
 		text_printf(p->t, "&b%u", d->u.k);
 		print_call(p, "", d, false);
@@ -217,7 +224,7 @@ static void forget_shared(Printer *p, const LsData *s)
 
 static void print_mem(Printer *p, LMem m)
 {
-	if (m.local)
+	if (lmem_is_array(m))
 		print_var(p, (Lv){m.k});
 	else if (p->anonymous || m.k >= p->f->buf.n)
 		text_printf(p->t, "b%u", m.k);
@@ -298,6 +305,7 @@ static void print_field(Printer *p, const LsData *s, char letter)
 	case 'y': print_expr(p, s->y); break;
 	case 'o': print_expr(p, s->offset); break;
 	case 'm': print_mem(p, s->mem); break;
+	case 'g': print_mem(p, s->from); break;
 	case 'w': print_mask(p, s->mask); break;
 	case 'l': text_add(p->t, s->k ? " by lanes" : ""); break;
 	case 's':
@@ -380,6 +388,15 @@ static void print_library_function(Printer *p)
 	text_add(p->t, "\n}\n");
 }
 
+static void print_part(Printer *p, const char *name, Lb b)
+{
+	if (!b.i)
+		return;
+	text_add(p->t, name);
+	print_block(p, b);
+	text_char(p->t, '\n');
+}
+
 void loop_print(const LoopFn *f, Text *t, bool anonymous)
 {
 	Arena *arena = f->ir->ctx->arena;
@@ -399,8 +416,12 @@ void loop_print(const LoopFn *f, Text *t, bool anonymous)
 	text_add(t, ")\n");
 	for (uint32_t k = 0; k < f->buf.n; k++)
 		print_buf(&p, k);
+	if (f->threads != 1)
+		text_printf(t, "threads %u shared %llu\n", f->threads, (unsigned long long)f->shared_most);
+	print_part(&p, "enter", f->enter);
 	text_add(t, "task ");
 	print_var(&p, f->task);
 	print_block(&p, f->body);
 	text_char(t, '\n');
+	print_part(&p, "leave", f->leave);
 }

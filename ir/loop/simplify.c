@@ -103,7 +103,7 @@ static bool stmt_live(Live *l, const LsData *s)
 	}
 	if (row->v != V_NONE)
 		return l->live[s->v.i];
-	return row->mem != MEM_NONE && (!s->mem.local || l->live[s->mem.k]);
+	return row->mem != MEM_NONE && (!lmem_is_array(s->mem) || l->live[s->mem.k]);
 }
 
 /* From the last statement to the first: what reads a value comes after what sets it, but for
@@ -117,7 +117,7 @@ static bool block_live(Live *l, Lb b)
 			continue;
 		any = true;
 		ls_visit(l->f, s, mark_expr, l);
-		if (ls_row(s->kind)->mem == MEM_READ && s->mem.local)
+		if (ls_row(s->kind)->mem == MEM_READ && lmem_is_array(s->mem))
 			mark_var(l, (Lv){s->mem.k});
 	}
 	return any;
@@ -144,15 +144,18 @@ static void sweep(LoopFn *f, Live *l, Lb b)
 void loop_simplify(LoopFn *f)
 {
 	loop_propagate(f);
-	flatten(f, f->body);
+	for (uint32_t k = 0; k < LOOP_PARTS; k++)
+		flatten(f, loop_part(f, k));
 	loop_propagate(f); /* loops of one iteration became lets */
 	Live l = {f, ARENA_ARRAY(arena_of(f), bool, f->lv.n), NULL, true};
 	while (l.changed) {
 		l.changed = false;
 		l.seen = ARENA_ARRAY(arena_of(f), bool, f->lx.n);
-		block_live(&l, f->body);
+		for (uint32_t k = LOOP_PARTS; k--;)
+			block_live(&l, loop_part(f, k));
 	}
-	sweep(f, &l, f->body);
+	for (uint32_t k = 0; k < LOOP_PARTS; k++)
+		sweep(f, &l, loop_part(f, k));
 }
 
 /* ---- literals to parameters ---- */
@@ -188,6 +191,20 @@ static Lx param_literal(Param *p, Lx x, int64_t v)
 
 static Lx param_expr(Param *p, Lx x);
 
+/* Whether only the number of the thread and literals are in it: that is part of the tile, and tells
+ * warps apart. */
+static bool of_thread(const LoopFn *f, Lx x)
+{
+	const LxData *d = &f->lx.data[x.i];
+	bool all = d->kind == LX_SC, any = d->kind == LX_THREAD;
+	for (uint32_t k = 0; all && k < d->nin; k++) {
+		bool of = of_thread(f, d->in[k]);
+		all = of || f->lx.data[d->in[k].i].kind == LX_INT;
+		any = any || of;
+	}
+	return any && (all || d->kind == LX_THREAD);
+}
+
 /* The same operation on new operands; adding a negative literal becomes a subtraction. */
 static Lx param_rebuild(Param *p, Lx x)
 {
@@ -199,10 +216,13 @@ static Lx param_rebuild(Param *p, Lx x)
 		Lx a = param_expr(p, d.in[0]);
 		return lx_sub(f, a, param_for(p, -c));
 	}
+	if (of_thread(f, x))
+		return x;
 	Lx in[4];
 	bool same = true;
 	for (uint32_t k = 0; k < d.nin; k++) {
-		in[k] = param_expr(p, d.in[k]);
+		bool lane = d.kind == LX_WARP && k == 1;
+		in[k] = lane ? d.in[k] : param_expr(p, d.in[k]);
 		same = same && in[k].i == d.in[k].i;
 	}
 	if (same)
@@ -234,10 +254,10 @@ static void param_block(Param *p, Lb b)
 		uint32_t at = p->f->block.data[b.i].stmt.data[k];
 		LsData s = p->f->ls.data[at];
 		Lx offset = s.offset;
-		s.offset = s.mem.local ? (Lx){0} : offset; /* local arrays have literal sizes, and
-		                                              their places are part of the tile */
+		s.offset = lmem_is_array(s.mem) ? (Lx){0} : offset; /* arrays have literal sizes, and
+		                                                       their places are part of the tile */
 		ls_map(p->f, &s, param_of, p);
-		s.offset = s.mem.local ? offset : s.offset;
+		s.offset = lmem_is_array(s.mem) ? offset : s.offset;
 		p->f->ls.data[at] = s;
 		param_block(p, s.body);
 		param_block(p, s.other);
@@ -248,7 +268,8 @@ uint32_t loop_parametrise(LoopFn *f, int64_t keep, const int64_t **value)
 {
 	Param p = {.f = f, .keep = keep < 0 ? 0 : keep, .n = f->lx.n, .first = f->param.n};
 	p.map = ARENA_ARRAY(arena_of(f), Lx, f->lx.n);
-	param_block(&p, f->body);
+	for (uint32_t k = 0; k < LOOP_PARTS; k++)
+		param_block(&p, loop_part(f, k));
 	*value = p.value.data;
 	return p.value.n;
 }

@@ -22,7 +22,7 @@ Lx lx_rebuild(LoopFn *f, Lx x, const Lx *in)
 	case LX_MASK: return lx_mask(f, in[0], d.type.lanes);
 	case LX_HREDUCE: return lx_hreduce(f, d.sc, in[0]);
 	case LX_ANY: return lx_any(f, in[0]);
-	case LX_SHUFFLE: case LX_TABLE: return lx_with(f, x, in);
+	case LX_SHUFFLE: case LX_TABLE: case LX_WARP: return lx_with(f, x, in);
 	case LX_ADDR: return lx_addr(f, d.u.k, in[0]);
 	default: return x;
 	}
@@ -100,7 +100,7 @@ static uint32_t copy_stmt(Copy *c, uint32_t at)
 	copy_reserve(c);
 	ls_map(c->f, &s, copy_of, c);
 	const LsRow *row = ls_row(s.kind);
-	if (row->mem != MEM_NONE && s.mem.local && c->by[s.mem.k].i)
+	if (row->mem != MEM_NONE && lmem_is_array(s.mem) && c->by[s.mem.k].i)
 		s.mem.k = f->lx.data[c->by[s.mem.k].i].u.v.i;
 	if (row->v == V_SET) {
 		if (c->by[s.v.i].i)
@@ -186,7 +186,8 @@ static void unroll_block(LoopFn *f, Lb b)
 
 void loop_unroll(LoopFn *f)
 {
-	unroll_block(f, f->body);
+	for (uint32_t k = 0; k < LOOP_PARTS; k++)
+		unroll_block(f, loop_part(f, k));
 	loop_propagate(f);
 }
 
@@ -195,7 +196,7 @@ void loop_unroll(LoopFn *f)
 static bool is_trivial(const LoopFn *f, Lx x)
 {
 	const LxData *d = &f->lx.data[x.i];
-	return d->kind == LX_INT || d->kind == LX_FLOAT || d->kind == LX_PARAM ||
+	return d->kind == LX_INT || d->kind == LX_FLOAT || d->kind == LX_PARAM || d->kind == LX_THREAD ||
 	       (d->kind == LX_VAR && !f->lv.data[d->u.v.i].is_mutable);
 }
 
@@ -228,5 +229,6 @@ static void propagate_block(Copy *c, Lb b)
 void loop_propagate(LoopFn *f)
 {
 	Copy c = {.f = f};
-	propagate_block(&c, f->body);
+	for (uint32_t k = 0; k < LOOP_PARTS; k++)
+		propagate_block(&c, loop_part(f, k));
 }

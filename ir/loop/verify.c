@@ -1,6 +1,7 @@
 /* Checks what emitters rely on: scopes, types, memory references, structure, and of legal functions
- * that the target has every operation. */
+ * that the target has every operation. verify_block.c checks what threads of a block do together. */
 #include "ir/loop/prelude.h"
+#include "ir/loop/verify_priv.h"
 
 /* A definition of a variable: later ones have larger numbers. */
 typedef struct {
@@ -95,6 +96,15 @@ static bool is_index(const LoopFn *f, Lx x)
 	return x.i && same(lx_type(f, x), (LType){DT_i64, 1});
 }
 
+static bool warp_types_ok(const LoopFn *f, const LxData *d)
+{
+	LType a = lx_type(f, d->in[0]);
+	if (!warp_is_vote((WarpOp)d->u.k))
+		return d->nin == 2 && same(a, d->type) && a.dtype != DT_bool && is_index(f, d->in[1]);
+	return d->nin == 1 && same(a, (LType){DT_bool, 1}) && d->type.lanes == 1 &&
+	       d->type.dtype == (d->u.k == WARP_BALLOT ? DT_u32 : DT_bool);
+}
+
 static bool lanes_types_ok(const LoopFn *f, const LxData *d)
 {
 	LType a = lx_type(f, d->in[0]);
@@ -109,6 +119,7 @@ static bool lanes_types_ok(const LoopFn *f, const LxData *d)
 	case LX_SHUFFLE: return a.lanes > 1 && same(a, lx_type(f, d->in[1])) && a.dtype == d->type.dtype;
 	case LX_TABLE: return a.dtype == DT_i32 && d->type.dtype == d->table->dtype;
 	case LX_ADDR: return is_index(f, d->in[0]);
+	case LX_WARP: return warp_types_ok(f, d);
 	default: return true;
 	}
 }
@@ -131,8 +142,13 @@ static bool lx_ok(const LoopFn *f, const LxData *d)
 static const char *lx_label(const LxData *d)
 {
 	static const char *const name[] = {"int", "float", "param", "var", "sc", "fn", "splat", "ramp",
-	                                   "mask", "hreduce", "any", "shuffle", "table", "addr"};
-	return d->kind == LX_SC ? sc_name(d->sc) : d->kind == LX_FN ? d->fn->name : name[d->kind];
+	                                   "mask", "hreduce", "any", "shuffle", "table", "addr", "thread"};
+	switch (d->kind) {
+	case LX_SC: return sc_name(d->sc);
+	case LX_FN: return d->fn->name;
+	case LX_WARP: return warp_name((WarpOp)d->u.k);
+	default: return name[d->kind];
+	}
 }
 
 /* Types of an expression are checked once; scopes at every use. */
@@ -151,7 +167,7 @@ static void check_types(Verify *v, Lx x)
 	}
 	if (!lx_ok(v->f, d))
 		fail(v, "operand types do not fit", lx_label(d));
-	else if (v->isa && (d->kind == LX_HREDUCE || (d->kind == LX_SC && !isa_takes(v->isa, d->sc, d->type, lx_type(v->f, d->in[0]), d->known))))
+	else if (v->isa && (d->kind == LX_HREDUCE || d->kind >= LX_THREAD || (d->kind == LX_SC && !isa_takes(v->isa, d->sc, d->type, lx_type(v->f, d->in[0]), d->known))))
 		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s has not", v->isa->name), lx_label(d));
 }
 
@@ -233,16 +249,22 @@ static void check_args(Verify *v, const LsRow *row, const LsData *s)
 		check_field(v, buffers && k < s->nbuf ? FIELD_ADDRESS : row->arg, s->arg[k], (LType){DT_none, 0}, "argument");
 }
 
-static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
+static void check_place(Verify *v, LMem m)
 {
 	const LoopFn *f = v->f;
-	if (s->mem.local)
-		expect(v, s->mem.k < f->lv.n && v->defined[s->mem.k], "local array out of scope");
+	if (lmem_is_array(m))
+		expect(v, m.k < f->lv.n && v->defined[m.k], m.kind == MEM_LOCAL ? "local array out of scope" : "shared array out of scope");
 	else
-		expect(v, s->mem.k < f->buf.n, "no such buffer");
-	expect(v, s->mem.dtype > DT_none && s->mem.dtype < DT_COUNT && !dtype_is_complex(s->mem.dtype),
-	       "memory has no element type");
-	if (row->mem == MEM_HINT)
+		expect(v, m.k < f->buf.n, "no such buffer");
+	expect(v, m.dtype > DT_none && m.dtype < DT_COUNT && !dtype_is_complex(m.dtype), "memory has no element type");
+}
+
+static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
+{
+	check_place(v, s->mem);
+	if (row->mem == MEM_COPY)
+		check_place(v, s->from);
+	if (row->mem == MEM_HINT || row->mem == MEM_COPY)
 		return;
 	if (value.dtype != dtype_compute(s->mem.dtype))
 		fail(v, "value and memory differ in type:", type_text(v, value));
@@ -294,7 +316,7 @@ static void check_variable(Verify *v, const LsRow *row, const LsData *s)
 	if (row->v == V_LOOP)
 		expect(v, s->step > 0, "step must be positive");
 	if (row->v == V_ARRAY)
-		expect(v, s->count > 0, "local array without elements");
+		expect(v, s->count > 0, "array without elements");
 	if (row->v == V_DATA && row->mem == MEM_NONE) {
 		expect(v, s->dtype == DT_bool || dtype_is_int(s->dtype), "a bool or an integer is read");
 		expect(v, same(d->type, (LType){s->dtype == DT_bool ? DT_bool : DT_i64, 1}), "gives a bool or an i64");
@@ -313,6 +335,7 @@ static void check_stmt(Verify *v, const LsData *s)
 	}
 	LType value = row->v == V_NONE ? type_of(v, s->x) : v->f->lv.data[s->v.i].type;
 	expect(v, !row->legal || v->isa, "in legal functions only");
+	expect(v, !row->block || (!v->isa && v->f->threads > 1), "in blocks of threads only");
 	expect(v, s->kind != LS_FENCE || !v->isa || prelude_of_statement(v->isa, "fence", false), "the target cannot");
 	check_field(v, row->x, s->x, value, "operand");
 	check_field(v, row->y, s->y, value, "operand");
@@ -348,8 +371,8 @@ static void check_same_phase(Verify *v, Lb b)
 	}
 }
 
-/* What a block defines is not visible after it. */
-static void check_block(Verify *v, Lb b)
+/* What it defines stays visible. */
+static void check_open_block(Verify *v, Lb b)
 {
 	if (b.i >= v->f->block.n) {
 		fail(v, "block does not exist", NULL);
@@ -358,6 +381,14 @@ static void check_block(Verify *v, Lb b)
 	for (uint32_t k = 0; k < v->f->block.data[b.i].stmt.n; k++)
 		check_stmt(v, &v->f->ls.data[v->f->block.data[b.i].stmt.data[k]]);
 	check_same_phase(v, b);
+}
+
+/* What a block defines is not visible after it. */
+static void check_block(Verify *v, Lb b)
+{
+	check_open_block(v, b);
+	if (b.i >= v->f->block.n)
+		return;
 	for (uint32_t k = 0; k < v->f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &v->f->ls.data[v->f->block.data[b.i].stmt.data[k]];
 		LsVariable made = ls_row(s->kind)->v;
@@ -378,10 +409,16 @@ bool loop_verify(LoopFn *f, const Isa *isa)
 	if (f->open.n > 1)
 		fail(&v, "a block was left open", NULL);
 	define(&v, (Lv){0});
-	define(&v, f->task);
 	for (uint32_t k = 0; k < f->arg.n; k++)
 		define(&v, f->arg.data[k]);
+	check_open_block(&v, f->enter);
+	define(&v, f->task);
 	check_block(&v, f->body);
+	v.defined[f->task.i] = 0;
+	check_block(&v, f->leave);
+	if (isa && f->threads != 1)
+		fail(&v, "CPUs have no blocks of threads", NULL);
+	v.ok = v.ok && (!loop_is_of_block(f) || verify_block(f));
 	arena_release(arena, mark);
 	return v.ok;
 }

@@ -39,7 +39,7 @@ void fn_aliases(Fn *f)
 static void mark_access(Fn *f, LMem m, LLVMValueRef access)
 {
 	LUnit *u = f->u;
-	if (m.local || f->role != FN_KERNEL)
+	if (lmem_is_array(m) || f->role != FN_KERNEL)
 		return;
 	if (f->aliases.scope[m.k]) {
 		LLVMMetadataRef list = LLVMMDNodeInContext2(u->c, &f->aliases.scope[m.k], 1);
@@ -54,7 +54,7 @@ static void mark_access(Fn *f, LMem m, LLVMValueRef access)
 
 LLVMValueRef fn_element(Fn *f, LMem m, Lx offset)
 {
-	LLVMValueRef base = m.local ? f->var[m.k] : fn_buffer(f, m.k), at = l_lx(f, offset);
+	LLVMValueRef base = lmem_is_array(m) ? f->var[m.k] : fn_buffer(f, m.k), at = l_lx(f, offset);
 	int64_t c;
 	if (lx_is_int(f->f, offset, &c) && c == 0)
 		return base;

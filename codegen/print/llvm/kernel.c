@@ -282,7 +282,7 @@ static void fn_init(Fn *f)
 		if (l->lx.data[k].kind == LX_ADDR && l->lx.data[k].u.k >= nbuf)
 			nbuf = l->lx.data[k].u.k + 1;
 	for (uint32_t k = 0; k < l->ls.n; k++)
-		if (!l->ls.data[k].mem.local && l->ls.data[k].mem.k >= nbuf)
+		if (!lmem_is_array(l->ls.data[k].mem) && l->ls.data[k].mem.k >= nbuf)
 			nbuf = l->ls.data[k].mem.k + 1;
 	f->buf = ARENA_ARRAY(a, LLVMValueRef, nbuf);
 	f->param = ARENA_ARRAY(a, LLVMValueRef, l->param.n);
@@ -308,10 +308,13 @@ static LLVMValueRef declare(LUnit *u, const LoopFn *f, const char *name, FnRole 
 static void build_tasks(Fn *f)
 {
 	LUnit *u = f->u;
+	build_block(f, f->f->enter);
+	fn_forget(f);
 	Loop l = loop_open(f, LLVMGetParam(f->fn, 1), LLVMGetParam(f->fn, 2), 1);
 	f->var[f->f->task.i] = l.iv;
-	build_block(f, f->f->body);
+	build_body(f, f->f->body);
 	loop_close(f, l);
+	build_block(f, f->f->leave);
 	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c);
 	LLVMBuildRet(u->b, f->failed ? LLVMBuildLoad2(u->b, i32, f->failed, "") : LLVMConstNull(i32));
 }
@@ -320,6 +323,8 @@ LLVMValueRef l_function(LUnit *u, const LoopFn *l, const char *name, FnRole role
                         const char *const *kernel_name)
 {
 	Fn f = {.u = u, .f = l, .role = role, .of = of, .kernel_name = kernel_name};
+	if (loop_is_of_block(l))
+		ctx_bug(l->ir->ctx, "LLVM: %s is executed by a block of threads", l->name);
 	f.fn = declare(u, l, name, role);
 	fn_init(&f);
 	LLVMBasicBlockRef entry = new_block(&f, "entry"), start = new_block(&f, "start");

@@ -18,7 +18,17 @@
  *  - a parameter, a number of tasks, a variable or an expression that is negative although code
  *    relies on the contrary;
  *  - index arithmetic that overflows or divides by zero;
- *  - a buffer that is not aligned as its argument promises. */
+ *  - a buffer that is not aligned as its argument promises.
+ *
+ * Of a kernel with blocks of threads a task is a block, whose threads are in lockstep. Every byte
+ * that they have in common remembers which thread wrote it last and which read it, and the number
+ * of barriers before. Further findings, which name the thread:
+ *  - a byte that a thread touches and another one touched since the last barrier, one of them
+ *    writing, whatever the order of threads;
+ *  - a barrier that not all threads of the block reach, an exchange that not all of a warp reach;
+ *  - a byte of shared memory that is read and was never written, or that is touched while a copy to
+ *    it is under way; a copy that is not awaited before the end; more shared memory than there is;
+ *  - an access of several lanes, or a copy, whose address is no multiple of its bytes. */
 #ifndef WEFT_IR_LOOP_INTERP_H
 #define WEFT_IR_LOOP_INTERP_H
 

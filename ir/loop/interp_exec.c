@@ -364,27 +364,39 @@ static bool touch(const Move *m, int64_t at, uint32_t n, char **out)
 	return view_touch(&m->e->at, &m->e->view[m->s->mem.k], byte, n * m->size, m->store, out);
 }
 
-/* Between memory and the natural representation of the compute dtype. */
-static void load_elements(DType d, void *to, const char *from, uint32_t n)
+/* Memory has the natural representation of the compute dtype. */
+static bool is_plain(DType d)
+{
+	return d != DT_bool && d != DT_f16 && d != DT_bf16 && d != DT_f8e4m3 && d != DT_f8e5m2;
+}
+
+static void load_elements(DType d, uint32_t size, void *to, const char *from, uint32_t n)
 {
 	uint16_t h;
+	if (is_plain(d)) {
+		memcpy(to, from, (size_t)n * size);
+		return;
+	}
 	for (uint32_t k = 0; k < n; k++) {
-		const char *p = from + (size_t)k * dtype_size(d);
+		const char *p = from + (size_t)k * size;
 		memcpy(&h, p, d == DT_f16 || d == DT_bf16 ? 2 : 1);
 		switch (d) {
 		case DT_bool: ((uint8_t *)to)[k] = *p != 0; break;
 		case DT_f16: ((float *)to)[k] = f16_to_f32(h); break;
 		case DT_bf16: ((float *)to)[k] = bf16_to_f32(h); break;
 		case DT_f8e4m3: ((float *)to)[k] = f8e4m3_to_f32((uint8_t)*p); break;
-		case DT_f8e5m2: ((float *)to)[k] = f8e5m2_to_f32((uint8_t)*p); break;
-		default: memcpy(to, from, (size_t)n * dtype_size(d)); return;
+		default: ((float *)to)[k] = f8e5m2_to_f32((uint8_t)*p); break;
 		}
 	}
 }
 
-static void store_elements(DType d, char *to, const void *from, uint32_t n)
+static void store_elements(DType d, uint32_t size, char *to, const void *from, uint32_t n)
 {
 	const float *f = from;
+	if (is_plain(d) || d == DT_bool) {
+		memcpy(to, from, (size_t)n * size);
+		return;
+	}
 	for (uint32_t k = 0; k < n; k++) {
 		uint16_t h = 0;
 		uint8_t b = 0;
@@ -392,10 +404,9 @@ static void store_elements(DType d, char *to, const void *from, uint32_t n)
 		case DT_f16: h = f32_to_f16(f[k]); break;
 		case DT_bf16: h = f32_to_bf16(f[k]); break;
 		case DT_f8e4m3: b = f32_to_f8e4m3(f[k]); break;
-		case DT_f8e5m2: b = f32_to_f8e5m2(f[k]); break;
-		default: memcpy(to, from, (size_t)n * dtype_size(d)); return;
+		default: b = f32_to_f8e5m2(f[k]); break;
 		}
-		if (dtype_size(d) == 2)
+		if (size == 2)
 			memcpy(to + 2 * (size_t)k, &h, 2);
 		else
 			to[k] = (char)b;
@@ -436,9 +447,9 @@ static bool move_elements(const Move *m, int64_t at, uint32_t n, char *value)
 	if (m->dropped)
 		memset(value, LEFT_OUT, (size_t)n * dtype_size(dtype_compute(m->s->mem.dtype)));
 	else if (m->store)
-		store_elements(m->s->mem.dtype, p, value, n);
+		store_elements(m->s->mem.dtype, m->size, p, value, n);
 	else
-		load_elements(m->s->mem.dtype, value, p, n);
+		load_elements(m->s->mem.dtype, m->size, value, p, n);
 	if (m->depth && !m->dropped)
 		move_depths(m, at, n, p, value);
 	return true;

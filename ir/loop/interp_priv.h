@@ -19,8 +19,8 @@ typedef struct {
 } Shadow;
 
 /* Of one byte that threads of a block have in common: who touched it last, and in which epoch.
- * Epochs count the barriers of all blocks of a call from 1, so that a byte which a block never wrote
- * has an epoch before its first one. */
+ * Epochs count the barriers of all blocks of a call from 1, so that a byte which a block never
+ * wrote has an epoch before its first one. */
 typedef struct {
 	uint32_t write, read;    /* epochs; write: UNDER_WAY while a copy is */
 	uint16_t writer, reader; /* threads; reader: SEVERAL_THREADS */

@@ -42,8 +42,8 @@ typedef enum {
 	LX_ADDR,    /* programs only: the address of byte in[0] of buffer argument u.k */
 	/* in blocks of threads only */
 	LX_THREAD,  /* the number of the thread in its block, an i64 scalar */
-	LX_WARP     /* the WarpOp u.k over the threads of the own warp: all of x of an LS_LET, LS_VAR
-	               or LS_SET that all WARP threads reach together */
+	LX_WARP     /* the WarpOp u.k over the threads of the own warp: all of x of an LS_LET,
+	               LS_VAR or LS_SET that all WARP threads reach together */
 } LxKind;
 
 /* Threads 32 * k .. 32 * k + 31 of a block are a warp; the position in it is the lane. */
@@ -118,12 +118,12 @@ typedef enum {
 	/* in blocks of threads only */
 	LS_SHARED, /* an array of `count` elements of `dtype` that the threads of the block have in
 	              common, aligned to SHARED_ALIGN; in no loop and no branch */
-	LS_SYNC,   /* all threads of the block wait for each other here: what each did to memory before
-	              is seen by all after */
+	LS_SYNC,   /* all threads of the block wait for each other here: what each did to memory
+	              before is seen by all after */
 	LS_COPY_ASYNC, /* begin to copy `count` bytes (4, 8 or 16) from from[x], of a buffer, to
-	                  mem[offset], which is shared; both addresses are multiples of count. With a
-	                  mask that does not hold: to make these bytes 0. Until the thread has waited,
-	                  nobody reads or writes them; others until a barrier after that */
+	                  mem[offset], which is shared; both addresses are multiples of count. With
+	                  a mask that does not hold: to make these bytes 0. Until the thread has
+	                  waited, nobody reads or writes them; others until a barrier after that */
 	LS_COPY_COMMIT, /* the copies that the thread began since its last commit are a group */
 	LS_COPY_WAIT,   /* wait until at most the newest k groups of the thread are under way */
 	/* program only */

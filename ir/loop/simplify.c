@@ -254,8 +254,8 @@ static void param_block(Param *p, Lb b)
 		uint32_t at = p->f->block.data[b.i].stmt.data[k];
 		LsData s = p->f->ls.data[at];
 		Lx offset = s.offset;
-		s.offset = lmem_is_array(s.mem) ? (Lx){0} : offset; /* arrays have literal sizes, and
-		                                                       their places are part of the tile */
+		/* arrays have literal sizes, and their places are part of the tile */
+		s.offset = lmem_is_array(s.mem) ? (Lx){0} : offset;
 		ls_map(p->f, &s, param_of, p);
 		s.offset = lmem_is_array(s.mem) ? offset : s.offset;
 		p->f->ls.data[at] = s;

@@ -751,9 +751,32 @@ static void test_v4(void **state)
 	on_target("x86-64-v4");
 }
 
+/* What blocks of threads execute has no meaning in C; the instruction sets of CPUs refuse it. */
+static void test_no_blocks(void **state)
+{
+	(void)state;
+	Ctx *ctx = ctx_new();
+	const Target *t = target_find("x86-64-v3");
+	Text text;
+	assert_non_null(ctx);
+	if (!setjmp(ctx->unwind)) {
+		LoopFn *f = loop_new(ir_new(ctx), "k");
+		text_init(&text, ctx->arena);
+		loop_block(f, 64, 0);
+		ls_let(f, "t", lx_thread(f));
+		assert_true(loop_verify(f, NULL));
+		assert_false(loop_verify(f, &t->isa));
+		(void)emit_c_kernel(f, t, &text);
+		fail_msg("printed");
+	}
+	assert_non_null(strstr(ctx->bug_text, "C: k is executed by a block of threads"));
+	ctx_free(ctx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_blocks),
 		cmocka_unit_test(test_generic),
 		cmocka_unit_test(test_v2),
 		cmocka_unit_test(test_v3),

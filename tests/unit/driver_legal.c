@@ -149,6 +149,14 @@ static LoopFn *build(Kernel1 *k)
 	k->at = 0;
 	LType f32 = {DT_f32, k->lanes}, f64 = {DT_f64, k->lanes}, i32 = {DT_i32, k->lanes};
 	LMem x = lmem_buf(k->x, DT_f32);
+	loop_enter(f); /* what it begins the task goes on with, and `leave` ends */
+	Lv first = ls_load(f, "first", x, lx_int(f, 0), f32, none);
+	Lv sum = ls_var(f, "sum", lx_var(f, first));
+	LMem kept = ls_local(f, "kept", DT_f32, k->lanes);
+	ls_store(f, kept, lx_int(f, 0), lx_var(f, first), none);
+	ls_end(f);
+	put(k, lx_var(f, ls_load(f, "again", kept, lx_int(f, 0), f32, none)));
+	ls_set(f, sum, lx_add(f, lx_var(f, sum), lx_var(f, first)));
 	Lx a = lx_var(f, ls_load(f, "a", x, lx_int(f, 0), f32, none));
 	Lx b = lx_var(f, ls_load(f, "b", x, lx_int(f, k->lanes), f32, none));
 	put_float(k, DT_f32, a, b);
@@ -169,6 +177,9 @@ static LoopFn *build(Kernel1 *k)
 		put(k, lx_select(f, lx_cmp(f, op, less, more), a, b));
 	put(k, lx_select(f, lx_sc(f, SC_convert, (LType){DT_bool, k->lanes}, &ia, 1), a, b));
 	put(k, lx_select(f, lx_splat(f, lx_any(f, less), k->lanes), a, b));
+	loop_leave(f);
+	put(k, lx_var(f, sum));
+	ls_end(f);
 	assert_true(k->at <= N);
 	assert_true(loop_verify(f, NULL));
 	return f;

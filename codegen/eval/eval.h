@@ -1,11 +1,14 @@
-/* Evaluation of a kernel's expressions at a point, as loop IR.
+/* Evaluation of a kernel's expressions (Kx, ir/kernel/kernel.h) at a point, as loop IR (Lx,
+ * ir/loop/loop.h).
  *
- * An Eval holds the loop function under construction, the current scalar value of every axis, and
- * the axis that runs over vector lanes. eval_value evaluates an expression there: a scalar if it
- * does not depend on the lane axis, else a vector. Values are remembered by all that they depend on
- * (memo.h): what was evaluated before a loop was opened is not computed again inside; what was
- * evaluated in a loop or branch is not known behind it. Whoever evaluates says where: which axes
- * have which value, which lanes there are, where loads read. */
+ * An Eval holds the loop function under construction and the point: the current scalar value of
+ * every axis of the nest, and the axis that runs over vector lanes (the lane axis). eval_value
+ * evaluates an expression there: to a scalar if the expression does not depend on the lane axis,
+ * else to a vector. Evaluation adds statements at the end of the innermost open block of the
+ * function. Values are remembered by all that they depend on (memo.h): a value that was computed
+ * before a loop was opened is not computed again inside; one that was computed in a loop or branch
+ * is not known behind it. The caller says what the point is, and the nest says what loads read
+ * (codegen/plan/nest.h). */
 #ifndef WEFT_CODEGEN_EVAL_EVAL_H
 #define WEFT_CODEGEN_EVAL_EVAL_H
 
@@ -19,7 +22,7 @@ typedef struct {
 
 /* The result of a stage, for later stages. */
 typedef struct {
-	uint32_t run; /* which computation made it; 0: none has */
+	uint32_t run; /* the number of the computation that made it; 0: none has */
 	Lx value;   /* RESULT_REGISTER: scalar or vector */
 	LMem local; /* RESULT_LOCAL; with `lanes` values for each element if the lane axis is an
 	               outer axis */
@@ -75,70 +78,88 @@ typedef struct Eval {
 	EvalIndex index;
 } Eval;
 
-/* `made`: whose temporaries can be read; it may have none yet. */
-void eval_init(Eval *, const Lowered *, const Schedule *made);
-/* Begins a function, which evaluates the nest: nothing has a value, there are no lanes, and the
- * function has no arguments yet. */
-void eval_start(Eval *, LoopFn *, const Nest *);
+/* Makes *e ready for eval_start. made: the schedule whose temporaries (Schedule.temp) can be read;
+ * there may be none yet. */
+void eval_init(Eval *e, const Lowered *, const Schedule *made);
+/* Begins the function f, which evaluates the nest: no axis and no stage has a value, values are
+ * scalars, and the function has no arguments yet. */
+void eval_start(Eval *, LoopFn *f, const Nest *);
 
 /* ---- the point ---- */
 
-/* Sets the value of an axis; none: it has no value here. Of the lane axis it is lane 0's. */
+/* Sets the value of an axis, of the lane axis that of lane 0; none: the axis has no value here. */
 void eval_at(Eval *, uint32_t axis, Lx);
-/* Sets the lane axis (NO_AXIS: values are scalars) and the number of lanes. */
+/* Sets the lane axis and the number of lanes; NO_AXIS and 1: values are scalars. */
 void eval_lanes(Eval *, uint32_t axis, uint32_t lanes);
-/* Sets the active lanes; none: all. */
+/* Sets the mask of the active lanes; none: all lanes. */
 void eval_mask(Eval *, Lx);
-/* Opens the loop for at[axis] in [lo, hi) by step. eval_end closes the innermost such loop and
- * restores the axis's value before it. */
+/* Opens a loop whose variable, from lo to hi - 1 by step, is the value of the axis. eval_end closes
+ * the innermost such loop, and the axis has the value of before again. */
 void eval_for(Eval *, uint32_t axis, Lx lo, Lx hi, int64_t step);
 void eval_end(Eval *);
-/* Sets the value of x at the current point, until the innermost open block is closed. */
+/* Makes `value` the value of x at the current point, until the innermost open block is closed. */
 void eval_assume(Eval *, Kx x, Lx value);
 
 /* ---- values at the point ---- */
 
-Lx eval_let(Eval *, const char *name, Lx); /* the value in a variable; a literal stays a
-                                              literal */
-Lx eval_size(Eval *, Sym);        /* an expression of sizes, without axes: a literal, a parameter,
-                                     or the difference of two if it may be negative */
-Lx eval_index(Eval *, Sym);         /* a scalar (lane 0 of the lane axis) */
-Lx eval_index_lanes(Eval *, Sym);   /* a vector of i64 */
-Lx eval_value(Eval *, Kx);        /* a scalar or a vector of the compute dtype */
-Lx eval_vector(Eval *, Kx);       /* always a vector */
-Lx eval_known(Eval *, Kx);        /* the value if it was computed and is known here; else none */
-Lx eval_convert(Eval *, Lx, DType); /* converts to a compute dtype, or rounds an f32 to a storage
-                                       dtype */
-Lx eval_splat(Eval *, Lx);        /* splats a scalar to all lanes */
-bool eval_varies(const Eval *, Kx); /* whether the value depends on the lane axis */
-bool eval_outer_vector(const Eval *); /* whether lanes are neighbouring points */
-/* Hoists: evaluates now the subexpressions of x that depend on `axes` only. */
+/* Puts a value into a variable of that name and returns the variable; returns a literal as it
+ * is. */
+Lx eval_let(Eval *, const char *name, Lx);
+/* Returns the value of an expression of sizes, without axes: a literal, a parameter of the function
+ * (added if it is new), or the difference of two parameters if the value may be negative. */
+Lx eval_size(Eval *, Sym);
+/* Return the value of an index: an i64 scalar (of lane 0), or a vector with the value in each
+ * lane. */
+Lx eval_index(Eval *, Sym);
+Lx eval_index_lanes(Eval *, Sym);
+/* Returns the value of an expression in its compute dtype: a vector if it depends on the lane axis,
+ * else a scalar. */
+Lx eval_value(Eval *, Kx);
+/* Returns the value as a vector in any case. */
+Lx eval_vector(Eval *, Kx);
+/* Returns the value if it was computed and is known at this point; else none, and computes
+ * nothing. */
+Lx eval_known(Eval *, Kx);
+/* Returns a value converted to a compute dtype; or an f32 rounded to a storage dtype, as an f32. */
+Lx eval_convert(Eval *, Lx, DType);
+/* Returns a scalar in all lanes; a vector as it is. */
+Lx eval_splat(Eval *, Lx);
+/* Whether the value of an expression depends on the lane axis. */
+bool eval_varies(const Eval *, Kx);
+/* Whether the lane axis is an outer axis: each lane has an outer point of its own. */
+bool eval_outer_vector(const Eval *);
+/* Evaluates now those subexpressions of x that depend on no axis outside of the bit set, so that a
+ * loop that is opened next does not evaluate them in each round. */
 void eval_hoist(Eval *, Kx x, uint64_t axes);
-/* A STAGE_CHECK. */
+/* Adds the check of a STAGE_CHECK stage: a failure unless its value is true in all active lanes. */
 void eval_check(Eval *, uint32_t stage);
 
 /* ---- results of stages ---- */
 
-/* Sets the result of a stage; `stored`: the result is in memory. */
+/* Say that a stage was computed: its result is this value (RESULT_REGISTER), or is in memory. From
+ * now on expressions that read the stage are evaluated anew. */
 void eval_stage_value(Eval *, uint32_t stage, Lx);
 void eval_stage_stored(Eval *, uint32_t stage);
-/* The result of the stage is not known any more. */
+/* Says that the result of the stage is not known any more. */
 void eval_stage_over(Eval *, uint32_t stage);
-/* Gives a RESULT_LOCAL stage an array of so many elements; each has all lanes if the lane axis is
- * an outer axis. eval_store_local stores a value at the current point of the stage's axes. */
+/* Adds a task-local array of so many elements for the results of a RESULT_LOCAL stage; each element
+ * has all lanes if the lane axis is an outer axis. */
 void eval_stage_local(Eval *, uint32_t stage, uint64_t elements);
+/* Stores a value in that array, at the current point of the stage's axes. */
 void eval_store_local(Eval *, uint32_t stage, Lx value);
-/* Results of stages are those from now on: one by stage. */
-void eval_stages(Eval *, StageValue *);
+/* Makes stage[], by stage, the results from now on, in place of e->stage: for schedules that
+ * compute several points side by side. */
+void eval_stages(Eval *, StageValue *stage);
 
 /* ---- memory ---- */
 
-/* The buffer as an argument of the function; added if it is not an argument yet. */
+/* Return the memory of a buffer, of what a load reads (Nest.from), and of temporary `temp` of the
+ * schedule, as an argument of the function, which is added if it is new. */
 LMem eval_memory(Eval *, BufId);
-/* The memory of a load, of a temporary. */
 LMem eval_load_memory(Eval *, Kx load);
 LMem eval_temp_memory(Eval *, uint32_t temp);
-/* Loads and stores one element, or consecutive ones, of a temporary. */
+/* Load from and store to a temporary, at an offset in elements: one element, or consecutive ones
+ * for the lanes if the offset depends on the lane axis. */
 Lx eval_load_temp(Eval *, uint32_t temp, Sym offset);
 void eval_store_temp(Eval *, uint32_t temp, Sym offset, Lx value);
 
@@ -149,9 +170,12 @@ typedef struct {
 	bool vector;
 } EvalAddress;
 
-/* The address of a stage's result; computed, and checked at run time, once. */
+/* Returns the address at which a RESULT_GLOBAL stage stores its result at the current point; an
+ * index in it that depends on data is checked. */
 EvalAddress eval_address(Eval *, uint32_t stage);
-Lx eval_load_at(Eval *, uint32_t stage, EvalAddress); /* the stored value, in the compute dtype */
+/* Returns the value that is stored at an address of the stage's buffer, in the compute dtype. */
+Lx eval_load_at(Eval *, uint32_t stage, EvalAddress);
+/* Stores a value, converted to the buffer's dtype, there. */
 void eval_store_at(Eval *, uint32_t stage, EvalAddress, Lx value);
 
 #endif

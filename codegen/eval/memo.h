@@ -1,11 +1,12 @@
-/* Values that have been computed while a loop function is built, found by what they depend on. */
+/* Values that have been computed while a loop function is built, found by a key: all that the value
+ * depends on, as n integers. */
 #ifndef WEFT_CODEGEN_EVAL_MEMO_H
 #define WEFT_CODEGEN_EVAL_MEMO_H
 
 #include "ir/loop/loop.h"
 
-/* A value is there in the block in which it was computed and in the blocks inside; and in the lanes
- * of the mask under which it was. */
+/* A value is known in the block in which it was computed, and in the blocks inside of that block;
+ * and in the lanes of the mask under which it was computed. */
 typedef struct {
 	Lx value, mask; /* mask none: all lanes */
 	Lb block;
@@ -21,16 +22,15 @@ typedef struct {
 	ARRAY(MemoEntry) entry; /* [0] unused */
 } Memo;
 
-/* Nothing is known of `f`, the function under construction. */
+/* Begins with no values, for the function f under construction. */
 void memo_init(Memo *, const LoopFn *f, Arena *);
-/* The value that was added last of those that can be seen from the innermost open block and whose
- * mask has all lanes of `mask`. None: there is no such value. The key says all that the value
- * depends on. */
+/* Returns the value of the key that was added last, of those that are known in the innermost open
+ * block and in all lanes of `mask` (none: all); none if there is no such value. */
 Lx memo_find(Memo *, const uint32_t *key, uint32_t n, Lx mask);
-/* Until the innermost open block is closed, by whomever. */
+/* Adds a value, which is known until the innermost open block is closed. */
 void memo_add(Memo *, const uint32_t *key, uint32_t n, Lx mask, Lx value);
 
-/* Whether x reads a variable that may be set: what depends on such a value cannot be remembered. */
+/* Whether x reads a mutable variable. A value that depends on x must then not be remembered. */
 bool memo_changes(const LoopFn *, Lx x);
 
 #endif

@@ -4,19 +4,23 @@
 
 #include "codegen/eval/eval.h"
 
-/* The remembered value of an expression (number x.i), or of the value variable that x is the value
- * of (numbers behind those of expressions); none: there is none here. */
+/* Returns the remembered value of an expression x (number: x.i), or of value variable i whose value
+ * is x (number: the number of expressions + i); none if there is none at this point. */
 Lx eval_recall(Eval *, uint32_t number, Kx x);
-/* Remembers a value. Returns it. */
+/* Remembers a value under that number, unless an axis on which x depends has a value that changes.
+ * Returns the value. */
 Lx eval_remember(Eval *, uint32_t number, Kx x, Lx);
-/* A value variable, checked and clamped once at a point. */
+/* Returns the value of a value variable (ValueVar), which is checked and clamped once at a
+ * point. */
 Lx eval_place(Eval *, uint32_t vvar);
-/* An offset that depends on the lane axis. */
+/* Returns the address of an offset that depends on the lane axis. */
 EvalAddress eval_vector_address(Eval *, Sym offset);
-/* check.c */
-/* Records a failure unless 0 <= x < the variable's extent, with the index and its position. */
+
+/* check.c: */
+/* Adds the check that x, the value of a value variable, is within [0, extent); the failure has the
+ * index and its position. */
 void eval_check_index(Eval *, uint32_t vvar, Lx x);
-/* The value of lane index.lane of a vector, if that is set. */
+/* Returns lane e->index.lane of a vector as a scalar; x itself if no lane is set, or x is one. */
 Lx eval_lane(Eval *, Lx);
 
 #endif

@@ -36,7 +36,7 @@ void *arena_dup(Arena *, const void *p, size_t n);
 char *arena_strdup(Arena *, const char *s);
 /* Returns a copy of exactly n bytes of s, with a NUL behind them; a NUL in s does not end it. */
 char *arena_strndup(Arena *, const char *s, size_t n);
-/* Returns the formatted text, as long as needed. */
+/* Returns the text that printf would print, as long as needed. */
 char *arena_printf(Arena *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* arena_release(a, m) frees all that was allocated in `a` since m = arena_mark(a). Marks are

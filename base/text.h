@@ -15,7 +15,9 @@ typedef struct {
 	size_t n, cap;
 } Text;
 
+/* Makes the text empty. Its memory comes from the arena. */
 void text_init(Text *, Arena *);
+/* Append a string, n bytes, a character, and a formatted text. */
 void text_add(Text *, const char *s);
 void text_addn(Text *, const char *s, size_t n);
 void text_char(Text *, char c);

@@ -133,6 +133,7 @@ void lower_choose_layouts(Lowered *);
  * after lower_choose_layouts. */
 void lower_merge_results(Lowered *);
 
+/* Returns the record of a node, which may be changed. */
 static inline NodeInfo *node_info(const Lower *s, Node n)
 {
 	return &s->info.data[n.i];

@@ -79,8 +79,8 @@ Sym trace_value_var(Trace *, Kx value, Sym extent);
 
 /* ---- kernels: start, axes, stages, end ---- */
 
-/* Returns a readable name for the kernel of a node: the node's name; or the operator and the name
- * of the first reader that has one. */
+/* Returns a readable name for the kernel of a node: the node's name; else READER_OPERATOR, with the
+ * name of the first reader that has one; else the operator's name. */
 const char *lower_name(Lower *, Node);
 /* Starts an empty kernel t->k. */
 void trace_start(Trace *t, const char *name);

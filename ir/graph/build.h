@@ -99,6 +99,7 @@ void b_to_size(Build *, Node x, Sym size, Sym most, const char *what);
  * converts them to the promoted dtype (operands without dimensions count weakly, as in ATen).
  * Operators that are defined on floats only (exp) convert bool and integers to f32. */
 Node b_pointwise(Build *, Op, const Node *in, uint32_t nin);
+/* b_pointwise of one operand, and of two. */
 Node b_un(Build *, Op, Node x);
 Node b_bin(Build *, Op, Node x, Node y);
 /* cond ? yes : no, by element. cond is converted to bool and takes no part in the promotion. */

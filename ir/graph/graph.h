@@ -118,8 +118,8 @@ typedef struct Ir {
 /* Returns an empty Ir. */
 Ir *ir_new(Ctx *);
 
-/* Return the tensor type of rank <= MAX_RANK, or the tuple type of n elements. Equal types have
- * equal handles. */
+/* Return the tensor type with these extents, or the tuple type of n elements, which are copied.
+ * Equal types have equal handles. A rank above MAX_RANK is an internal error. */
 TypeId ir_type(Ir *, DType, uint32_t rank, const Sym *dim);
 TypeId ir_type_ints(Ir *, DType, uint32_t rank, const int64_t *dim);
 TypeId ir_tuple(Ir *, uint32_t n, const TypeId *elem);
@@ -168,6 +168,8 @@ uint64_t const_hash(Ir *, ConstId);
 /* Computes all hashes that are not known yet, with up to `jobs` threads. */
 void const_hash_all(Ir *, uint32_t jobs);
 
+/* Make an attribute of the kind in the name (attr_sym: ATTR_int). Lists and graphs are referred to,
+ * not copied; ir_attrs copies lists. */
 static inline Attr attr_none(void) { return (Attr){ATTR_none, 0, {0}}; }
 static inline Attr attr_bool(bool b) { return (Attr){ATTR_bool, 0, {.b = b}}; }
 static inline Attr attr_sym(Sym s) { return (Attr){ATTR_int, 0, {.s = s}}; }
@@ -349,14 +351,20 @@ void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, No
  * inputs, outputs and guards. Both are of one Ir. */
 bool graph_equal(const Graph *, const Graph *);
 
+/* ---- questions about a node ----
+ * Pointers to NodeData are valid until the next graph_add; those to a Type until the next ir_type
+ * or ir_tuple. */
+
 static inline const NodeData *node_data(const Graph *g, Node n) { return &g->node.data[n.i]; }
 static inline Op node_op(const Graph *g, Node n) { return g->node.data[n.i].op; }
 static inline uint32_t node_nin(const Graph *g, Node n) { return g->node.data[n.i].nin; }
+/* Returns operand k < node_nin; none for an absent optional tensor. */
 static inline Node node_in(const Graph *g, Node n, uint32_t k)
 {
 	assert(k < g->node.data[n.i].nin);
 	return g->use.data[g->node.data[n.i].in + k].def;
 }
+/* The nodes behind and before n in program order; none at the end. */
 static inline Node node_next(const Graph *g, Node n) { return g->node.data[n.i].next; }
 static inline Node node_prev(const Graph *g, Node n) { return g->node.data[n.i].prev; }
 static inline TypeId node_type_id(const Graph *g, Node n) { return g->node.data[n.i].type; }
@@ -364,6 +372,7 @@ static inline const Type *node_type(const Graph *g, Node n)
 {
 	return ir_type_of(g->ir, g->node.data[n.i].type);
 }
+/* dtype, rank and extents of a tensor; of a tuple DT_none and the number of elements. */
 static inline DType node_dtype(const Graph *g, Node n) { return node_type(g, n)->dtype; }
 static inline uint32_t node_rank(const Graph *g, Node n) { return node_type(g, n)->n; }
 static inline Sym node_dim(const Graph *g, Node n, uint32_t k)
@@ -374,6 +383,7 @@ static inline Sym node_dim(const Graph *g, Node n, uint32_t k)
 }
 /* Returns the number of readers, graph outputs included. */
 uint32_t node_nuses(const Graph *, Node);
+/* Whether a graph output is the node. */
 bool node_is_output(const Graph *, Node);
 /* Whether the node, or a node of its subgraphs, does more than compute its value: it must run even
  * without readers, in program order (a check that fails the call, a size read from data). */

@@ -355,7 +355,7 @@ Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b);
 /* The lane of the operands that becomes lane k of the result. Operands have `lanes` lanes each;
  * those of in[1] count after those of in[0]. */
 uint32_t shuffle_lane(Shuffle, uint32_t k, uint32_t lanes);
-const char *shuffle_name(Shuffle);
+const char *shuffle_name(Shuffle); /* "zip_low" */
 /* Whether the shuffle reads in[1]. */
 bool shuffle_is_of_two(Shuffle);
 Lx lx_table(LoopFn *, const ScTable *, Lx index);
@@ -379,9 +379,10 @@ void ls_map(LoopFn *, LsData *, Lx (*map)(void *, Lx), void *data);
 /* Returns true, and the value in *value (which may be NULL), if x is an integer literal. x may be
  * none. */
 MUST_LOOK bool lx_is_int(const LoopFn *, Lx x, int64_t *value);
-/* The stride of an unmasked gather of several lanes, if it is -1 or 2: loads and a shuffle replace
- * such a gather. Else 0. */
+/* Returns the stride of an unmasked gather of several lanes, if it is -1 or 2 (loads and a shuffle
+ * can replace such a gather); else 0. */
 int ls_stride(const LoopFn *, const LsData *);
+/* Returns the type of an expression's value. */
 static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type; }
 
 /* Functions that add a statement at the end of the innermost open block; LsKind says what the
@@ -394,6 +395,7 @@ void ls_set(LoopFn *, Lv, Lx);
 Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
 Lv ls_load_in_order(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
 Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType, Lx mask);
+/* LS_STORE, LS_STREAM, LS_SCATTER; index: the lanes that are added to the offset. */
 void ls_store(LoopFn *, LMem, Lx offset, Lx value, Lx mask);
 void ls_stream(LoopFn *, LMem, Lx offset, Lx value);
 void ls_scatter(LoopFn *, LMem, Lx offset, Lx index, Lx value, Lx mask);
@@ -454,7 +456,8 @@ void loop_print(const LoopFn *, Text *, bool anonymous);
  * already. Tables of launches lose their words; calls of user operators are errors. Returns NULL
  * after an error. */
 LoopFn *loop_parse(Ir *, const char *text);
-/* Make statements of programs. */
+/* Functions that add a statement of programs, LS_LAUNCH to LS_OUTLINED, which LsKind describes.
+ * They copy arg[]. */
 void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg);
 /* The next launch belongs to the phase of the previous launch, which must be the last statement of
  * the open block. */
@@ -482,7 +485,8 @@ typedef struct {
 	uint32_t n;     /* length of uses */
 	ARRAY(Lx) x;
 } LoopShared;
-void loop_shared(const LoopFn *, const LsData *, LoopShared *);
+/* Sets s->x to those subexpressions of the statement. */
+void loop_shared(const LoopFn *, const LsData *, LoopShared *s);
 
 /* Finds index arithmetic: i64 scalars computed from literals, parameters and loop variables. Index
  * arithmetic does not overflow, and its divisors are not 0. The function must not change while a
@@ -493,13 +497,17 @@ typedef struct {
 	uint8_t *index; /* by expression: 0 unknown yet, 1 index arithmetic, 2 not */
 	bool changed;
 } LoopIndex;
-void loop_index_init(LoopIndex *, const LoopFn *, Arena *);
+/* Analyses the function and sets *n; arrays lie in the arena. */
+void loop_index_init(LoopIndex *n, const LoopFn *, Arena *);
+/* Whether the expression is index arithmetic. */
 bool loop_is_index(LoopIndex *, Lx);
 /* KNOWN_INDEX: the i64 operation is index arithmetic: it does not overflow and divisors are not 0.
  * KNOWN_NONNEG: operands are not negative. */
 enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
+/* Returns which of these are known of an LX_SC expression. */
 unsigned loop_known(LoopIndex *, Lx);
-/* By Lx: whether the value may differ between two statements. */
+/* Returns an array by Lx, in the arena: whether the expression reads a mutable variable, so that
+ * its value may differ between two statements. */
 const bool *loop_find_mutable(const LoopFn *, Arena *);
 
 #endif

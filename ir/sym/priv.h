@@ -84,6 +84,7 @@ typedef struct {
 	SymTerm local[12];
 } Poly;
 
+/* Returns the node of an expression; valid until the next expression is made. */
 static inline SymNode *sym_node(const SymTab *t, Sym e)
 {
 	assert(e.i && e.i <= t->node.n);

@@ -84,6 +84,8 @@ void sym_set_hint(SymTab *, Sym var, int64_t hint);
  * or 0 without one. Returns 0 if that value does not exist (overflow, division by 0). */
 int64_t sym_hint(const SymTab *, Sym);
 
+/* Return the canonical expression of the operation on a and b, in this order. If the value would
+ * leave int64 they record an error and return a variable of unknown value (sym_gave_up). */
 Sym sym_add(SymTab *, Sym, Sym);
 Sym sym_sub(SymTab *, Sym, Sym);
 Sym sym_mul(SymTab *, Sym, Sym);
@@ -94,6 +96,7 @@ Sym sym_floordiv(SymTab *, Sym, Sym);
 Sym sym_mod(SymTab *, Sym, Sym);
 /* The quotient rounded towards plus infinity. */
 Sym sym_ceildiv(SymTab *, Sym, Sym);
+/* The smaller and the greater one. */
 Sym sym_min(SymTab *, Sym, Sym);
 Sym sym_max(SymTab *, Sym, Sym);
 /* The same with a constant as second operand; sym_divi is floordiv. */
@@ -141,6 +144,7 @@ void sym_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 /* ---- the structure of an expression; terms and factors are in canonical order ---- */
 
 SymKind sym_kind(const SymTab *, Sym);
+/* The name and kind of a variable; any other expression is an internal error. */
 const char *sym_name(const SymTab *, Sym var);
 SymVarKind sym_var_kind(const SymTab *, Sym var);
 /* Returns the exclusive upper bound of a variable: of an AXIS its extent, of an UNBACKED variable

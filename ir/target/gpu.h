@@ -24,14 +24,15 @@ typedef struct Gpu {
 	float f32;               /* operations per second, in 1e12: two for a multiply-add */
 } Gpu;
 
-/* GPU k of the table; NULL after the last. */
+/* Returns GPU k of the table, or NULL after the last. */
 const Gpu *gpu_at(uint32_t k);
+/* Returns the GPU of that name, or NULL. */
 const Gpu *gpu_find(const char *name);
-/* The whole GPU as one machine: rates are those of all multiprocessors together. What lowering
- * compares (target_cycles) is the time of a launch that fills the GPU. */
+/* Returns the whole GPU as one machine: its rates are those of all multiprocessors together. So the
+ * costs that lowering compares (target_cycles) are times of a launch that fills the GPU. */
 Machine gpu_machine(const Gpu *);
-/* A machine on which each thread is a processor with nothing to lose by small tasks: schedules for
- * it make as many tasks as there are points. */
+/* Returns a machine on which a phase costs nothing, so that schedules for it make as many tasks as
+ * there are points, one for each thread. */
 const Machine *gpu_thread_machine(void);
 
 #endif

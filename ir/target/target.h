@@ -63,6 +63,7 @@ typedef struct Target {
 	const Gpu *gpu;  /* NULL: a CPU */
 } Target;
 
+/* Whether the instruction set has a feature. */
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
 
 /* Returns the target of that name or alias, with the machine Isa.machine, or NULL.

@@ -102,6 +102,7 @@ bool weft_hold(Weft *, const WeftMemory *);
  * aligned to 16 bytes and the archive does not compress them. The memory is held as by weft_hold.
  */
 WeftGraph *weft_load_memory(Weft *, const WeftMemory *, const char *name);
+/* weft_load_memory with options. */
 WeftGraph *weft_load_memory_with(Weft *, const WeftMemory *, const char *name,
 				 const WeftLoadOptions *);
 /* Parses the text form of a graph. Messages call the graph `name`. */
@@ -250,6 +251,7 @@ typedef struct {
 	uint32_t nsame;
 	const char *const *same_state;
 } WeftJoinOptions;
+/* weft_join with options. */
 WeftGraph *weft_join_with(Weft *, uint32_t n, const char *const *name, WeftGraph *const *graph, const WeftJoinOptions *);
 
 /* ---- inspect ---- */
@@ -265,8 +267,9 @@ const char *const *weft_passes(void);
  * there are none, the result is not NULL. After an error they return NULL and set *n to 0. They
  * take graphs that were not joined.
  *
- * The inputs and the outputs of the model, in order, without state. */
+ * The inputs of the model, in order, without state. */
 const WeftTensorInfo *weft_inputs(Weft *, const WeftGraph *, uint32_t *n);
+/* The outputs of the model, in order, without new values of state. */
 const WeftTensorInfo *weft_outputs(Weft *, const WeftGraph *, uint32_t *n);
 /* State: the parameters and buffers that the graph writes. Each instance of the compiled model has
  * its own. */
@@ -533,6 +536,7 @@ void weft_abandon(void);
  * weft_not_temporary, with the same pointer, ends that. The text must stay valid and unchanged
  * until then. Call weft_temporary before making the file. Any thread may call. */
 void weft_temporary(const char *path);
+/* Ends what weft_temporary began, with the same pointer; the file stays. */
 void weft_not_temporary(const char *path);
 
 /* ---- tensor files ---- */
@@ -552,10 +556,13 @@ uint32_t weft_tensors_count(const WeftTensors *);
  * Tensors of a file are sorted by name (numbers in names sort as numbers); tensors that are added
  * follow. Return NULL, without a message, if k is out of range. */
 const char *weft_tensors_name(const WeftTensors *, uint32_t k);
+/* Tensor k; NULL if k is out of range. Valid until the next weft_tensors_add. */
 const WeftTensor *weft_tensors_at(const WeftTensors *, uint32_t k);
 /* The tensor of that name, as from weft_tensors_at; the metadata of that key, of a .safetensors
  * file. Return NULL, without a message, if there is none. */
 const WeftTensor *weft_tensors_find(const WeftTensors *, const char *name);
+/* The metadata of that key in a .safetensors file that was read; NULL, without a message, if there
+ * is none. */
 const char *weft_tensors_meta(const WeftTensors *, const char *key);
 /* Adds a tensor; name and shape are copied, and so is the data of a tensor that is not row-major.
  * Other data must stay valid as long as the list is used. Returns false after an error: the name is

@@ -61,8 +61,7 @@ static inline WeftTensor weft_tensor(const void *data, WeftDType dtype, int32_t 
 	return t;
 }
 
-/* The index of the entry, input, output or state of that name; -1: there is none, or an argument is
- * NULL. */
+/* The index of the entry of that name; -1 if there is none, or an argument is NULL. */
 static inline int32_t weft_entry_index(const WeftModel *m, const char *name)
 {
 	for (uint32_t k = 0; m && name && k < m->nentry; k++)
@@ -71,6 +70,7 @@ static inline int32_t weft_entry_index(const WeftModel *m, const char *name)
 	return -1;
 }
 
+/* The index of the input of that name in an entry; -1 if there is none, or an argument is NULL. */
 static inline int32_t weft_input_index(const WeftModel *m, const WeftEntry *e, const char *name)
 {
 	for (uint32_t k = 0; m && e && name && k < e->ninput; k++)
@@ -79,6 +79,7 @@ static inline int32_t weft_input_index(const WeftModel *m, const WeftEntry *e, c
 	return -1;
 }
 
+/* The index of the output of that name in an entry; -1 if there is none, or an argument is NULL. */
 static inline int32_t weft_output_index(const WeftModel *m, const WeftEntry *e, const char *name)
 {
 	for (uint32_t k = 0; m && e && name && k < e->noutput; k++)
@@ -87,6 +88,7 @@ static inline int32_t weft_output_index(const WeftModel *m, const WeftEntry *e, 
 	return -1;
 }
 
+/* The index of the state of that name in the model; -1 if there is none, or an argument is NULL. */
 static inline int32_t weft_state_index(const WeftModel *m, const char *name)
 {
 	for (uint32_t k = 0; m && name && k < m->nstate; k++)

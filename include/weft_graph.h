@@ -61,20 +61,25 @@ static inline bool weft_node_same(WeftNode a, WeftNode b)
 
 /* ---- visit ---- */
 
-/* The first and the last node of a graph in program order: inputs and state come first. No node if
- * the graph has none. */
+/* The first node of a graph in program order: inputs and state come first. No node if the graph has
+ * none. */
 WeftNode weft_node_first(Weft *, WeftGraph *);
+/* The last node in program order; no node if the graph has none. */
 WeftNode weft_node_last(Weft *, WeftGraph *);
-/* The node behind a node, and the node before it, in program order; no node at the end. */
+/* The node behind a node in program order; no node behind the last one. */
 WeftNode weft_node_next(Weft *, WeftNode);
+/* The node before a node in program order; no node before the first one. */
 WeftNode weft_node_prev(Weft *, WeftNode);
 /* The node of that name (weft_node_name), or no node, which is no error. Takes O(nodes). */
 WeftNode weft_node_find(Weft *, WeftGraph *, const char *name);
-/* The node that is input k (of weft_inputs), state k (of weft_states), and whose value is output k
- * (of weft_outputs). Of a body (weft_node_body): of its input or output k; a body has no state. No
- * node, after an error, if k is out of range. */
+/* The node that is input k (of weft_inputs, or of a body). No node, after an error, if k is out of
+ * range. */
 WeftNode weft_node_of_input(Weft *, WeftGraph *, uint32_t k);
+/* The node that is state k (of weft_states); a body has no state. No node, after an error, if k is
+ * out of range. */
 WeftNode weft_node_of_state(Weft *, WeftGraph *, uint32_t k);
+/* The node whose value is output k (of weft_outputs, or of a body). No node, after an error, if k
+ * is out of range. */
 WeftNode weft_node_of_output(Weft *, WeftGraph *, uint32_t k);
 /* The value that a call of the model writes to an input or to state; no node if it writes nothing
  * there. */
@@ -123,11 +128,13 @@ uint32_t weft_node_nresult(Weft *, WeftNode);
 int32_t weft_node_shape(Weft *, WeftNode, uint32_t k, WeftDType *dtype, int64_t shape[12]);
 /* The type of result k as text, "f32[s0, 3]", and its extent d, "2*s0 + 1". */
 const char *weft_node_type(Weft *, WeftNode, uint32_t k);
+/* Extent d of result k as text: "2*s0 + 1". */
 const char *weft_node_extent(Weft *, WeftNode, uint32_t k, uint32_t d);
 
 /* The number of operands of a node; operand k. Operands are in order, those of lists one by one. An
  * optional operand that is absent is no node, which is no error. */
 uint32_t weft_node_noperand(Weft *, WeftNode);
+/* Operand k; no node, without an error, if an optional operand is absent. */
 WeftNode weft_node_operand(Weft *, WeftNode, uint32_t k);
 /* The nodes that read the node, each once, in no order; *n is their number. Nodes of bodies read
  * nothing outside of their body. */
@@ -179,6 +186,7 @@ uint32_t weft_node_nattr(Weft *, WeftNode);
  * a default that the call leaves out has the default. Lists and texts belong to the Weft. Returns
  * false after an error, for example if there is no such argument. */
 bool weft_node_attr_at(Weft *, WeftNode, uint32_t k, WeftAttr *out);
+/* The same for the argument of that name. */
 bool weft_node_attr(Weft *, WeftNode, const char *name, WeftAttr *out);
 /* The argument of that name, which is one tensor. No node if it is absent; also after an error: it
  * is something else, or there is no such argument. */
@@ -204,6 +212,7 @@ WeftGraph *weft_node_body(Weft *, WeftNode, const char *name);
  * of an operand. Operators that write their arguments (aten.add_, out=), that draw random numbers
  * or that have bodies are errors; so are inputs and constants. */
 WeftNode weft_node_insert_before(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
+/* The same, but the new node stands behind `at`. */
 WeftNode weft_node_insert_after(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
 /* A node of result k of an operator with several results, which it reads directly behind the node
  * `several`. */
@@ -324,18 +333,21 @@ static inline WeftAttr weft_attr_nodes(const WeftNode *v, uint32_t n)
 	a.u.nodes = v;
 	return a;
 }
+/* A bool. */
 static inline WeftAttr weft_attr_bool(bool b)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_BOOL, 1, {{NULL, 0}}};
 	a.u.b = b;
 	return a;
 }
+/* An integer. */
 static inline WeftAttr weft_attr_int(int64_t i)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_INT, 1, {{NULL, 0}}};
 	a.u.i = i;
 	return a;
 }
+/* A float. */
 static inline WeftAttr weft_attr_float(double f)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_FLOAT, 1, {{NULL, 0}}};

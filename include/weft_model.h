@@ -508,12 +508,13 @@ static inline const WeftEntry *weft_entry(const WeftModel *m, uint32_t k)
 	return m && k < m->nentry ? m->entry[k] : NULL;
 }
 
-/* Input k and output k of an entry, without state. */
+/* Input k of an entry; state is no input. */
 static inline const WeftTensorInfo *weft_input(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
 	return m && e && k < e->ninput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->input, k) : NULL;
 }
 
+/* Output k of an entry; state is no output. */
 static inline const WeftTensorInfo *weft_output(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
 	return m && e && k < e->noutput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->output, k) : NULL;
@@ -555,12 +556,13 @@ static inline const WeftParamInfo *weft_source(const WeftModel *m, uint32_t k)
 	return m && k < m->nsource ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k) : NULL;
 }
 
-/* Dimension d of the layout of a parameter; of a state. */
+/* Dimension d of the layout of a parameter. */
 static inline const WeftLayoutDim *weft_layout_dim(const WeftModel *m, const WeftParamInfo *p, uint32_t d)
 {
 	return m && p && d < p->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, p->layout, d) : NULL;
 }
 
+/* Dimension d of the layout of a state. */
 static inline const WeftLayoutDim *weft_state_layout(const WeftModel *m, const WeftTensorInfo *t, uint32_t d)
 {
 	return m && t && d < t->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, t->layout, d) : NULL;

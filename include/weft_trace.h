@@ -61,6 +61,7 @@ WeftValue weft_trace_param(WeftTrace *, const char *name, const char *type, cons
  * step updates. A buffer, such as a running mean, does not belong to the "params" of weft_vjp.
  * data: the initial contents, as for weft_trace_param. */
 WeftValue weft_trace_variable(WeftTrace *, const char *name, const char *type, const void *data);
+/* A buffer: state such as a running mean; the arguments are those of weft_trace_variable. */
 WeftValue weft_trace_buffer(WeftTrace *, const char *name, const char *type, const void *data);
 
 /* Makes the value of an integer (i64[], such as an input) a size `name`, which types and
@@ -147,18 +148,21 @@ static inline WeftArg weft_arg_values(const WeftValue *v, uint32_t n)
 	a.u.values = v;
 	return a;
 }
+/* A bool. */
 static inline WeftArg weft_arg_bool(bool b)
 {
 	WeftArg a = {NULL, WEFT_ARG_BOOL, 1, {{0, 0}}};
 	a.u.b = b;
 	return a;
 }
+/* An integer. */
 static inline WeftArg weft_arg_int(int64_t i)
 {
 	WeftArg a = {NULL, WEFT_ARG_INT, 1, {{0, 0}}};
 	a.u.i = i;
 	return a;
 }
+/* A float. */
 static inline WeftArg weft_arg_float(double f)
 {
 	WeftArg a = {NULL, WEFT_ARG_FLOAT, 1, {{0, 0}}};
@@ -205,12 +209,13 @@ static inline WeftArg weft_arg_named(const char *name, WeftArg a)
 /* The functions below call the operator of ATen that stands in them. They return its result, or a
  * value with node 0 after an error. Dimensions may be negative: they count from the end.
  *
- * An operator of one tensor; of two tensors. */
+ * An operator of one tensor. */
 static inline WeftValue weft_unary(WeftTrace *t, const char *op, WeftValue x)
 {
 	const WeftArg a[] = {weft_arg(x)};
 	return weft_trace_call(t, op, a, 1);
 }
+/* An operator of two tensors, which are promoted and broadcast. */
 static inline WeftValue weft_binary(WeftTrace *t, const char *op, WeftValue x, WeftValue y)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg(y)};
@@ -266,13 +271,14 @@ static inline WeftValue weft_scale(WeftTrace *t, WeftValue x, double by)
 {
 	return weft_with_number(t, "aten.mul.Tensor", x, by);
 }
-/* The sum, the mean over dims[n]. keep: these dimensions stay with extent 1; else they are
+/* The sum over dims[n]. keep: these dimensions stay with extent 1; else they are
  * removed. */
 static inline WeftValue weft_sum_over(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n, bool keep)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n), weft_arg_bool(keep)};
 	return weft_trace_call(t, "aten.sum.dim_IntList", a, 3);
 }
+/* The mean over dims[n]; keep: as in weft_sum_over. */
 static inline WeftValue weft_mean_over(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n, bool keep)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n), weft_arg_bool(keep)};
@@ -369,18 +375,20 @@ static inline WeftValue weft_max_pool2d(WeftTrace *t, WeftValue x, int64_t size,
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(s, 2), weft_arg_ints(by, 2), weft_arg_ints(p, 2)};
 	return weft_trace_call(t, "aten.max_pool2d", a, 4);
 }
+/* The mean over such windows. Padding counts as zeros. */
 static inline WeftValue weft_avg_pool2d(WeftTrace *t, WeftValue x, int64_t size, int64_t stride, int64_t padding)
 {
 	const int64_t s[2] = {size, size}, by[2] = {stride ? stride : size, stride ? stride : size}, p[2] = {padding, padding};
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(s, 2), weft_arg_ints(by, 2), weft_arg_ints(p, 2)};
 	return weft_trace_call(t, "aten.avg_pool2d", a, 4);
 }
-/* The softmax along dim, and its logarithm. */
+/* The softmax along dim. */
 static inline WeftValue weft_softmax(WeftTrace *t, WeftValue x, int64_t dim)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_int(dim)};
 	return weft_trace_call(t, "aten.softmax.int", a, 2);
 }
+/* The logarithm of the softmax along dim. */
 static inline WeftValue weft_log_softmax(WeftTrace *t, WeftValue x, int64_t dim)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_int(dim)};

@@ -93,8 +93,8 @@ bool graph_is_one(Weft *, const WeftGraph *);
  * its function `symbol`. what: "operators", for messages. Returns false after one sentence: the
  * library is not there, is none, or has no such function. */
 bool library_open(Ctx *, const char *path, const char *what, const char *symbol, void **function);
-/* The target in the API's terms; texts are those of the target. */
 struct Target;
+/* A target as the API describes it; the texts are those of the target. */
 WeftTargetInfo target_info(const struct Target *);
 
 /* Calls f(arg); unwinding ends here. Returns what f returns; false if f unwinds, after which the

@@ -288,6 +288,7 @@ bool call_read_as(Scope *, const json_t *node, const Schema *, Call *c);
 json_t *arg_find(const json_t *node, const char *name, size_t k, const char **tag);
 /* The value of a bool or a number argument, found as by arg_find; `fallback` if there is none. */
 bool arg_bool(const json_t *node, const char *name, size_t k, bool fallback);
+/* The value of a number argument, found likewise; `fallback` if there is none. */
 double arg_double(const json_t *node, const char *name, size_t k, double fallback);
 /* The value of a tensor argument, found as by arg_find; 0 if there is none. */
 uint32_t arg_value(Scope *, const json_t *node, const char *name, size_t k);
@@ -304,6 +305,7 @@ bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
 bool arg_syms(Scope *, const char *tag, const json_t *arg, const Sym **out, uint32_t *n);
 /* Whether the argument is a float that depends on data; whether a call has such an argument. */
 bool arg_is_data(Scope *, const char *tag, const json_t *arg);
+/* Whether a node has an argument that is a float which depends on data. */
 bool call_has_data(Scope *, const json_t *node);
 
 /* ---- pt2/node.c ---- */
@@ -350,8 +352,9 @@ bool scope_nodes(Scope *);
  * in elements of the file's storage (Meta). name: of the node. Returns 0 after an error. */
 uint32_t strided_view(Scope *, uint32_t self, const Meta *m, Sym offset, const char *name);
 struct Target;
-/* Import a call of as_strided; of resize, resize_, resize_as or resize_as_. */
+/* Imports a call of as_strided. Returns false after an error. */
 bool import_as_strided(Scope *, const json_t *node);
+/* Imports a call of resize, resize_, resize_as or resize_as_. */
 bool import_resize(Scope *, const json_t *node, const struct Target *);
 
 /* ---- pt2/target.c ---- */

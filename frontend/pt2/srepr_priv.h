@@ -33,47 +33,65 @@ typedef struct {
  * false. */
 bool expr_fail(Parser *, const char *why);
 
-/* The value of an integer; of a constant double; of a constant condition. */
+/* The value of an integer. */
 Val val_num(Sym);
+/* The value of a constant double: exact if it is a short binary fraction, else a REAL. */
 Val val_double(Parser *, double);
+/* The condition that is always true, or false. */
 Val val_fixed(Parser *, bool truth);
 /* Checks that a value is an integer, no fraction. */
 bool val_is_int(Parser *, const Val *);
 
-/* a + b, a - b, ... of numbers, as Python and SymPy compute them. */
-bool val_add(Parser *, Val, Val, Val *out);
-bool val_sub(Parser *, Val, Val, Val *out);
-bool val_mul(Parser *, Val, Val, Val *out);
-bool val_neg(Parser *, Val, Val *out);
-bool val_div(Parser *, Val, Val, Val *out);      /* rounded, as Python's / */
-bool val_rational(Parser *, Val, Val, Val *out); /* exact, as SymPy's Rational */
+/* Arithmetic of numbers (NUM and REAL), as Python and SymPy compute it. a + b. */
+bool val_add(Parser *, Val a, Val b, Val *out);
+/* a - b. */
+bool val_sub(Parser *, Val a, Val b, Val *out);
+/* a * b. */
+bool val_mul(Parser *, Val a, Val b, Val *out);
+/* -a. */
+bool val_neg(Parser *, Val a, Val *out);
+/* a / b as Python's division: the result is `rounded`. b must not be 0 (Parser.need). */
+bool val_div(Parser *, Val a, Val b, Val *out);
+/* a / b as SymPy's Rational: the result is exact. b must not be 0 (Parser.need). */
+bool val_rational(Parser *, Val a, Val b, Val *out);
 /* a ** b. b: a small constant integer, 1/2, or (if a is a constant >= 2) an integer >= 0. */
 bool val_pow(Parser *, Val a, Val b, Val *out);
-bool val_sqrt(Parser *, Val, Val *out);
-/* Of integers: floor(a / b), ceil(a / b), and a - b * floor(a / b), as Python's // and %; and a <<
- * b and a >> b. */
-bool val_floordiv(Parser *, Val, Val, Val *out);
-bool val_ceildiv(Parser *, Val, Val, Val *out);
-bool val_mod(Parser *, Val, Val, Val *out);
-bool val_shift_left(Parser *, Val, Val, Val *out);
-bool val_shift_right(Parser *, Val, Val, Val *out);
-/* Of integers: the lesser, the greater, and |a|. */
-bool val_min(Parser *, Val, Val, Val *out);
-bool val_max(Parser *, Val, Val, Val *out);
-bool val_abs(Parser *, Val, Val *out);
-/* a & b of integers, of which one is a constant below 2^32; or of conditions. */
-bool val_bit_and(Parser *, Val, Val, Val *out);
-/* A number rounded to an integer. */
-bool val_floor(Parser *, Val, Val *out);
-bool val_ceil(Parser *, Val, Val *out);
-bool val_trunc(Parser *, Val, Val *out);
-bool val_round(Parser *, Val, Val *out); /* to nearest, ties to even */
+/* The square root of a, a REAL. */
+bool val_sqrt(Parser *, Val a, Val *out);
+/* floor(a / b) of integers, as Python's //. b must not be 0 (Parser.need). */
+bool val_floordiv(Parser *, Val a, Val b, Val *out);
+/* ceil(a / b) of integers. b must not be 0 (Parser.need). */
+bool val_ceildiv(Parser *, Val a, Val b, Val *out);
+/* a - b * floor(a / b) of integers, as Python's %. b must not be 0 (Parser.need). */
+bool val_mod(Parser *, Val a, Val b, Val *out);
+/* The lesser of two integers. */
+bool val_min(Parser *, Val a, Val b, Val *out);
+/* The greater of two integers. */
+bool val_max(Parser *, Val a, Val b, Val *out);
+/* |a| of an integer. */
+bool val_abs(Parser *, Val a, Val *out);
+/* a << b of integers; b is a constant from 0 to 62. */
+bool val_shift_left(Parser *, Val a, Val b, Val *out);
+/* a >> b of integers; b is a constant from 0 to 62. */
+bool val_shift_right(Parser *, Val a, Val b, Val *out);
+/* a & b: of integers, of which one is a constant below 2^32; or of conditions. */
+bool val_bit_and(Parser *, Val a, Val b, Val *out);
+/* The greatest integer <= a. */
+bool val_floor(Parser *, Val a, Val *out);
+/* The least integer >= a. */
+bool val_ceil(Parser *, Val a, Val *out);
+/* The integer part of a: rounded towards 0. */
+bool val_trunc(Parser *, Val a, Val *out);
+/* The nearest integer to a, the even one of two. */
+bool val_round(Parser *, Val a, Val *out);
 /* The condition a op b of numbers. op: "==", "!=", "<", "<=", ">" or ">=". */
-bool val_compare(Parser *, const char *op, Val, Val, Val *out);
-/* Of conditions. */
-bool val_and(Parser *, Val, Val, Val *out);
-bool val_or(Parser *, Val, Val, Val *out);
-bool val_not(Parser *, Val, Val *out);
+bool val_compare(Parser *, const char *op, Val a, Val b, Val *out);
+/* Conditions: a and b. */
+bool val_and(Parser *, Val a, Val b, Val *out);
+/* a or b. */
+bool val_or(Parser *, Val a, Val b, Val *out);
+/* not a. */
+bool val_not(Parser *, Val a, Val *out);
 /* The integer `yes` if cond holds, else the integer `no`. */
 bool val_choose(Parser *, Val cond, Val yes, Val no, Val *out);
 

@@ -14,6 +14,7 @@ Attr *batch_attrs(Build *b, Node n);
 void batch_next(Build *b, Node n, Attr *attr, const char *name);
 /* Adds an element in front of an int[] attribute. */
 void batch_first(Build *b, Node n, Attr *attr, const char *name, Sym first);
+/* batch_first with a constant. */
 void batch_first_int(Build *b, Node n, Attr *attr, const char *name, int64_t first);
 /* A call of n's operator with as many other operands, and other attributes. */
 Node batch_again(Build *b, Node n, const Node *in, const Attr *attr);
@@ -27,6 +28,7 @@ Node *batch_all_wide(Build *b, Node n, const Node *in, const bool *batched, Sym 
 /* batch_to moves the first dimension of x to position `to`; batch_from moves dimension `from` to
  * the front. The others keep their order. */
 Node batch_to(Build *b, Node x, uint32_t to);
+/* Moves dimension `from` of x to the front. The others keep their order. */
 Node batch_from(Build *b, Node x, uint32_t from);
 /* Merges dimension k >= 1 of x into dimension k - 1. */
 Node batch_merge(Build *b, Node x, uint32_t k);
@@ -42,6 +44,7 @@ Node batch_by_scan(Build *b, Node n, const Node *in, const bool *batched, Sym si
 /* For operators that work along the dimension of the attribute "dim", or along each of "dims":
  * repeats operands without a batch, and adds 1 to the attribute. */
 Node batch_dim(Build *b, Node n, const Node *in, const bool *batched, Sym size);
+/* The same for the attribute "dims", a list. */
 Node batch_dims(Build *b, Node n, const Node *in, const bool *batched, Sym size);
 /* For composites: the result is a call of n's operator, which is not expanded, of n's type with the
  * batch.

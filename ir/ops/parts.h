@@ -22,8 +22,9 @@ bool node_parts(Build *b, Node n, const Parts *in, Parts *out);
 /* Rules (.parts), with the contract of node_parts. parts_each: n on the real parts of its complex
  * operands, and n on the imaginary parts. */
 bool parts_each(Build *b, Node n, const Parts *in, Parts *out);
-/* eq: both parts are equal. ne: a part differs. The result is bool. */
+/* eq: both parts are equal. The result is bool. */
 bool parts_eq(Build *b, Node n, const Parts *in, Parts *out);
+/* ne: a part differs. The result is bool. */
 bool parts_ne(Build *b, Node n, const Parts *in, Parts *out);
 
 /* The product of two complex values, which broadcast. */

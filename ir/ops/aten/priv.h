@@ -150,8 +150,9 @@ Node aten_clamp(Build *, Node x, DType d, const Attr *low, const Attr *high);
  * to the extent; INT64_MAX is the end. Other bounds must be at most the extent, and start at most
  * end. */
 Node aten_slice(Build *, Node x, uint32_t dim, int64_t start, int64_t end);
-/* x + y and x * y with promotion and broadcasting; of two bools the "or" and the "and". */
+/* x + y with promotion and broadcasting; of two bools the "or". */
 Node aten_add(Build *, Node, Node);
+/* x * y likewise; of two bools the "and". */
 Node aten_mul(Build *, Node, Node);
 /* A constant i64[n] with a copy of these values. */
 Node aten_const_ints(Build *, const int64_t *v, int64_t n);
@@ -172,6 +173,7 @@ Node b_gather(Build *, Node x, Node index, uint32_t batch, const uint32_t *axes,
  * "add", "mul", "max" or "min". mode: "check" in b_scatter. */
 Node b_scatter(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
 	       uint32_t naxes, const char *combine);
+/* b_scatter with a mode, as for b_gather. */
 Node b_scatter_as(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
 		  uint32_t naxes, const char *combine, const char *mode);
 /* x[..., index, ...] along dim, as torch.take: x[P..., D, Q...] and integers index[I...] give
@@ -243,9 +245,10 @@ Node aten_per_group(Build *, Node v, Node grouped);
 /* The dimensions of n's operand "input" over which its argument "normalized_shape" normalises: the
  * last ones. Requires their extents to be normalized_shape. Returns 0 after an error. */
 uint32_t aten_normalised_dims(Build *, Node n);
-/* exp(x) / sum exp(x), and its logarithm, along dim: computed wide, rounded to x's dtype. x: float.
- * Without dimensions: 1, and 0. */
+/* exp(x) / sum exp(x) along dim: computed wide, rounded to x's dtype. x: float. 1 without
+ * dimensions. */
 Node aten_softmax(Build *, Node x, uint32_t dim);
+/* The logarithm of aten_softmax; 0 without dimensions. */
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
 /* Linear interpolation in x[N, C, *in] at fractional positions: at[k] [N, *out] is the position
  * along dimension 2 + k, for k < n <= 3. Elements outside of x are 0. Result: [N, C, *out]. */
@@ -275,10 +278,11 @@ bool aten_adjoint_shared(Build *, Node n, const Node *ct, const bool *want, Node
 bool aten_adjoint_clamp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* Of clamp with tensors as bounds: x and a bound that is equal to x share the cotangent. */
 bool aten_adjoint_clamp_tensor(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* Of variance and of standard deviation, with or without the mean as result 1. The derivative of a
- * deviation of 0 is 0. */
+/* Of variance, with or without the mean as result 1. */
 bool aten_adjoint_var(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* Of standard deviation, likewise. The derivative of a deviation of 0 is 0. */
 bool aten_adjoint_std(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* Of logsumexp: exp(x - result) times the cotangent. */
 bool aten_adjoint_logsumexp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* .batch of var, std, var_mean and std_mean in all overloads: over the same dimensions behind the
  * batch. */

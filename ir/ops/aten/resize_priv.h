@@ -24,9 +24,9 @@ typedef struct {
  * clamped: positions before the first element are 0 (unless align_corners, where there are none).
  */
 Node resize_source(Build *, const Axis *, bool clamped);
-/* The cubic convolution kernel of Keys (1981) with parameter a at distance t >= 0: near for t <= 1,
- * far for 1 < t < 2. */
+/* The cubic convolution kernel of Keys (1981) with parameter a at distance t, 0 <= t <= 1. */
 Node resize_cubic_near(Build *, Node t, double a);
+/* The same kernel for 1 < t < 2. */
 Node resize_cubic_far(Build *, Node t, double a);
 /* The 2 (linear) or 4 (cubic) nearest elements of each output element. Elements outside of the
  * input are replaced by the border element, which gets their weights. */

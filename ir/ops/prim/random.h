@@ -51,7 +51,9 @@ Node draw_chance(Build *, Draw *, double p, const Shape *);
  * element stays; along the dimensions in the bit set `shared` the extent is 1, and one decision
  * holds for all. dropout_of: x / (1 - p) where keep, else x * 0. draw_dropout: both. */
 Node draw_keep(Build *, Draw *, Node x, double p, uint32_t shared);
+/* x / (1 - p) where keep (of draw_keep), else x * 0. */
 Node dropout_of(Build *, Node x, Node keep, double p);
+/* draw_keep, then dropout_of. */
 Node draw_dropout(Build *, Draw *, Node x, double p, uint32_t shared);
 
 /* jax.random.fold_in: a key [B..., 2] made of a key u64[2] or u64[B..., 2] and integers data[B...].

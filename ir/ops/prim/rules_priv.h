@@ -13,11 +13,13 @@ Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, 
 /* .adjoint, .tangent, .linear_if and .parts (ir/ops/op.h) of the primitives reduce and cumulative
  * (reduce_rules.c). */
 bool adjoint_reduce(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* .adjoint of cumulative. */
 bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* For cumulative of kind "logaddexp" only. */
 bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty);
-/* Whether the attribute `kind` of a reduce or cumulative is "sum", or "logaddexp". */
+/* Whether the attribute `kind` of a reduce or cumulative is "sum". */
 bool is_sum(const Graph *, Node);
+/* Whether the attribute `kind` is "logaddexp". */
 bool is_logaddexp(const Graph *, Node);
 /* For reduce of kind "sum", and of kind "prod" over a constant, small number of elements. Returns
  * false for others: their parts are not known. */

@@ -9,6 +9,7 @@
  * Elsewhere compiled code may keep more bits of f16 and bf16; here the next step rounds to
  * integers. */
 Node quant_step(Build *, Op, Node x, Node y);
+/* x op v, computed wide and rounded to x's dtype at once. */
 Node quant_step_scalar(Build *, Op, Node x, double v);
 /* 1 / scale, rounded to its dtype. */
 Node quant_inverse(Build *, Node scale);

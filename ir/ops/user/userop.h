@@ -84,6 +84,7 @@ const char *userop_nonlinear_sample(Ir *, const UserOp *, bool vjp);
 /* .adjoint and .tangent (ir/ops/op.h) of OP_call, by the rules of the operator that n calls. An
  * operator without .vjp is an error; userop_jvp needs .jvp. */
 bool userop_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* .tangent of OP_call, by the rule .jvp, which the operator must have. */
 bool userop_jvp(Build *, Node n, const Node *t, Node *ty);
 
 /* ---- a call ---- */

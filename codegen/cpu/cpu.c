@@ -53,8 +53,8 @@ void cpu_finish_phase(Cpu *s, Sym ntasks, KernelCost cost)
 			.nparam = s->e.args.param.n,
 			.param = s->e.args.param.data};
 	loop_simplify(p.f);
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		s->out->code += loop_statements(p.f, loop_part(p.f, k));
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		s->out->code += loop_statements(p.f, loop_top(p.f, k));
 	s->out->flops += cost_at(s->e.syms, cost.flops, NULL, NULL, 0);
 	s->out->bytes += cost_at(s->e.syms, cost.bytes, NULL, NULL, 0);
 	s->out->cycles += predicted(s, &p);

@@ -11,8 +11,8 @@
 static double loop_cost(const LoopFn *f)
 {
 	double cost = 20;
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		cost += loop_statements(f, loop_part(f, k));
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		cost += loop_statements(f, loop_top(f, k));
 	for (uint32_t k = 1; k < f->lx.n; k++)
 		if (f->lx.data[k].kind == LX_FN)
 			cost += 0.5 * f->lx.data[k].fn->cost;

@@ -403,8 +403,8 @@ static void legalise_in(const ProgramEntry *e, LoopFn *f, const Isa *isa)
 	g.is_mutable = loop_find_mutable(f, arena);
 	g.legal = ARENA_ARRAY(arena, Lx, f->lx.n);
 	loop_index_init(&g.index, f, arena);
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		legal_block(&g, loop_part(f, k));
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		legal_block(&g, loop_top(f, k));
 }
 
 void legalise(LoopFn *f, const Isa *isa)

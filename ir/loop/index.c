@@ -70,8 +70,8 @@ void loop_index_init(LoopIndex *n, const LoopFn *f, Arena *a)
 	do {
 		n->changed = false;
 		memset(n->index, 0, f->lx.n * sizeof *n->index);
-		for (uint32_t k = 0; k < LOOP_PARTS; k++)
-			classify_block(n, loop_part(f, k));
+		for (uint32_t k = 0; k < LOOP_TOPS; k++)
+			classify_block(n, loop_top(f, k));
 	} while (n->changed);
 }
 

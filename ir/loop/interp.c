@@ -85,7 +85,7 @@ static bool run_lockstep(Exec *e, const uint32_t *order, uint32_t ntasks)
 	bool on[LOCKSTEP] = {false};
 	Active all = {on, e->n};
 	memset(on, true, e->n);
-	TRY(exec_part(e, &all, e->f->enter));
+	TRY(exec_top(e, &all, e->f->enter));
 	for (uint32_t k = 0; k < ntasks; k += e->n) {
 		Active a = {on, 0};
 		for (uint32_t t = 0; t < e->n; t++) {
@@ -95,7 +95,7 @@ static bool run_lockstep(Exec *e, const uint32_t *order, uint32_t ntasks)
 		TRY(exec_body(e, &a));
 	}
 	memset(on, true, e->n);
-	return exec_part(e, &all, e->f->leave);
+	return exec_top(e, &all, e->f->leave);
 }
 
 static bool run_blocks(Exec *e, const uint32_t *order, uint32_t ntasks)

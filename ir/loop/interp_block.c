@@ -268,7 +268,7 @@ bool block_run(Exec *e, uint32_t task)
 	bool on[MAX_THREADS];
 	Active all = {on, e->n};
 	memset(on, true, e->n);
-	TRY(start(e, task) && exec_part(e, &all, e->f->enter) && exec_body(e, &all) && exec_part(e, &all, e->f->leave));
+	TRY(start(e, task) && exec_top(e, &all, e->f->enter) && exec_body(e, &all) && exec_top(e, &all, e->f->leave));
 	if (!e->block->copy.n)
 		return true;
 	const BlockCopy *c = &e->block->copy.data[0];

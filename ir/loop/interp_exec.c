@@ -648,7 +648,7 @@ static bool exec_block(Exec *e, const Active *a, Lb b)
 	return true;
 }
 
-bool exec_part(Exec *e, const Active *a, Lb b)
+bool exec_top(Exec *e, const Active *a, Lb b)
 {
 	return exec_block(e, a, b);
 }

@@ -1,4 +1,6 @@
-/* Private to ir/loop/interp*.c: memory with its shadow, and functions being executed. */
+/* Private to ir/loop/interp*.c: memory with its shadow, and functions being executed. A function
+ * that returns bool returns false if the call of `sizes` or `run` ends here: a finding, a failure
+ * of the model, or too much work, which loop_stop has recorded. */
 #ifndef WEFT_IR_LOOP_INTERP_PRIV_H
 #define WEFT_IR_LOOP_INTERP_PRIV_H
 
@@ -84,9 +86,10 @@ typedef struct {
 	struct FnPlan **plan; /* by index into Program.fn; of run */
 } Interp;
 
+/* Returns the most statements that may be executed. */
 uint64_t statement_limit(const Interp *);
 
-/* Who touches memory, for messages too. */
+/* Who accesses memory, for the shadow and for messages. */
 typedef struct {
 	Interp *in;
 	const LoopFn *f;
@@ -94,18 +97,20 @@ typedef struct {
 	uint32_t task, thread; /* thread: of a block */
 } Access;
 
-/* Record what is wrong, once, as "call (kernel f), task 3, load x: ...". Returns false. Of blocks
- * the thread is named too. */
+/* Records a finding, the first one only, as "call (kernel f), task 3, load x: ..."; for blocks the
+ * thread is named too. Returns false. */
 bool loop_finding(const Access *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Records outcome and message, the first ones only. Returns false. */
 bool loop_stop(Interp *, LoopOutcome, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* n bytes from byte `at` of a buffer, for reading or writing: false after a finding. Else *out is
- * where they lie. */
-/* They are there, at least. */
+/* Checks that bytes at .. at + n - 1 are within the buffer. write: for the message. */
 bool view_has(const Access *, const View *, int64_t at, uint32_t n, bool write);
+/* Checks an access to these bytes by the shadow of their region, records it there, and sets *out to
+ * the address of the first. */
 bool view_touch(const Access *, const View *, int64_t at, uint32_t n, bool write, char **out);
-/* A thread of a block touches n bytes, of which `name` holds byte `at` first. */
+/* Checks an access of a thread of a block to n bytes with these cells, and records it there. The
+ * first is byte `at` of the memory `name`, for the message. */
 bool cells_touch(const Access *, Cell *, const char *name, uint64_t at, uint32_t n, bool write);
-/* All of an output was written. */
+/* Checks that every byte of an output was written. */
 bool region_complete(const Access *, const Region *);
 
 /* ---- execution (loop_interp_exec.c) ---- */
@@ -169,51 +174,58 @@ typedef struct {
 	uint32_t n;     /* how many are */
 } Active;
 
+/* Returns the plan of a function, in the arena. */
 FnPlan *loop_plan(const LoopFn *, Arena *);
-/* Memory comes from the arena of the call. */
-void exec_init(Exec *, Interp *, const LoopFn *, FnPlan *, uint32_t n);
-/* The body for the tasks of the active threads. */
-bool exec_body(Exec *, const Active *);
-/* `enter` or `leave`. */
-bool exec_part(Exec *, const Active *, Lb);
-/* What follows in messages is about this thread. */
+/* Makes *e ready to execute the function by n threads. Memory comes from the arena of the call. */
+void exec_init(Exec *e, Interp *, const LoopFn *, FnPlan *, uint32_t n);
+/* Executes the body, for the tasks e->task[] of the active threads. */
+bool exec_body(Exec *e, const Active *);
+/* Executes the top-level block b: `enter` or `leave`. */
+bool exec_top(Exec *, const Active *, Lb b);
+/* Makes messages from now on name this thread and its task. */
 void exec_locate(Exec *, uint32_t thread);
-/* The value of the expression in all threads, valid until the next statement. NULL after a
+/* Returns the values of an expression in all threads, valid until the next statement; NULL after a
  * finding. */
 const void *exec_value(Exec *, const Active *, Lx);
-/* LS_CALL (interp_call.c). */
+/* Executes an LS_CALL (interp_call.c). */
 bool exec_call(Exec *, const Active *, const LsData *);
+/* Sets a variable, a bool or i64 scalar, in all threads. */
+void exec_define(Exec *, Lv, int64_t);
+/* Sets *out to the value of an i64 scalar in thread 0. */
+MUST_LOOK bool exec_int(Exec *, Lx, int64_t *out);
 
 /* ---- blocks of threads (interp_block.c) ---- */
 
-/* All of a task. */
+/* Executes all of one task: enter, body and leave, by all threads of the block. */
 bool block_run(Exec *, uint32_t task);
-/* LX_WARP: out and in as for scalar_step. */
+/* Evaluates an LX_WARP; in and out as for scalar_step (ir/scalar/priv.h), one element a thread. */
 bool block_exchange(Exec *, const Active *, const LxData *, const void *const *in, char *out);
-/* The lane that a thread reads from, in an exchange by `by`. False if there is none. */
+/* Sets *out to the lane from which lane `lane` reads in an exchange with in[1] = by. Returns false
+ * if `by` is not within 0 .. WARP - 1. */
 bool block_lane(WarpOp, uint32_t lane, int64_t by, uint32_t *out);
-/* n bytes from byte `at` of the shared array v. */
+/* view_touch for bytes of the shared array v. */
 bool block_touch(Exec *, Lv v, int64_t at, uint32_t n, bool write, char **out);
-/* n bytes at byte `at` of memory are moved at once. */
+/* Checks that an access that moves n bytes at once, from element `at` on, is aligned. */
 bool block_aligned(Exec *, LMem, int64_t at, uint64_t n);
-/* LS_SHARED, LS_SYNC, LS_COPY_*. */
+/* Executes an LS_SHARED, LS_SYNC or LS_COPY_ statement. */
 bool block_statement(Exec *, const Active *, const LsData *);
-/* A bool or i64 scalar. */
-void exec_define(Exec *, Lv, int64_t);
-/* Of an i64 scalar, in thread 0. */
-MUST_LOOK bool exec_int(Exec *, Lx, int64_t *out);
 
-/* ---- chains of roundings (interp_depth.c), where LoopReport.depths is set ---- */
+/* ---- chains of roundings (interp_depth.c), if LoopReport.depths is set ----
+ * The depth of a float is the length of the longest chain of additions of which it is the
+ * result. */
 
-void depth_init(Exec *);
-/* After the expression's value. */
+/* Allocates e->depth and e->var_depth. */
+void depth_init(Exec *e);
+/* Computes the depths of an expression whose value was computed, from those of its operands. */
 void depth_compute(Exec *, Lx);
+/* Gives a variable the depths of the expression that it is set to, in the active threads. */
 void depth_define(Exec *, const Active *, Lv, Lx);
-/* n lanes, or elements of a local array, for each thread. */
+/* Returns the depths of a variable of n lanes, or of a local array of n elements: n for each
+ * thread. */
 uint16_t *depth_of_var(Exec *, Lv, uint64_t n);
-/* Of the expression's lanes in all threads. */
+/* Returns the depths of an expression, of all lanes for each thread. */
 uint16_t *depth_of(Exec *, Lx);
-/* Of a float that is stored outside the task. */
+/* Records the depth of a float that is stored in a buffer, for LoopReport.depth. */
 void depth_note(Interp *, uint16_t);
 
 #endif

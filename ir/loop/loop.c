@@ -336,8 +336,8 @@ uint32_t ls_number(const LoopFn *f, const LsData *s)
 {
 	uint32_t n = 0;
 	bool found = false;
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		n += count_kind(f, loop_part(f, k), s, &found);
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		n += count_kind(f, loop_top(f, k), s, &found);
 	return n;
 }
 

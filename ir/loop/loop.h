@@ -169,7 +169,7 @@ typedef struct {
 	DType dtype;  /* the storage dtype of the elements */
 } LMem;
 
-/* A variable stands for it. */
+/* Whether the memory is an array of the function, which a variable stands for. */
 static inline bool lmem_is_array(LMem m) { return m.kind != MEM_BUFFER; }
 
 enum { SHARED_ALIGN = 16 }; /* the most bytes, too, that one access of a thread moves */
@@ -271,6 +271,7 @@ typedef struct {
 	uint32_t most;    /* the most arguments; 0: any number */
 } LsRow;
 
+/* Returns the properties of a kind. */
 const LsRow *ls_row(LsKind);
 
 /* One kernel: int name(const Frame *, int64_t begin, int64_t end) over tasks. Of one with a block
@@ -301,24 +302,27 @@ typedef struct LoopFn {
 	ARRAY(Lb) open;       /* the open blocks while building; the innermost is last */
 } LoopFn;
 
-/* The three parts of a function in the order in which they are executed: 0 enter, 1 body,
- * 2 leave. What one defines is visible in those after it. */
-enum { LOOP_PARTS = 3 };
-static inline Lb loop_part(const LoopFn *f, uint32_t k)
+/* The top-level blocks of a function in the order in which they are executed: 0 enter, 1 body,
+ * 2 leave. A variable that one defines is visible in those behind it. */
+enum { LOOP_TOPS = 3 };
+static inline Lb loop_top(const LoopFn *f, uint32_t k)
 {
 	return k == 0 ? f->enter : k == 1 ? f->body : f->leave;
 }
 
+/* Returns an empty function in the arena of the Ir's context, with `task` and an open `body`. */
 LoopFn *loop_new(Ir *, const char *name);
-/* The function is executed by blocks of that many threads, a multiple of WARP up to MAX_THREADS,
- * which have at most `shared` bytes of shared memory. */
+/* Says that the function is executed by blocks of `threads` threads, a multiple of WARP up to
+ * MAX_THREADS, each with at most `shared` bytes of shared memory. */
 void loop_block(LoopFn *, uint32_t threads, uint64_t shared);
 /* Open `enter` or `leave`; ls_end closes it. */
 void loop_enter(LoopFn *);
 void loop_leave(LoopFn *);
-/* Whether it has anything that only a block of threads has: CPU code cannot do it. */
+/* Whether the function contains anything that only blocks of threads execute, not CPUs. */
 bool loop_is_of_block(const LoopFn *);
-uint32_t loop_buf(LoopFn *, LArg);           /* returns the number of the buffer */
+/* Add a buffer argument, a parameter, and an argument of a library function. Return its number, or
+ * its variable. */
+uint32_t loop_buf(LoopFn *, LArg);
 uint32_t loop_param(LoopFn *, const char *name);
 Lv loop_arg(LoopFn *, const char *name, LType);
 
@@ -364,10 +368,11 @@ Lx lx_table(LoopFn *, const ScTable *, Lx index);
 Lx lx_op(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
 Lx lx_with(LoopFn *, Lx, const Lx *in);
 Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
+/* The expressions LX_THREAD and LX_WARP, with in[0] a and in[1] b. b is none for votes. */
 Lx lx_thread(LoopFn *);
-/* b: none for votes. */
 Lx lx_warp(LoopFn *, WarpOp, Lx a, Lx b);
 const char *warp_name(WarpOp);
+/* Whether the result is one for all threads of the warp: WARP_ANY, WARP_ALL, WARP_BALLOT. */
 static inline bool warp_is_vote(WarpOp op) { return op >= WARP_ANY; }
 /* Whether x is known to be >= 0: literals, parameters (never negative, by contract), loop
  * variables; sums, products and quotients of such. */
@@ -412,12 +417,12 @@ void ls_fail(LoopFn *, uint32_t message, const Lx *arg, uint32_t narg);
 Lx lx_fails(LoopFn *, Lx ok, Lx mask);
 /* Whether an LS_IF is rarely taken: it ends in a failure. */
 bool ls_is_rare(const LoopFn *, const LsData *);
-/* What the statement is about, for messages: the name of its memory or variable, or "". */
+/* Returns the name of the statement's memory or variable, for messages; "" if it has neither. */
 const char *ls_subject(const LoopFn *, const LsData *);
-/* Its position among the statements of its kind in the text of the function, from 1. */
+/* Returns the statement's position among those of its kind in the text of the function, from 1. */
 uint32_t ls_number(const LoopFn *, const LsData *);
-/* The bytes of shared memory up to the end of the array of an LS_SHARED, which lies behind `before`
- * bytes. */
+/* Returns the bytes of shared memory up to the end of the array of an LS_SHARED, if the arrays in
+ * front of it take `before` bytes. */
 uint64_t loop_shared_bytes(const LsData *, uint64_t before);
 /* The number of statements of a block, nested ones included. */
 uint32_t loop_statements(const LoopFn *, Lb);
@@ -427,12 +432,14 @@ void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level); /* into the cache o
 static inline uint32_t ls_locality(const LsData *prefetch) { return 4 - prefetch->k; }
 void ls_fence(LoopFn *);
 void ls_comment(LoopFn *, const char *);
+/* LS_SHARED, LS_SYNC, LS_COPY_ASYNC, LS_COPY_COMMIT, LS_COPY_WAIT, for blocks of threads. mask: a
+ * bool scalar, or none. */
 LMem ls_shared(LoopFn *, const char *name, DType dtype, uint64_t count);
 void ls_sync(LoopFn *);
-/* mask: a bool scalar, or none. */
 void ls_copy_async(LoopFn *, LMem to, Lx offset, LMem from, Lx from_offset, uint32_t bytes, Lx mask);
 void ls_copy_commit(LoopFn *);
 void ls_copy_wait(LoopFn *, uint32_t groups);
+/* Returns the memory of buffer argument k, with elements of storage dtype d. */
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){MEM_BUFFER, k, d}; }
 
 /* Removes statements whose results are not used, and loops and branches that literals decide; a let

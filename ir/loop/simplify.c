@@ -144,18 +144,18 @@ static void sweep(LoopFn *f, Live *l, Lb b)
 void loop_simplify(LoopFn *f)
 {
 	loop_propagate(f);
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		flatten(f, loop_part(f, k));
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		flatten(f, loop_top(f, k));
 	loop_propagate(f); /* loops of one iteration became lets */
 	Live l = {f, ARENA_ARRAY(arena_of(f), bool, f->lv.n), NULL, true};
 	while (l.changed) {
 		l.changed = false;
 		l.seen = ARENA_ARRAY(arena_of(f), bool, f->lx.n);
-		for (uint32_t k = LOOP_PARTS; k--;)
-			block_live(&l, loop_part(f, k));
+		for (uint32_t k = LOOP_TOPS; k--;)
+			block_live(&l, loop_top(f, k));
 	}
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		sweep(f, &l, loop_part(f, k));
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		sweep(f, &l, loop_top(f, k));
 }
 
 /* ---- literals to parameters ---- */
@@ -268,8 +268,8 @@ uint32_t loop_parametrise(LoopFn *f, int64_t keep, const int64_t **value)
 {
 	Param p = {.f = f, .keep = keep < 0 ? 0 : keep, .n = f->lx.n, .first = f->param.n};
 	p.map = ARENA_ARRAY(arena_of(f), Lx, f->lx.n);
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		param_block(&p, loop_part(f, k));
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		param_block(&p, loop_top(f, k));
 	*value = p.value.data;
 	return p.value.n;
 }

@@ -186,8 +186,8 @@ static void unroll_block(LoopFn *f, Lb b)
 
 void loop_unroll(LoopFn *f)
 {
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		unroll_block(f, loop_part(f, k));
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		unroll_block(f, loop_top(f, k));
 	loop_propagate(f);
 }
 
@@ -229,6 +229,6 @@ static void propagate_block(Copy *c, Lb b)
 void loop_propagate(LoopFn *f)
 {
 	Copy c = {.f = f};
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		propagate_block(&c, loop_part(f, k));
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		propagate_block(&c, loop_top(f, k));
 }

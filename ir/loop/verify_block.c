@@ -150,8 +150,8 @@ static void spread_all(Block *b)
 		b->changed = false;
 		memset(b->alike, 0, b->f->lx.n);
 		memset(b->lanes, 0, b->f->lx.n);
-		for (uint32_t k = 0; k < LOOP_PARTS; k++)
-			spread(b, loop_part(b->f, k), ALIKE_BLOCK);
+		for (uint32_t k = 0; k < LOOP_TOPS; k++)
+			spread(b, loop_top(b->f, k), ALIKE_BLOCK);
 	} while (b->changed);
 }
 
@@ -346,7 +346,7 @@ bool verify_block(LoopFn *f)
 	b.residue = ARENA_ARRAY(a, Residue, f->lx.n);
 	spread_all(&b);
 	find_exchanges(&b);
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		check(&b, loop_part(f, k), ALIKE_BLOCK);
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		check(&b, loop_top(f, k), ALIKE_BLOCK);
 	return b.ok;
 }

@@ -17,8 +17,8 @@ typedef struct {
 	const ProgramEntry *entry; /* NULL: a kernel or a library function */
 	const char *const *kernel_name; /* by index into Program.fn */
 	const char *name;
-	Text *out;                 /* one of `part` */
-	Text part[LOOP_PARTS];
+	Text *out;                 /* one of `top` */
+	Text top[LOOP_TOPS];  /* by top-level block */
 	uint32_t indent;
 	Names names;
 	const char **var;   /* C name by variable */
@@ -586,9 +586,9 @@ static bool print_params(const Fn *f, Text *out, const char *from, uint32_t begi
 	return any;
 }
 
-static const char *part_text(const Fn *f, uint32_t k)
+static const char *top_text(const Fn *f, uint32_t k)
 {
-	return f->part[k].data ? f->part[k].data : "";
+	return f->top[k].data ? f->top[k].data : "";
 }
 
 static void print_kernel(const Fn *f, const char *name, Text *out)
@@ -604,9 +604,9 @@ static void print_kernel(const Fn *f, const char *name, Text *out)
 	if (f->used.checks)
 		text_add(out, "\tint failed = 0;\n");
 	const char *task = f->var[f->f->task.i];
-	text_add(out, part_text(f, 0));
-	text_printf(out, "\tfor (int64_t %s = begin; %s < end; %s++) {\n%s\t}\n", task, task, task, part_text(f, 1));
-	text_printf(out, "%s\treturn %s;\n}\n", part_text(f, 2), f->used.checks ? "failed" : "0");
+	text_add(out, top_text(f, 0));
+	text_printf(out, "\tfor (int64_t %s = begin; %s < end; %s++) {\n%s\t}\n", task, task, task, top_text(f, 1));
+	text_printf(out, "%s\treturn %s;\n}\n", top_text(f, 2), f->used.checks ? "failed" : "0");
 }
 
 static void print_sizes(const Fn *f, const char *name, Text *out)
@@ -623,7 +623,7 @@ static void print_sizes(const Fn *f, const char *name, Text *out)
 		text_add(out, "\t(void)slot;\n");
 	if (!f->used.fails)
 		text_add(out, "\t(void)status;\n");
-	text_printf(out, "%s%s\treturn WEFT_OK;\n}\n", values.data ? values.data : "", part_text(f, 1));
+	text_printf(out, "%s%s\treturn WEFT_OK;\n}\n", values.data ? values.data : "", top_text(f, 1));
 }
 
 static void print_run(const Fn *f, const char *name, Text *out)
@@ -636,7 +636,7 @@ static void print_run(const Fn *f, const char *name, Text *out)
 		text_add(out, "\t(void)buf;\n");
 	if (!slots && !f->used.slots)
 		text_add(out, "\t(void)slot;\n");
-	text_printf(out, "%s%s\treturn 0;\n}\n", values.data ? values.data : "", part_text(f, 1));
+	text_printf(out, "%s%s\treturn 0;\n}\n", values.data ? values.data : "", top_text(f, 1));
 }
 
 static void fn_init(Fn *f)
@@ -686,7 +686,7 @@ static void print_library(Fn *f, const char *name, Text *out)
 	for (uint32_t k = 0; k < l->arg.n; k++)
 		if (!is_read(l, l->arg.data[k]))
 			text_printf(out, "\t(void)%s;\n", f->var[l->arg.data[k].i]);
-	text_printf(out, "%s\treturn %s;\n}\n\n", part_text(f, 1), text_of(f, l->result));
+	text_printf(out, "%s\treturn %s;\n}\n\n", top_text(f, 1), text_of(f, l->result));
 }
 
 static void print_head_comment(const LoopFn *l, Text *out)
@@ -702,14 +702,14 @@ static void print_head_comment(const LoopFn *l, Text *out)
 }
 
 /* The body of a kernel is that of its loop over tasks. */
-static void print_loop_part(Fn *f, uint32_t k)
+static void print_top(Fn *f, uint32_t k)
 {
-	text_init(&f->part[k], f->u->arena);
-	f->out = &f->part[k];
+	text_init(&f->top[k], f->u->arena);
+	f->out = &f->top[k];
 	f->indent = f->role == FN_KERNEL && k == 1 ? 2 : 1;
 	if (k == 1)
 		names_push(&f->names);
-	print_block(f, loop_part(f->f, k));
+	print_block(f, loop_top(f->f, k));
 	if (k == 1)
 		names_pop(&f->names);
 }
@@ -722,8 +722,8 @@ void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const 
 		ctx_bug(l->ir->ctx, "C: %s is executed by a block of threads", l->name);
 	fn_init(&f);
 	names_push(&f.names);
-	for (uint32_t k = 0; k < LOOP_PARTS; k++)
-		print_loop_part(&f, k);
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		print_top(&f, k);
 	c_user_tables(u, l, name, out);
 	print_head_comment(l, out);
 	if (role == FN_KERNEL)

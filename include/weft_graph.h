@@ -333,21 +333,21 @@ static inline WeftAttr weft_attr_nodes(const WeftNode *v, uint32_t n)
 	a.u.nodes = v;
 	return a;
 }
-/* A bool. */
+/* An argument that is a bool. */
 static inline WeftAttr weft_attr_bool(bool b)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_BOOL, 1, {{NULL, 0}}};
 	a.u.b = b;
 	return a;
 }
-/* An integer. */
+/* An argument that is an integer. */
 static inline WeftAttr weft_attr_int(int64_t i)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_INT, 1, {{NULL, 0}}};
 	a.u.i = i;
 	return a;
 }
-/* A float. */
+/* An argument that is a float. */
 static inline WeftAttr weft_attr_float(double f)
 {
 	WeftAttr a = {NULL, WEFT_ATTR_FLOAT, 1, {{NULL, 0}}};

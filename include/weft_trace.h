@@ -110,9 +110,9 @@ typedef struct {
 /* Sets the line of the model's source that the next calls come from, "model.py:31 in encoder.0",
  * for messages and profiles (docs/c-api.md, Lines). NULL: unknown, as at first. */
 void weft_trace_line(WeftTrace *, const char *line);
-/* Whether weft_trace_call can call an operator of that name with tensors of these dtypes: it is in
- * the table, writes no argument, takes as many tensors, and the dtypes are ones that Weft has.
- * Ranks, extents and other arguments may still be refused. */
+/* Whether weft_trace_call can call an operator of that name with n tensors of these dtypes, in
+ * order: it is in the table, writes no argument, takes as many tensors, and the dtypes are ones
+ * that Weft has. Ranks, extents and other arguments may still be refused. */
 bool weft_trace_supports(Weft *, const char *op, const WeftDType *dtypes, uint32_t n);
 
 /* Calls the operator of that name, "aten.add.Tensor", with n arguments: positional ones in the
@@ -148,21 +148,21 @@ static inline WeftArg weft_arg_values(const WeftValue *v, uint32_t n)
 	a.u.values = v;
 	return a;
 }
-/* A bool. */
+/* An argument that is a bool. */
 static inline WeftArg weft_arg_bool(bool b)
 {
 	WeftArg a = {NULL, WEFT_ARG_BOOL, 1, {{0, 0}}};
 	a.u.b = b;
 	return a;
 }
-/* An integer. */
+/* An argument that is an integer. */
 static inline WeftArg weft_arg_int(int64_t i)
 {
 	WeftArg a = {NULL, WEFT_ARG_INT, 1, {{0, 0}}};
 	a.u.i = i;
 	return a;
 }
-/* A float. */
+/* An argument that is a float. */
 static inline WeftArg weft_arg_float(double f)
 {
 	WeftArg a = {NULL, WEFT_ARG_FLOAT, 1, {{0, 0}}};

@@ -198,25 +198,38 @@ typedef struct WeftRecipes {
 	const WeftGroup *group;
 } WeftRecipes;
 
-/* The functions of WeftModel, whose fields have the contracts (weft_model.h): weft_rt_NAME is
- * WeftModel.NAME. Emitted tables end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS or
- * WEFT_NO_STATE_FUNCTIONS. */
+/* The functions of WeftModel; the fields there have the whole contracts (weft_model.h). Those that
+ * return int give WEFT_OK or an error code, and set the status, which may be NULL. Emitted tables
+ * end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS or WEFT_NO_STATE_FUNCTIONS. */
+
+/* Makes an instance, which the caller closes; sets *WeftInstance, to NULL after an error. */
 int weft_rt_open(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
+/* Frees an instance; NULL is allowed. */
 void weft_rt_close(WeftInstance *);
+/* Checks the inputs' types, and fills in *WeftSizes for a run on inputs of these shapes. */
 int weft_rt_sizes(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
 		  WeftStatus *);
+/* Runs the entry of *WeftSizes into the caller's outputs. */
 int weft_rt_run(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
 		WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
+/* Makes a provider of n threads (0: one per processor); NULL after an error. */
 WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
+/* Frees such a provider, after its last call; NULL is allowed. */
 void weft_rt_threads_free(WeftThreads *);
+/* Makes another instance with the same weights and a copy of the state, which the caller closes. */
 int weft_rt_clone(WeftInstance *, WeftInstance **, WeftStatus *);
-/* For models with state or replaceable weights (state.c). */
+/* For models with state or replaceable weights. Replaces the values of n named parameters
+ * (replace.c). */
 int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
 			const WeftTensor *values, const WeftContext *, WeftStatus *);
+/* Copies the values of n named parameters into tensors of the caller (stored.c). */
 int weft_rt_get_weights(WeftInstance *, uint32_t n, const char *const *names,
 			const WeftTensor *values, const WeftContext *, WeftStatus *);
+/* Copies state k into a tensor of the caller (state.c). */
 int weft_rt_state_get(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
+/* Copies a tensor of the caller into state k. */
 int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
+/* Sets all state to its initial contents. */
 int weft_rt_state_reset(WeftInstance *, WeftStatus *);
 /* For other models. The first two return WEFT_ERR_ARGUMENT, with a message that the model has no
  * replaceable weights, or no state. weft_rt_no_reset, for which there is nothing to reset, returns

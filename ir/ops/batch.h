@@ -25,8 +25,7 @@ TypeId batch_type(Ir *, TypeId, Sym size);
 Node batch_wide(Build *b, Node x, bool batched, Sym size);
 /* batch_wide for every operand of n; the array is in the scratch arena. */
 Node *batch_all_wide(Build *b, Node n, const Node *in, const bool *batched, Sym size);
-/* batch_to moves the first dimension of x to position `to`; batch_from moves dimension `from` to
- * the front. The others keep their order. */
+/* Moves the first dimension of x to position `to`. The others keep their order. */
 Node batch_to(Build *b, Node x, uint32_t to);
 /* Moves dimension `from` of x to the front. The others keep their order. */
 Node batch_from(Build *b, Node x, uint32_t from);

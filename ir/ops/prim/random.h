@@ -47,9 +47,9 @@ Node draw_open(Build *, Draw *, DType, const Shape *);
 Node draw_normal(Build *, Draw *, DType, const Shape *);
 /* bool: true with probability p, to within 2^-53. */
 Node draw_chance(Build *, Draw *, double p, const Shape *);
-/* Dropout with probability p of x, in two steps. draw_keep: a bool for each element, true if the
- * element stays; along the dimensions in the bit set `shared` the extent is 1, and one decision
- * holds for all. dropout_of: x / (1 - p) where keep, else x * 0. draw_dropout: both. */
+/* The decisions of dropout of x with probability p: a bool for each element, true if the element
+ * stays; along the dimensions in the bit set `shared` the extent is 1, and one decision holds for
+ * all. */
 Node draw_keep(Build *, Draw *, Node x, double p, uint32_t shared);
 /* x / (1 - p) where keep (of draw_keep), else x * 0. */
 Node dropout_of(Build *, Node x, Node keep, double p);

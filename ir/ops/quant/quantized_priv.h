@@ -5,7 +5,7 @@
 
 #include "ir/ops/aten/priv.h"
 
-/* x op y, and x op v, computed wide and rounded to the promoted dtype (that of x) at once.
+/* x op y, computed wide and rounded to the promoted dtype at once.
  * Elsewhere compiled code may keep more bits of f16 and bf16; here the next step rounds to
  * integers. */
 Node quant_step(Build *, Op, Node x, Node y);

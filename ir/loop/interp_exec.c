@@ -44,6 +44,19 @@ static void plan_arrays(FnPlan *p, const LoopFn *f, Arena *a)
 	}
 }
 
+/* The most loops and branches in one another. */
+static uint32_t nest_of(const LoopFn *f, Lb b)
+{
+	uint32_t most = 0;
+	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &f->ls.data[f->block.data[b.i].stmt.data[k]];
+		uint32_t body = s->body.i ? 1 + nest_of(f, s->body) : 0, other = s->other.i ? 1 + nest_of(f, s->other) : 0;
+		most = body > most ? body : most;
+		most = other > most ? other : most;
+	}
+	return most;
+}
+
 FnPlan *loop_plan(const LoopFn *f, Arena *a)
 {
 	FnPlan *p = ARENA_NEW(a, FnPlan);
@@ -52,6 +65,10 @@ FnPlan *loop_plan(const LoopFn *f, Arena *a)
 	for (uint32_t k = 1; k < f->lx.n; k++) /* operands come first */
 		p->fixed[k] = is_fixed(p, &f->lx.data[k]);
 	plan_arrays(p, f, a);
+	for (uint32_t k = 0; k < LOOP_TOPS; k++) {
+		uint32_t nest = nest_of(f, loop_top(f, k));
+		p->nest = nest > p->nest ? nest : p->nest;
+	}
 	return p;
 }
 
@@ -65,6 +82,9 @@ void exec_init(Exec *e, Interp *in, const LoopFn *f, FnPlan *plan, uint32_t n)
 	e->written = ARENA_ARRAY(a, uint8_t *, f->lv.n);
 	e->task = ARENA_ARRAY(a, uint32_t, n);
 	e->streamed = ARENA_ARRAY(a, bool, n);
+	e->level = ARENA_ARRAY(a, Level, plan->nest);
+	for (uint32_t k = 0; k < plan->nest; k++)
+		e->level[k] = (Level){ARENA_ARRAY(a, bool, n), ARENA_ARRAY(a, bool, n), ARENA_ARRAY(a, int64_t, n)};
 	if (in->report->depths)
 		depth_init(e);
 }
@@ -322,7 +342,7 @@ static bool local(Exec *e, const Active *a, const LsData *s)
 typedef struct {
 	Exec *e;
 	const LsData *s;
-	uint32_t thread, lanes, size; /* size: of an element in memory */
+	uint32_t thread, lanes, size, value_size; /* sizes: of an element in memory, as a value */
 	uint16_t *depth; /* by lane of the value; NULL: not asked for */
 	const char *first; /* the value's first lane */
 	bool store, dropped; /* dropped: the element must be there; its contents do not matter */
@@ -417,7 +437,7 @@ static void store_elements(DType d, uint32_t size, char *to, const void *from, u
 static void move_depths(const Move *m, int64_t at, uint32_t n, const char *p, const char *value)
 {
 	Exec *e = m->e;
-	uint16_t *lane = m->depth + (value - m->first) / dtype_size(dtype_compute(m->s->mem.dtype)), *there;
+	uint16_t *lane = m->depth + (value - m->first) / m->value_size, *there;
 	const Region *r = lmem_is_array(m->s->mem) ? NULL : e->view[m->s->mem.k].region;
 	for (uint32_t k = 0; k < n; k++, lane++) {
 		uint64_t elements = m->array_bytes / m->size;
@@ -445,7 +465,7 @@ static bool move_elements(const Move *m, int64_t at, uint32_t n, char *value)
 	if (!touch(m, at, n, &p))
 		return false;
 	if (m->dropped)
-		memset(value, LEFT_OUT, (size_t)n * dtype_size(dtype_compute(m->s->mem.dtype)));
+		memset(value, LEFT_OUT, (size_t)n * m->value_size);
 	else if (m->store)
 		store_elements(m->s->mem.dtype, m->size, p, value, n);
 	else
@@ -459,9 +479,9 @@ static bool move_elements(const Move *m, int64_t at, uint32_t n, char *value)
 static bool move_lanes(Move *m, int64_t offset, DType index_type, const void *index,
 		       const uint8_t *mask, char *value)
 {
-	uint32_t size = dtype_size(dtype_compute(m->s->mem.dtype)), first = m->thread * m->lanes;
+	uint32_t size = m->value_size, first = m->thread * m->lanes;
 	if (!index && !mask && m->s->drops == DROPS_NONE)
-		return (!m->e->block || block_aligned(m->e, m->s->mem, offset, m->lanes * m->size)) &&
+		return (!m->e->block || m->lanes == 1 || block_aligned(m->e, m->s->mem, offset, m->lanes * m->size)) &&
 		       move_elements(m, offset, m->lanes, value);
 	for (uint32_t k = 0; k < m->lanes; k++) {
 		m->dropped = m->s->drops == (k % 2 ? DROPS_ODD : DROPS_EVEN);
@@ -492,6 +512,7 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 		  0,
 		  type.lanes,
 		  dtype_size(s->mem.dtype),
+		  dtype_size(dtype_compute(s->mem.dtype)),
 		  NULL,
 		  NULL,
 		  store,
@@ -505,13 +526,15 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 	/* what is stored is only read */
 	char *value = store ? (char *)(uintptr_t)x : variable(e, s->v);
 	uint16_t *depth = !e->depth ? NULL : store ? depth_of(e, s->x) : depth_of_var(e, s->v, type.lanes);
+	const DType index_type = at.i ? lx_type(e->f, at).dtype : DT_i64;
+	const size_t bytes = value_bytes(type);
 	for (m.thread = 0; m.thread < e->n; m.thread++) {
+		if (!a->on[m.thread])
+			continue;
 		exec_locate(e, m.thread);
-		m.first = value + (size_t)m.thread * value_bytes(type);
+		m.first = value + m.thread * bytes;
 		m.depth = depth ? depth + m.thread * type.lanes : NULL;
-		if (a->on[m.thread] && !move_lanes(&m, offset[m.thread], at.i ? lx_type(e->f, at).dtype : DT_i64, index, mask,
-		                                   value + (size_t)m.thread * value_bytes(type)))
-			return false;
+		TRY(move_lanes(&m, offset[m.thread], index_type, index, mask, value + m.thread * bytes));
 	}
 	return true;
 }
@@ -533,28 +556,35 @@ static bool step(Exec *e, const Active *a, const LsData *s)
 	return true;
 }
 
-static bool run_for(Exec *e, const Active *a, const LsData *s)
+static bool run_rounds(Exec *e, const Active *a, const LsData *s, Level *v)
 {
-	const int64_t *lo = exec_value(e, a, s->x), *hi = lo ? exec_value(e, a, s->y) : NULL;
-	int64_t *i = (int64_t *)(void *)variable(e, s->v), end[MAX_THREADS];
-	bool on[MAX_THREADS];
-	if (!hi)
-		return false;
-	memcpy(end, hi, e->n * sizeof *end);
-	memcpy(i, lo, e->n * sizeof *i);
-	memcpy(on, a->on, e->n);
+	int64_t *i = (int64_t *)(void *)variable(e, s->v);
+	memcpy(v->on, a->on, e->n);
 	for (;;) {
-		Active in = {on, 0};
+		Active in = {v->on, 0};
 		for (uint32_t t = 0; t < e->n; t++)
-			in.n += on[t] = on[t] && i[t] < end[t];
+			in.n += v->on[t] = v->on[t] && i[t] < v->end[t];
 		if (!in.n)
 			return true;
 		if (!step(e, &in, s) || !check_nonneg(e, &in, &e->f->lv.data[s->v.i], i) || !exec_block(e, &in, s->body))
 			return false;
 		for (uint32_t t = 0; t < e->n; t++)
-			if (in.on[t] && __builtin_add_overflow(i[t], s->step, &i[t]))
+			if (v->on[t] && __builtin_add_overflow(i[t], s->step, &i[t]))
 				return loop_finding(&e->at, "the loop's variable overflows");
 	}
+}
+
+static bool run_for(Exec *e, const Active *a, const LsData *s)
+{
+	const int64_t *lo = exec_value(e, a, s->x), *hi = lo ? exec_value(e, a, s->y) : NULL;
+	Level *v = &e->level[e->nest++];
+	if (!hi)
+		return false;
+	memcpy(v->end, hi, e->n * sizeof *v->end);
+	memcpy(variable(e, s->v), lo, e->n * sizeof *lo);
+	bool ok = run_rounds(e, a, s, v);
+	e->nest--;
+	return ok;
 }
 
 /* Of a condition those where it is `when`. False after a finding. */
@@ -569,24 +599,26 @@ static bool split(Exec *e, const Active *a, Lx x, bool when, bool *on, uint32_t 
 
 static bool run_while(Exec *e, const Active *a, const LsData *s)
 {
-	bool on[MAX_THREADS];
-	Active in = *a;
-	for (;;) {
+	bool *on = e->level[e->nest++].on;
+	for (Active in = *a;;) {
 		TRY(split(e, &in, s->x, true, on, &in.n));
 		in.on = on;
 		if (!in.n)
-			return true;
-		if (!exec_block(e, &in, s->body) || !step(e, &in, s))
-			return false;
+			break;
+		TRY(exec_block(e, &in, s->body) && step(e, &in, s));
 	}
+	e->nest--;
+	return true;
 }
 
 static bool run_if(Exec *e, const Active *a, const LsData *s)
 {
-	bool yes[MAX_THREADS], no[MAX_THREADS];
-	Active then = {yes, 0}, other = {no, 0};
-	TRY(split(e, a, s->x, true, yes, &then.n) && split(e, a, s->x, false, no, &other.n));
-	return (!then.n || exec_block(e, &then, s->body)) && (!other.n || exec_block(e, &other, s->other));
+	Level *v = &e->level[e->nest++];
+	Active then = {v->on, 0}, other = {v->other, 0};
+	TRY(split(e, a, s->x, true, v->on, &then.n) && split(e, a, s->x, false, v->other, &other.n));
+	TRY((!then.n || exec_block(e, &then, s->body)) && (!other.n || exec_block(e, &other, s->other)));
+	e->nest--;
+	return true;
 }
 
 /* The first one in the order of tasks is remembered. */

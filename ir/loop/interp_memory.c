@@ -62,79 +62,92 @@ static bool race(const Access *a, const View *v, uint64_t at, const char *how, u
 	                    (unsigned long long)at, v->name, other);
 }
 
-static bool read_byte(const Access *a, const View *v, uint64_t at, Shadow *s)
+static bool bad_read(const Access *a, const View *v, uint64_t at, const Shadow *s)
 {
-	uint32_t phase = a->in->phase, task = a->in->first_task + a->task;
 	if (!s->write.phase)
 		return loop_finding(a, "reads byte %llu of buffer %s, which was never written", (unsigned long long)at,
 		                    v->name);
 	if (s->owner != v->owner && s->owner && v->owner)
 		return loop_finding(a, "reads byte %llu of buffer %s, whose place in the workspace %s has taken",
 		                    (unsigned long long)at, v->name, owner_name(a->in->entry, s->owner));
-	if (s->write.phase == phase && s->write.task != task)
-		return race(a, v, at, "reads", s->write.task);
-	bool again = s->read.phase == phase && s->read.task != task;
-	s->read = (Touch){phase, again ? SEVERAL_TASKS : task};
+	return race(a, v, at, "reads", s->write.task);
+}
+
+static bool read_bytes(const Access *a, const View *v, uint64_t at, Shadow *s, uint32_t n)
+{
+	const uint32_t phase = a->in->phase, task = a->in->first_task + a->task, owner = v->owner;
+	for (uint32_t k = 0; k < n; k++, s++) {
+		bool owned = s->owner == owner || !s->owner || !owner;
+		if (!s->write.phase || !owned || (s->write.phase == phase && s->write.task != task))
+			return bad_read(a, v, at + k, s);
+		bool again = s->read.phase == phase && s->read.task != task;
+		s->read = (Touch){phase, again ? SEVERAL_TASKS : task};
+	}
 	return true;
 }
 
-static bool write_byte(const Access *a, const View *v, uint64_t at, Shadow *s)
+static bool write_bytes(const Access *a, const View *v, uint64_t at, Shadow *s, uint32_t n)
 {
-	uint32_t phase = a->in->phase, task = a->in->first_task + a->task;
-	if (s->write.phase == phase && s->write.task != task)
-		return race(a, v, at, "writes", s->write.task);
-	if (s->read.phase == phase && s->read.task != task)
-		return race(a, v, at, "writes", s->read.task);
-	s->write = (Touch){phase, task};
-	s->owner = v->owner;
+	const uint32_t phase = a->in->phase, task = a->in->first_task + a->task;
+	for (uint32_t k = 0; k < n; k++, s++) {
+		if (s->write.phase == phase && s->write.task != task)
+			return race(a, v, at + k, "writes", s->write.task);
+		if (s->read.phase == phase && s->read.task != task)
+			return race(a, v, at + k, "writes", s->read.task);
+		s->write = (Touch){phase, task};
+		s->owner = v->owner;
+	}
 	return true;
 }
 
 /* ---- threads of a block ---- */
 
-static bool cell_race(const Access *a, const char *name, uint64_t at, const char *how, const char *did, uint16_t other)
+/* The thread that reads or writes the byte must not. */
+static bool cell_race(const Access *a, const Cell *c, const char *name, uint64_t at, bool write)
 {
+	const char *how = write ? "writes" : "reads";
+	bool written = c->write == a->in->epoch && c->writer != a->thread;
+	const uint32_t other = written ? c->writer : c->reader;
+	if (c->write == UNDER_WAY)
+		return loop_finding(a, "%s byte %llu of %s, to which thread %u copies and has not waited", how, (unsigned long long)at,
+		                    name, c->writer);
 	if (other == SEVERAL_THREADS)
-		return loop_finding(a, "%s byte %llu of %s, which other threads %s since the last barrier", how,
-		                    (unsigned long long)at, name, did);
+		return loop_finding(a, "%s byte %llu of %s, which other threads read since the last barrier", how,
+		                    (unsigned long long)at, name);
 	return loop_finding(a, "%s byte %llu of %s, which thread %u %s since the last barrier", how, (unsigned long long)at, name,
-	                    other, did);
+	                    other, written ? "wrote" : "read");
 }
 
-static bool cell_read(const Access *a, Cell *c, const char *name, uint64_t at)
+static bool cells_read(const Access *a, Cell *c, const char *name, uint64_t at, uint32_t n)
 {
-	uint32_t epoch = a->in->epoch;
-	if (c->write == UNDER_WAY)
-		return loop_finding(a, "reads byte %llu of %s, to which thread %u copies and has not waited", (unsigned long long)at,
-		                    name, c->writer);
-	if (c->write == epoch && c->writer != a->thread)
-		return cell_race(a, name, at, "reads", "wrote", c->writer);
-	c->reader = c->read == epoch && c->reader != a->thread ? SEVERAL_THREADS : (uint16_t)a->thread;
-	c->read = epoch;
+	const uint32_t epoch = a->in->epoch;
+	const uint16_t thread = (uint16_t)a->thread;
+	for (uint32_t k = 0; k < n; k++, c++) {
+		if (c->write == UNDER_WAY || (c->write == epoch && c->writer != thread))
+			return cell_race(a, c, name, at + k, false);
+		c->reader = c->read == epoch && c->reader != thread ? SEVERAL_THREADS : thread;
+		c->read = epoch;
+	}
 	return true;
 }
 
-static bool cell_write(const Access *a, Cell *c, const char *name, uint64_t at)
+static bool cells_write(const Access *a, Cell *c, const char *name, uint64_t at, uint32_t n)
 {
-	uint32_t epoch = a->in->epoch;
-	if (c->write == UNDER_WAY)
-		return loop_finding(a, "writes byte %llu of %s, to which thread %u copies and has not waited", (unsigned long long)at,
-		                    name, c->writer);
-	if (c->write == epoch && c->writer != a->thread)
-		return cell_race(a, name, at, "writes", "wrote", c->writer);
-	if (c->read == epoch && c->reader != a->thread)
-		return cell_race(a, name, at, "writes", "read", c->reader);
-	c->write = epoch;
-	c->writer = (uint16_t)a->thread;
+	const uint32_t epoch = a->in->epoch;
+	const uint16_t thread = (uint16_t)a->thread;
+	for (uint32_t k = 0; k < n; k++, c++) {
+		bool other = (c->write == epoch && c->writer != thread) || (c->read == epoch && c->reader != thread);
+		if (c->write == UNDER_WAY || other)
+			return cell_race(a, c, name, at + k, true);
+		c->write = epoch;
+		c->writer = thread;
+	}
 	return true;
 }
 
 bool cells_touch(const Access *a, Cell *c, const char *name, uint64_t at, uint32_t n, bool write)
 {
-	for (uint32_t k = 0; k < n; k++)
-		if (!(write ? cell_write : cell_read)(a, &c[k], name, at + k))
-			return false;
-	return true;
+	return (write ? cells_write : cells_read)(a, c, name, at, n);
 }
 
 /* ---- buffers ---- */
@@ -157,11 +170,7 @@ bool view_touch(const Access *a, const View *v, int64_t at, uint32_t n, bool wri
 		return !write || loop_finding(a, "writes buffer %s, which belongs to the %s", v->name, v->region->name);
 	if (a->f->threads > 1)
 		TRY(cells_touch(a, v->region->cell + v->first + from, v->name, from, n, write));
-	Shadow *s = v->region->shadow + v->first + from;
-	for (uint32_t k = 0; k < n; k++)
-		if (!(write ? write_byte : read_byte)(a, v, from + k, &s[k]))
-			return false;
-	return true;
+	return (write ? write_bytes : read_bytes)(a, v, from, v->region->shadow + v->first + from, n);
 }
 
 bool region_complete(const Access *a, const Region *r)

@@ -122,6 +122,7 @@ typedef struct FnPlan {
 	uint64_t *bytes;  /* by variable: of a local or shared array */
 	uint64_t *shared; /* by variable: where a shared array lies */
 	uint64_t shared_bytes;
+	uint32_t nest; /* the most loops and branches in one another */
 } FnPlan;
 
 enum { LOCKSTEP = 16 }; /* tasks at most; of a function with blocks the threads of one */
@@ -145,6 +146,12 @@ typedef struct {
 	ARRAY(BlockCopy) copy; /* under way */
 } Block;
 
+/* By thread, of a loop or branch that is executed. */
+typedef struct {
+	bool *on, *other;
+	int64_t *end;
+} Level;
+
 /* A function in lockstep. Values lie thread by thread, lane by lane, in their natural
  * representation. */
 typedef struct Exec {
@@ -156,6 +163,8 @@ typedef struct Exec {
 	uint32_t n;          /* threads */
 	uint32_t *task;      /* by thread */
 	Block *block;        /* NULL: threads are tasks */
+	Level *level;        /* by loop and branch around the statement */
+	uint32_t nest;       /* how many are around it */
 	char **value;        /* by expression; NULL: no memory yet */
 	uint32_t *stamp;     /* by expression: the statement that computed it */
 	uint32_t now;        /* the statement */

@@ -188,10 +188,9 @@ Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
  * the other dimensions of x; or, with one more leading dimension, a slice for each true element of
  * the mask, in row-major order. */
 Node aten_mask_put(Build *, Node x, Node mask, uint32_t first, Node values, bool accumulate);
-/* The node `window`: the windows of x along dim, with zeros outside of x. dim gets the extent
- * `count`, and a new last dimension the extent `size`: element (p, k) of these is element p *
- * stride
- * + k * dilation - low of x. */
+/* The node `window`: the windows of x along dim. dim gets the extent `count`, the number of
+ * windows, and a new last dimension the extent `size`. Element k of window p is element p * stride
+ * + k * dilation - low of x, or 0 if x has no such element. */
 Node b_window(Build *, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,
 	      int64_t low, Sym count);
 /* The index (i64) of the greatest (max) or least element along dim, which is removed; the first one

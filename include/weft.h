@@ -108,7 +108,8 @@ WeftGraph *weft_load_memory_with(Weft *, const WeftMemory *, const char *name,
 /* Parses the text form of a graph. Messages call the graph `name`. */
 WeftGraph *weft_parse(Weft *, const char *text, const char *name);
 /* Loads a library that exports weft_ops (weft_op.h), and registers its operators for all graphs
- * that this Weft loads afterwards. The library stays loaded until weft_free. */
+ * that this Weft loads afterwards. The library stays loaded until weft_free. Returns false after an
+ * error: also if an operator is refused (weft_op_register). */
 bool weft_op_load(Weft *, const char *path);
 /* Applies the pass of that name ("canon", "cse", ...; see weft_passes) to the graph, in place.
  * Returns false after an error. */
@@ -342,7 +343,8 @@ typedef enum {
 	WEFT_BACKEND_LLVM     /* objects by LLVM and a linker */
 } WeftBackend;
 /* Loads a library that exports weft_backends_of (weft_backend.h), and registers its back ends for
- * the compilations of this Weft. The library stays loaded until weft_free. */
+ * the compilations of this Weft. The library stays loaded until weft_free. Returns false after an
+ * error. */
 bool weft_backend_load(Weft *, const char *path);
 typedef struct {
 	const char *name, *about; /* about: what it makes, in a line */

@@ -108,10 +108,10 @@ DType aten_scalar_dtype(DType d, const Attr *);
 Node aten_scalar(Build *, Node x, const Attr *);
 /* The same for a Scalar argument. */
 Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
-/* As a value of fills and bounds: a value out of range is an error. */
+/* As a value of fills and bounds, in the given dtype: a value out of range is an error. */
 Node aten_scalar_as(Build *, const Attr *, DType);
-/* As a factor (alpha, beta, value of addcmul): out of range is an error of an integer dtype, and
- * infinity in a float dtype. */
+/* As a factor (alpha, beta, value of addcmul), in the given dtype: out of range is an error of an
+ * integer dtype, and infinity in a float dtype. */
 Node aten_scalar_factor(Build *, const Attr *, DType);
 /* Whether a Scalar argument is the constant v. */
 bool aten_scalar_is(const Build *, Node n, const char *name, double v);

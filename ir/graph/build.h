@@ -34,9 +34,10 @@ typedef struct Build {
 typedef struct {
 	DType dim, zero, weak;
 } Promotion;
+/* Add an operand: a tensor; and a Python scalar, of dtype DT_bool, DT_i64, any float dtype (which
+ * counts as f32), or any complex one (c64). */
 void promote_tensor(Promotion *, DType, uint32_t rank);
-void promote_weak(Promotion *, DType); /* a Python scalar: DT_bool, DT_i64, or any float dtype,
-                                          which counts as f32 */
+void promote_weak(Promotion *, DType);
 /* Returns the promoted dtype; DT_none if no operand was added. */
 DType promote_result(const Promotion *);
 /* Returns the promoted dtype of n tensors; absent ones (0) are skipped. DT_none if all are. */

@@ -399,16 +399,17 @@ TypeId node_result_type(const Graph *, Node, uint32_t k);
 bool node_has_data_size(const Graph *, Node);
 /* Whether an extent of the type contains the symbol; of a tuple, an extent of one of its types. */
 bool type_uses(const Ir *, TypeId, Sym var);
-/* Whether the node's type or an attribute does; with those of the nodes of its subgraphs. */
+/* Whether the node's type or an attribute contains the symbol, or those of a node of its
+ * subgraphs. */
 bool node_uses(const Graph *, Node, Sym var);
-/* The same without subgraphs. */
+/* Whether the node's type or an attribute contains the symbol, subgraphs apart. */
 bool node_uses_itself(const Graph *, Node, Sym var);
-/* Whether the node gives the symbol its value: `to_size` of it, or an operator whose type contains
- * it while no operand or attribute does. */
+/* Whether the node gives an unbacked symbol its value: an OP_to_size of the symbol, or another node
+ * whose type contains it while no operand or attribute does. */
 bool node_finds(const Graph *, Node, Sym var);
-/* Whether a node of the graph does; nodes of subgraphs do not count. */
+/* Whether node_finds is true for a node of the graph; nodes of subgraphs do not count. */
 bool graph_finds(const Graph *, Sym var);
-/* Whether the type of an input contains the symbol. */
+/* Whether the type of an input of the graph contains the symbol. */
 bool graph_is_given(const Graph *, Sym var);
 /* If the node is an OP_tuple, returns its operand k; else none. */
 Node node_element(const Graph *, Node, uint32_t k);

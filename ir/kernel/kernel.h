@@ -308,7 +308,7 @@ Layout layout_row_major(Ir *, uint32_t rank, const Sym *dim);
 Layout layout_permuted(Ir *, uint32_t rank, const Sym *dim, const uint32_t *perm);
 /* Whether the layout is row-major without padding. */
 bool layout_is_row_major(const Layout *, uint32_t rank);
-/* Whether two layouts place every element at the same offset, field by field. */
+/* Whether all fields of two layouts are equal. */
 bool layout_equal(const Layout *, const Layout *);
 /* Returns the offset, in elements, of the element with the logical index idx[]. */
 Sym layout_offset(Ir *, const Layout *, const Sym *idx);

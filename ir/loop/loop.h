@@ -392,9 +392,9 @@ static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type
 
 /* Functions that add a statement at the end of the innermost open block; LsKind says what the
  * statements do. Those that return an Lv return the new variable; a mask may be none: all lanes. */
-Lv ls_let(LoopFn *, const char *name, Lx);
-Lv ls_var(LoopFn *, const char *name, Lx init);
-void ls_set(LoopFn *, Lv, Lx);
+Lv ls_let(LoopFn *, const char *name, Lx);      /* an immutable variable with this value */
+Lv ls_var(LoopFn *, const char *name, Lx init); /* a mutable one */
+void ls_set(LoopFn *, Lv, Lx);                  /* sets a mutable variable */
 /* type: the type of the loaded value, in the compute dtype of the memory's. ls_load_in_order: the
  * load keeps its position among loads. */
 Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
@@ -411,7 +411,9 @@ void ls_while(LoopFn *, Lx);
 void ls_if(LoopFn *, Lx);
 void ls_else(LoopFn *);
 void ls_end(LoopFn *); /* closes the innermost for, while or if */
+/* Adds a task-local array and returns its memory. */
 LMem ls_local(LoopFn *, const char *name, DType, uint64_t count);
+/* Records a failure with that message (lowered_check), and arg[] for its %lld. */
 void ls_fail(LoopFn *, uint32_t message, const Lx *arg, uint32_t narg);
 /* The condition of a failure: not ok (a bool scalar or a mask), and mask if there is one. */
 Lx lx_fails(LoopFn *, Lx ok, Lx mask);
@@ -475,10 +477,15 @@ void ls_save(LoopFn *, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t val
 /* Marks the statement that was added last, an LS_READ, as the one that reads the size symbol; for
  * the interpreter. */
 void ls_reads_size(LoopFn *, Sym);
+/* Allocates (narg > 0) or frees the room that is buffer argument buf. */
 void ls_room(LoopFn *, uint32_t buf, const Lx *arg, uint32_t narg);
+/* Copies bytes between two addresses (LX_ADDR). */
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
+/* Ends the call unless ok, with that message (program_message) and arg[] for its %lld. */
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
+/* Sets result slot `slot` of `sizes`. */
 void ls_result(LoopFn *, uint32_t slot, Lx);
+/* Calls function k of those that are outlined from this one. */
 void ls_outlined(LoopFn *, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg);
 /* Checks scopes, types, memory and structure; of blocks that all threads reach barriers together,
  * and all of a warp its exchanges. With isa, which is of a CPU, also that every operation is legal

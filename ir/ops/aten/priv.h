@@ -123,7 +123,8 @@ Node aten_scaled(Build *, Node x, Node n, const char *name);
 
 /* x != 0, of dtype bool; x itself if it is bool. */
 Node aten_truth(Build *, Node x);
-/* x in the dtype of arithmetic: f16, bf16 and f8 become f32, others stay. */
+/* x in the dtype of arithmetic (dtype_compute): f16, bf16 and f8 become f32, c32 becomes c64,
+ * others stay. */
 Node aten_wide(Build *, Node x);
 /* The complex conjugate; x itself if it is real. */
 Node aten_conj(Build *, Node x);

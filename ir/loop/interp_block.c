@@ -165,6 +165,7 @@ static bool begin_copy(Exec *e, const LsData *s, uint32_t thread, int64_t to, in
 	TRY(block_aligned(e, s->mem, to / size, n) && has(e, (Lv){s->mem.k}, to, n, true, &c.to));
 	if (on) {
 		TRY(block_aligned(e, s->from, from / size, n) && view_touch(&e->at, &e->view[s->from.k], from, n, false, &p));
+		c.from = p;
 		memcpy(c.data, p, n);
 		source_depths(&e->view[s->from.k], p, &c);
 	}
@@ -196,14 +197,21 @@ static bool commit(Exec *e, const Active *a)
 	return true;
 }
 
-static void end_copy(Exec *e, const BlockCopy *c)
+/* Nobody says when it is read, so it stays as it is. */
+static bool end_copy(Exec *e, const BlockCopy *c)
 {
 	Block *b = e->block;
+	if (c->from && memcmp(c->from, c->data, c->n)) {
+		e->at.s = c->s;
+		exec_locate(e, c->thread);
+		return loop_finding(&e->at, "buffer %s changed before the thread waited", e->f->buf.data[c->s->from.k].name);
+	}
 	memcpy(b->data + c->to, c->data, c->n);
 	if (b->depth)
 		memcpy(b->depth + c->to, c->depth, c->n * sizeof *c->depth);
 	for (uint32_t k = 0; k < c->n; k++)
 		b->cell[c->to + k].write = e->at.in->epoch;
+	return true;
 }
 
 static bool wait(Exec *e, const Active *a, uint32_t groups)
@@ -213,7 +221,7 @@ static bool wait(Exec *e, const Active *a, uint32_t groups)
 	for (uint32_t k = 0; k < b->copy.n; k++) {
 		const BlockCopy *c = &b->copy.data[k];
 		if (a->on[c->thread] && (uint64_t)c->group + groups < b->committed[c->thread])
-			end_copy(e, c);
+			TRY(end_copy(e, c));
 		else
 			b->copy.data[left++] = *c;
 	}

@@ -132,6 +132,7 @@ typedef struct {
 	const LsData *s;
 	uint32_t thread, group, n;
 	uint64_t to; /* byte of shared memory */
+	const char *from; /* NULL: zeros */
 	char data[SHARED_ALIGN];
 	uint16_t depth[SHARED_ALIGN];
 } BlockCopy;

@@ -85,8 +85,12 @@ static bool has_lanes(Block *b, Lx x)
 /* Tells warps apart and nothing in them. */
 static bool splits_warps(Block *b, const LxData *d)
 {
-	bool divides = d->sc == SC_floordiv || d->sc == SC_quot || d->sc == SC_lt || d->sc == SC_ge;
-	return d->kind == LX_SC && divides && has_lanes(b, d->in[0]) && of_warps(b, d->in[1]);
+	int64_t n;
+	if (d->kind != LX_SC || d->nin != 2 || !has_lanes(b, d->in[0]))
+		return false;
+	if (d->sc == SC_shr || d->sc == SC_right)
+		return lx_is_int(b->f, d->in[1], &n) && n >= 5 && n < 64;
+	return (d->sc == SC_floordiv || d->sc == SC_quot || d->sc == SC_lt || d->sc == SC_ge) && of_warps(b, d->in[1]);
 }
 
 static Alike alike(Block *b, Lx x)

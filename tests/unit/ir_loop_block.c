@@ -183,6 +183,41 @@ static const char votes[] =
 	"  }\n"
 	"}\n";
 
+/* 1,024 threads of 16 and 8 bits: y[i] = x[i] in f16 of the thread opposite, through shared memory
+ * whose elements are smaller than a word, copied in eights; z is four lanes, exchanged at once. */
+static const char small[] =
+	"loop small()\n"
+	"  @x: f16 read align 16\n"
+	"  @y: f32 written align 16\n"
+	"threads 1024 shared 4096\n"
+	"task block.1 {\n"
+	"  shared h.2: f16[1024]\n"
+	"  shared b.3: u8[1024]\n"
+	"  let warp.4: i64 = shr(thread, 5)\n"
+	"  if (thread < 256) {\n"
+	"    copy_async h.2.f16[(thread * 4)] = @x.f16[(thread * 4)] bytes 8\n"
+	"  }\n"
+	"  copy_commit\n"
+	"  copy_wait 0\n"
+	"  b.3.u8[thread] = convert:u8((1023 - thread))\n"
+	"  sync\n"
+	"  v.5: f32 = h.2.f16[(1023 - thread)]\n"
+	"  w.6: u8 = b.3.u8[(1023 - thread)]\n"
+	"  var four.7: f32x4 = (splat:f32x4(v.5) + convert:f32x4(ramp:i64x4(thread, 1)))\n"
+	"  var wide.8: i64 = (thread * 4294967296)\n"
+	"  if eq((warp.4 % 2), 0) {\n"
+	"    let f.9: f32x4 = warp_xor(four.7, 1)\n"
+	"    four.7 := f.9\n"
+	"    let k.10: i64 = warp_xor(wide.8, 2)\n"
+	"    wide.8 := k.10\n"
+	"    let d.11: f64 = warp_lane(convert:f64(wide.8), (thread % 32))\n"
+	"    wide.8 := convert:i64(d.11)\n"
+	"  }\n"
+	"  @y.f32[(thread * 4)] = four.7\n"
+	"  @y.f32[(4096 + thread)] = convert:f32((wide.8 / 4294967296))\n"
+	"  @y.f32[(5120 + thread)] = convert:f32(w.6)\n"
+	"}\n";
+
 /* ---- running ---- */
 
 enum { MOST = 1 << 14 };
@@ -253,6 +288,7 @@ static ProgramEntry *program_of(const Launch *l, LoopFn *f)
 	uint32_t n = 0, work = l->nin + 2;
 	ProgramArg *known = ARENA_ARRAY(a, ProgramArg, f->buf.n);
 	array_push(a, &p->fn, f);
+	(void)program_message(p, "at %lld");
 	for (uint32_t k = 0; k < l->nin; k++)
 		array_push(a, &e->input, tensor(ir, k ? "x1" : "x0", l->elements[k]));
 	array_push(a, &e->output, tensor(ir, "y", l->elements[l->nin]));
@@ -419,6 +455,72 @@ static void test_votes(void **state)
 	equals_want(&l, 5 * N);
 }
 
+static void test_small(void **state)
+{
+	(void)state;
+	Launch l = {small, 1, {0}, 1, {512, 6144}};
+	uint16_t h[1024];
+	for (uint32_t k = 0; k < 1024; k++)
+		h[k] = f32_to_f16((float)k / 8);
+	memcpy(it.in[0], h, sizeof h);
+	for (uint32_t t = 0; t < 1024; t++) {
+		bool even = t / 32 % 2 == 0;
+		uint32_t from = even ? t ^ 1 : t;
+		for (uint32_t k = 0; k < 4; k++)
+			it.want[4 * t + k] = (float)(1023 - from) / 8 + (float)(from + k);
+		it.want[4096 + t] = (float)(even ? t ^ 2 : t);
+		it.want[5120 + t] = (float)(t % 256);
+	}
+	equals_want(&l, 6144);
+}
+
+/* A check that a thread fails ends the call, with the arguments of the first one. */
+static void test_check(void **state)
+{
+	(void)state;
+	const char *text = "loop checks()\n"
+			   "  @x: f32 read align 4\n"
+			   "  @y: f32 written align 4\n"
+			   "threads 64 shared 0\n"
+			   "task t.1 {\n"
+			   "  let at.2: i64 = ((t.1 * 64) + thread)\n"
+			   "  if (at.2 >= 70) {\n"
+			   "    fail message 1 (at.2)\n"
+			   "  }\n"
+			   "  @y.f32[at.2] = 1.0:f32\n"
+			   "}\n";
+	Launch l = {text, 3, {0}, 1, {4, 192}};
+	for (it.report.seed = 0; it.report.seed < 3; it.report.seed++) {
+		assert_int_equal(execute(&l), LOOP_FAILED);
+		assert_string_equal(it.report.message, "at 70");
+	}
+}
+
+/* In a block of one warp all that is the same in the warp is the same in the block. */
+static void test_one_warp(void **state)
+{
+	(void)state;
+	const char *text = "loop one()\n"
+			   "  @x: f32 read align 4\n"
+			   "  @y: f32 written align 4\n"
+			   "threads 32 shared 128\n"
+			   "task t.1 {\n"
+			   "  shared s.2: f32[32]\n"
+			   "  v.3: f32 = @x.f32[thread]\n"
+			   "  let any.4: bool = warp_any((v.3 < 1000.0:f32))\n"
+			   "  if any.4 {\n"
+			   "    s.2.f32[thread] = v.3\n"
+			   "    sync\n"
+			   "    w.5: f32 = s.2.f32[(31 - thread)]\n"
+			   "    @y.f32[thread] = w.5\n"
+			   "  }\n"
+			   "}\n";
+	Launch l = {text, 1, {0}, 1, {32, 32}};
+	for (int k = 0; k < 32; k++)
+		it.want[k] = it.in[0][31 - k];
+	equals_want(&l, 32);
+}
+
 /* 8 of a thread, 5 of a warp, 2 of the block, through exchanges and shared memory; and through
  * copies, of which each stage is awaited. */
 static void test_depths(void **state)
@@ -513,6 +615,7 @@ static const Fault fault[] = {
 	{PRODUCT, "    copy_wait 1\n", "", "load av: reads byte ? of sa, to which thread ? copies and has not waited"},
 	{PRODUCT, "  copy_wait 0\n", "", "copy_async sa: the thread ends and has not waited"},
 	{PRODUCT, "  copy_commit\n  for", "  for", "load av: reads byte ? of sa, to which thread ? copies and has not waited"},
+	{PRODUCT, "  copy_commit\n  for", "  copy_commit\n  if eq(thread, 0) {\n    @a.f32[0] = 77.0:f32\n  }\n  for", "thread 0: copy_async sa: buffer a changed before the thread waited", NULL, {16, 16, 8}},
 	/* shared memory over the limit */
 	{TRANSPOSE, "f32[1056]", "f32[12289]", "shared t: 49156 bytes of shared memory, and a block has at most 49152", "shared t: 49156 bytes of shared memory, and a block has at most 49152"},
 	/* a barrier that not all threads reach */
@@ -625,6 +728,92 @@ static void test_faults(void **state)
 	assert_int_equal(failed, 0);
 }
 
+/* ---- any order of accesses ---- */
+
+enum { ELEMENTS = 16, ACCESSES = 8 };
+
+typedef struct {
+	bool sync, store;
+	uint32_t a, b, p, q; /* threads with thread % p < q at element (thread * a + b) %
+	                        ELEMENTS */
+} Turn;
+
+static uint32_t draw(uint64_t *state, uint32_t n)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*state >> 33) % n;
+}
+
+static Turn draw_turn(uint64_t *state)
+{
+	static const uint32_t stride[] = {0, 1, 1, 2, 3};
+	Turn s = {draw(state, 3) == 0, draw(state, 2), stride[draw(state, 5)], draw(state, ELEMENTS), 1 + draw(state, 64), 0};
+	s.q = 1 + draw(state, s.p);
+	if (draw(state, 2)) /* a thread of its own for every element */
+		s = (Turn){s.sync, s.store, 1, 0, 64, ELEMENTS};
+	return s;
+}
+
+/* Whether two threads touch an element between the same barriers, and one of them writes: each pair
+ * is compared. */
+static bool any_race(const Turn *s, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = i; j < n && !s[j].sync; j++)
+			for (uint32_t t = 0; t < 64 && !s[i].sync && (s[i].store || s[j].store); t++)
+				for (uint32_t u = 0; u < 64; u++) {
+					bool both = t % s[i].p < s[i].q && u % s[j].p < s[j].q;
+					if (t != u && both && (t * s[i].a + s[i].b) % ELEMENTS == (u * s[j].a + s[j].b) % ELEMENTS)
+						return true;
+				}
+	return false;
+}
+
+static const char *text_of(const Turn *s, uint32_t n)
+{
+	Text t;
+	text_init(&t, it.ctx->arena);
+	text_printf(&t, "loop any()\n  @y: f32 written align 4\nthreads 64 shared 1024\ntask t.1 {\n  shared s.2: f32[%u]\n"
+	                "  if (thread < %u) {\n    s.2.f32[thread] = 0.0:f32\n  }\n  sync\n  var sum.3: f32 = 0.0:f32\n",
+	            ELEMENTS, ELEMENTS);
+	for (uint32_t k = 0; k < n; k++, s++) {
+		if (s->sync) {
+			text_add(&t, "  sync\n");
+			continue;
+		}
+		text_printf(&t, "  if ((thread %% %u) < %u) {\n", s->p, s->q);
+		if (s->store)
+			text_printf(&t, "    s.2.f32[(((thread * %u) + %u) %% %u)] = sum.3\n", s->a, s->b, ELEMENTS);
+		else
+			text_printf(&t, "    v.%u: f32 = s.2.f32[(((thread * %u) + %u) %% %u)]\n    sum.3 := (sum.3 + v.%u)\n", 10 + k, s->a,
+			            s->b, ELEMENTS, 10 + k);
+		text_add(&t, "  }\n");
+	}
+	text_add(&t, "  @y.f32[thread] = sum.3\n}\n");
+	return t.data;
+}
+
+static void test_any_order(void **state)
+{
+	uint32_t races = 0, none = 0;
+	for (uint64_t seed = 1; seed <= 400; seed++) {
+		teardown(state);
+		assert_int_equal(setup(state), 0);
+		Turn s[ACCESSES];
+		uint64_t random = seed;
+		uint32_t n = 1 + draw(&random, ACCESSES);
+		for (uint32_t k = 0; k < n; k++)
+			s[k] = draw_turn(&random);
+		Launch l = {text_of(s, n), 1, {0}, 0, {64}};
+		bool race = any_race(s, n);
+		if (execute(&l) != (race ? LOOP_FINDING : LOOP_DONE))
+			fail_msg("%s: %s\n%s", race ? "a race" : "no race", it.report.message, l.text);
+		races += race;
+		none += !race;
+	}
+	assert_true(races > 100 && none > 100);
+}
+
 /* ---- tasks of a call ---- */
 
 /* Calls of CPU kernels: what `enter` begins goes on from task to task, `leave` ends it. */
@@ -664,8 +853,8 @@ static void test_enter_and_leave(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_rows), T(test_product), T(test_transpose), T(test_votes), T(test_depths),
-		T(test_text), T(test_passes), T(test_faults), T(test_enter_and_leave),
+		T(test_rows), T(test_product), T(test_transpose), T(test_votes), T(test_small), T(test_check), T(test_one_warp), T(test_depths),
+		T(test_text), T(test_passes), T(test_faults), T(test_any_order), T(test_enter_and_leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,8 +279,8 @@ bool runner_open(Runner *, const char *path, const RunnerOptions *);
  * outputs (r->result) and the workspace. Returns false after a message. */
 bool runner_prepare(Runner *, const WeftTensor *inputs);
 /* Executes the entry on inputs of the shapes that runner_prepare saw, with at most `threads`
- * threads (0: as WeftContext.nthreads); profile: as in WeftContext, may be NULL. r->result has the
- * outputs until the next call or runner_prepare. Returns false after a message. */
+ * threads; profile: as in WeftContext, may be NULL. r->result has the outputs until the next call
+ * or runner_prepare. Returns false after a message. */
 bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, void *user);
 /* Sets state, if the model has any, to its initial contents. Returns false after a message. */
 bool runner_reset(Runner *);

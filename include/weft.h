@@ -108,7 +108,8 @@ WeftGraph *weft_load_memory_with(Weft *, const WeftMemory *, const char *name,
 /* Parses the text form of a graph. Messages call the graph `name`. */
 WeftGraph *weft_parse(Weft *, const char *text, const char *name);
 /* Loads a library that exports weft_ops (weft_op.h), and registers its operators for all graphs
- * that this Weft loads afterwards. The library stays loaded until weft_free. */
+ * that this Weft loads afterwards. The library stays loaded until weft_free. Returns false after an
+ * error: also if an operator is refused (weft_op_register). */
 bool weft_op_load(Weft *, const char *path);
 /* Applies the pass of that name ("canon", "cse", ...; see weft_passes) to the graph, in place.
  * Returns false after an error. */
@@ -300,8 +301,8 @@ bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, W
 /* The same with state of the caller: row-major tensors in the order of weft_states, of their types.
  * The call reads them, and writes the new values if it succeeds. */
 bool weft_interpret_on(Weft *, WeftGraph *, const WeftTensor *state, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
-/* Writes the initial contents of the state into the caller's tensors, as weft_interpret_on takes
- * them. */
+/* Writes the initial contents of the state into the memory of state[]: row-major tensors of the
+ * caller, in the order of weft_states, of their types. Returns false after an error. */
 bool weft_first_state(Weft *, const WeftGraph *, const WeftTensor *state);
 /* Frees the outputs of all weft_interpret and weft_interpret_on of this Weft so far. */
 void weft_release(Weft *);
@@ -342,7 +343,8 @@ typedef enum {
 	WEFT_BACKEND_LLVM     /* objects by LLVM and a linker */
 } WeftBackend;
 /* Loads a library that exports weft_backends_of (weft_backend.h), and registers its back ends for
- * the compilations of this Weft. The library stays loaded until weft_free. */
+ * the compilations of this Weft. The library stays loaded until weft_free. Returns false after an
+ * error. */
 bool weft_backend_load(Weft *, const char *path);
 typedef struct {
 	const char *name, *about; /* about: what it makes, in a line */
@@ -401,7 +403,8 @@ typedef enum {
 	WEFT_EMIT_ARCHIVE,   /* LLVM: the object and the runtime as a static library */
 	WEFT_EMIT_LLVM,      /* LLVM IR as text, before optimisation */
 	WEFT_EMIT_ASM,       /* LLVM: assembly */
-	WEFT_EMIT_SHARED     /* the shared object of weft_compile */
+	WEFT_EMIT_SHARED,    /* the shared object of weft_compile */
+	WEFT_EMIT_CUDA       /* GPUs: CUDA C of the kernels */
 } WeftEmit;
 
 /* Compiles into a shared object at `path`. Returns false after an error; then no file is left or
@@ -430,13 +433,12 @@ const WeftModel *weft_jit_keep(Weft *, const WeftGraph *, const WeftOptions *);
 /* Frees a model of weft_jit_keep, after all its instances were closed. Does nothing with NULL, with
  * another model, or with one that was freed. Any thread may call it. */
 void weft_jit_free(const WeftModel *);
-/* Makes a model whose `sizes` and `run` are executed by the interpreter of loop IR; for tests of
- * the compiler. It is valid until weft_free. Needs neither LLVM nor a C compiler, and takes any one
- * target. The results have the bits of compiled code. `sizes` and `run` return WEFT_ERR_CHECK for
- * errors that compiled code would not notice (docs/kernels.md: an access out of bounds, a read of
- * memory that was never written, tasks that disturb each other), and after 10^8 statements. Used
- * like the result of weft_jit, but only by the thread that uses the Weft, and always on one thread.
- */
+/* The model, executed by the interpreter of loop IR; for tests of the compiler. Needs neither LLVM
+ * nor a C compiler, and takes any one target. The results have the bits of compiled code. `sizes`
+ * and `run` return WEFT_ERR_CHECK for errors that compiled code would not notice (docs/kernels.md:
+ * an access out of bounds, a read of memory that was never written, tasks that disturb each other),
+ * and after 10^8 statements. Used like the result of weft_jit, but only by the thread that uses the
+ * Weft, and always on one thread. */
 const WeftModel *weft_loops(Weft *, const WeftGraph *, const WeftOptions *);
 /* The text that the option `dump` asked for in the last compilation; "" if it asked for nothing.
  * Valid until weft_free. */
@@ -533,11 +535,11 @@ bool weft_plan(Weft *, const WeftGraph *, const WeftOptions *);
  * process started, and removes the temporary files of its compilations. Async-signal-safe. The
  * process must end next: compilations in progress may not return. */
 void weft_abandon(void);
-/* weft_temporary registers a file or folder of the caller, which weft_abandon then removes, too;
- * weft_not_temporary, with the same pointer, ends that. The text must stay valid and unchanged
- * until then. Call weft_temporary before making the file. Any thread may call. */
+/* Registers a file or folder of the caller, which weft_abandon then removes, too. Call it before
+ * making the file. The text must stay valid and unchanged until weft_not_temporary. Any thread may
+ * call. */
 void weft_temporary(const char *path);
-/* Ends what weft_temporary began, with the same pointer; the file stays. */
+/* Ends the registration that weft_temporary began with the same pointer; the file stays. */
 void weft_not_temporary(const char *path);
 
 /* ---- tensor files ---- */

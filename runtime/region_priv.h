@@ -21,7 +21,7 @@
 #endif
 #include <stdatomic.h>
 
-#include "device.h"
+#include "runtime.h"
 
 enum { WEFT_MAX_THREADS = 256, LANES = 32, MAX_LAUNCHES = 32, MAX_KEPT = 256 };
 enum { TEAM_SPIN = 50000 }; /* ns that a thread spins before it sleeps, if there are enough
@@ -56,9 +56,7 @@ typedef struct {
 /* The place in which a call posts its phases. Calls use it one after the other, as long as the team
  * exists. */
 typedef struct {
-	/* Threads of the call, the caller included; 0: unused. n: all threads that the team had
-	 * when the call began, which are threads 0 to n - 1; -n: n of more, which are counted. */
-	_Atomic int32_t n;
+	_Atomic int32_t n; /* threads of the call, the caller included; 0: unused */
 	_Atomic int32_t nlane, helpers;
 	_Atomic uint32_t number[WEFT_MAX_THREADS / 32]; /* bits: the thread numbers that calls of
 	                                                   user operators have (op_call.c) */
@@ -118,9 +116,6 @@ struct WeftRegion {
 	int64_t done; /* the value of job->done when other threads have done all tasks that they
 	                 took */
 	double idle;  /* ns that sleeping threads could have saved in earlier phases */
-#ifdef WEFT_DEVICES
-	DeviceCall *device; /* NULL: the processor */
-#endif
 	/* The current phase. */
 	double ns; /* predicted ns on one thread */
 	int64_t ntasks;
@@ -155,12 +150,6 @@ void region_launch(WeftRegion *, Launch, int64_t ntasks, double ns, bool last);
 /* Records that `run` itself failed, with a code and message, unless an earlier launch has failed.
  * Returns 1. */
 int region_told(WeftRegion *, const WeftStatus *);
-#ifdef WEFT_DEVICES
-/* Records the failed check of a task of a call, unless an earlier one failed. */
-void region_record(WeftRegion *, uint32_t call, int id, const int64_t *failure, const WeftStatus *told);
-/* Tells the caller of `run` how long the call took. */
-void region_profile(WeftRegion *, uint32_t call);
-#endif
 /* Takes and executes tasks of the job, from that lane on, until none is left to take. Returns how
  * many it executed. */
 int64_t region_drain(Job *, int32_t lane);

@@ -15,7 +15,8 @@ const Command command_compile = {
 	"  -o OUT                 the file to write; - is standard output. Links are followed, "
 	"devices and\n"
 	"                         FIFOs written into; never over an input\n"
-	"  --emit LIST            what to write, of: so,obj,a,c,llvm,asm,header,ir,program,loops,schedules\n"
+	"  --emit LIST            what to write, of: so,obj,a,c,llvm,asm,header,ir,program,loops,schedules,\n"
+	"                         cuda\n"
 	"                         (default so). Of several, so is OUT, and the others lie beside "
 	"it: OUT\n"
 	"                         without .so as a folder of C, and with .h, .ir, .program, "
@@ -56,7 +57,7 @@ const Command command_compile = {
 	"  --json                 print the summary as JSON\n",
 	run};
 
-enum { NKIND = 11, NO_EMIT = -1 /* the shared object is weft_compile's */ };
+enum { NKIND = 12, NO_EMIT = -1 /* the shared object is weft_compile's */ };
 
 /* One thing to write. */
 typedef struct {
@@ -106,14 +107,15 @@ static const Kind kinds[] = {{"so", ".so", NO_EMIT},
 			     {"ir", ".ir", WEFT_EMIT_IR},
 			     {"program", ".program", WEFT_EMIT_PROGRAM},
 			     {"loops", ".loops", WEFT_EMIT_LOOPS},
-			     {"schedules", ".schedules", WEFT_EMIT_SCHEDULES}};
+			     {"schedules", ".schedules", WEFT_EMIT_SCHEDULES},
+			     {"cuda", ".cu", WEFT_EMIT_CUDA}};
 
 static const Kind *find_kind(const char *name, size_t n)
 {
 	for (size_t k = 0; k < NKIND; k++)
 		if (strlen(kinds[k].name) == n && !strncmp(kinds[k].name, name, n))
 			return &kinds[k];
-	fail("--emit %.*s: there are so, obj, a, c, llvm, asm, header, ir, program, loops, schedules", (int)n,
+	fail("--emit %.*s: there are so, obj, a, c, llvm, asm, header, ir, program, loops, schedules, cuda", (int)n,
 	     name);
 	return NULL;
 }

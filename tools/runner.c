@@ -25,12 +25,12 @@ bool is_shared_object(const char *path)
 
 bool parse_backend(const char *text, RunBackend *out)
 {
-	static const char *const name[] = {"", "jit", "c", "llvm", "loops", "interp"};
+	static const char *const name[] = {"", "jit", "c", "llvm", "loops", "gpu-host", "interp"};
 	*out = RUN_DEFAULT;
 	for (int k = RUN_JIT; text && k <= RUN_INTERP; k++)
 		if (!strcmp(text, name[k]))
 			*out = (RunBackend)k;
-	return !text || *out || (fail("--backend is jit, c, llvm, loops or interp, not %s", text), false);
+	return !text || *out || (fail("--backend is jit, c, llvm, loops, gpu-host or interp, not %s", text), false);
 }
 
 RunBackend backend_resolve(RunBackend b)
@@ -244,6 +244,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	if (o->compile)
 		c = *o->compile;
 	c.backend = compiler_of(backend);
+	c.backend_name = backend == RUN_GPU_HOST ? "gpu-host" : NULL;
 	link_with_ops(&c, o->load);
 	if (!r->interp)
 		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS) : open_compiled(r, &c);

@@ -167,6 +167,7 @@ typedef enum {
 	RUN_C,    /* a temporary shared object, by a C compiler */
 	RUN_LLVM, /* a temporary shared object, by LLVM and a linker */
 	RUN_LOOPS, /* the interpreter of loop IR */
+	RUN_GPU_HOST, /* a temporary shared object in which this CPU executes kernels of a GPU */
 	RUN_INTERP
 } RunBackend;
 /* Sets *RunBackend to the value of --backend; text NULL: RUN_DEFAULT. Returns false after a
@@ -279,8 +280,8 @@ bool runner_open(Runner *, const char *path, const RunnerOptions *);
  * outputs (r->result) and the workspace. Returns false after a message. */
 bool runner_prepare(Runner *, const WeftTensor *inputs);
 /* Executes the entry on inputs of the shapes that runner_prepare saw, with at most `threads`
- * threads; profile: as in WeftContext, may be NULL. r->result has the outputs until the next call
- * or runner_prepare. Returns false after a message. */
+ * threads (0: as WeftContext.nthreads); profile: as in WeftContext, may be NULL. r->result has the
+ * outputs until the next call or runner_prepare. Returns false after a message. */
 bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, void *user);
 /* Sets state, if the model has any, to its initial contents. Returns false after a message. */
 bool runner_reset(Runner *);
@@ -291,9 +292,8 @@ void runner_close(Runner *);
 const WeftTensorInfo *tensor_info(const WeftModel *m, const WeftTensorInfo *first, uint32_t k);
 /* Dimension d < rank of a tensor; m as above. */
 const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *, uint32_t d);
-/* Input k < r->ninput. */
+/* Input k < r->ninput and output k < r->noutput. */
 const WeftTensorInfo *runner_input(const Runner *, uint32_t k);
-/* Output k < r->noutput. */
 const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
 /* The runner_call of a runner with r->remote: writes the inputs to a file, runs the command on
  * r->folder's model.so, and reads the outputs into r->result. Returns false after a message. */
@@ -330,9 +330,8 @@ bool runner_output_key(const Runner *, uint32_t k, TensorKey *);
 const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path, int call);
 
 /* State (state.c): of a compiled model's instance, or of the interpreter, for which the runner
- * keeps it between calls. The number of states. */
+ * keeps it between calls. The number of states; state k. */
 uint32_t runner_nstate(const Runner *);
-/* State k < runner_nstate. */
 const WeftTensorInfo *runner_state(const Runner *, uint32_t k);
 /* Copies state k into a row-major tensor of its dtype and shape. Returns false after a message. */
 bool runner_get_state(const Runner *, uint32_t k, const WeftTensor *);

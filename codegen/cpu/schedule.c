@@ -1,5 +1,6 @@
 /* One kernel: the plan of the first schedule that takes it. */
 #include "codegen/cpu/cpu.h"
+#include "codegen/gpu/gpu.h"
 #include "codegen/plan/plan.h"
 #include "codegen/plan/split.h"
 
@@ -107,6 +108,8 @@ static Schedule *emit(const PlanInput *in, const ScheduleRow *row, const Plan *p
 
 Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *target)
 {
+	if (target->gpu)
+		return gpu_schedule_kernel(l, kernel, target);
 	const bool panels = reads_panels(l, kernel);
 	PlanInput in = input(l, kernel, target, true);
 	Plan plan;
@@ -124,6 +127,8 @@ Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *
 
 LayoutWant schedule_wants(const Lowered *l, const Kernel *kernel, const Target *target)
 {
+	if (target->gpu)
+		return (LayoutWant){0};
 	const PlanInput in = input(l, kernel, target, true);
 	Plan plan = {0};
 	RefusalList refused = {0};

@@ -71,8 +71,13 @@ void generic_choose_tasks(const PlanInput *in, const GenericPlan *p, TaskGrid *g
 	const Machine *m = &in->target->machine;
 	double rest = all_work(p, g, work);
 	double tasks = 1, enough = (double)tuning_tasks(m), least = (double)tuning_task_work(m);
-	g->ntask = 0;
+	/* threads cost nothing, and neighbouring ones access neighbouring elements */
+	g->ntask = in->target->isa.of_block ? g->n : 0;
 	g->cut = NO_AXIS;
+	if (g->ntask) {
+		generic_count_tasks(p->nest, g);
+		return;
+	}
 	while (g->ntask < g->n && tasks < enough) {
 		const double extent = (double)nest_hint(p->nest, g->order[g->ntask]);
 		if (rest / extent < least)

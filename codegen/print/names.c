@@ -129,6 +129,12 @@ void names_reserve(Names *n, const char *name)
 		n->name.data[id - 1].scope = 1;
 }
 
+void names_reserve_cpp(Names *n)
+{
+	for (size_t k = 0; k < sizeof other_keywords / sizeof *other_keywords; k++)
+		names_reserve(n, other_keywords[k]);
+}
+
 const char *names_add(Names *n, const char *stem)
 {
 	const char *text = c_identifier(n->arena, stem);

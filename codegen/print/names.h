@@ -26,6 +26,8 @@ typedef struct {
 void names_init(Names *, Arena *);
 /* Takes a name in the outermost scope, so that names_add never returns it. */
 void names_reserve(Names *, const char *);
+/* Takes the keywords of C++ and newer C. */
+void names_reserve_cpp(Names *);
 /* Returns a legal identifier, the stem or the stem with a number, that is not taken in this scope
  * or one around it, and takes it until the scope ends. */
 const char *names_add(Names *, const char *stem);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const Backend *const backends[] = {&backend_llvm, &backend_c, NULL};
+const Backend *const backends[] = {&backend_llvm, &backend_c, &backend_cuda, &backend_gpu_host, NULL};
 
 const Backend *backend_of_kind(WeftEmit kind)
 {
@@ -42,11 +42,25 @@ bool backend_available(const Backend *b, const Compilation *c)
 	return !b->available || b->available(c);
 }
 
-/* The first that suits and is there. The last row always is. */
+static bool is_gpu(const Compilation *c)
+{
+	return c->target->gpu != NULL;
+}
+
+bool backend_takes(const Backend *b, const Compilation *c)
+{
+	const char *name = c->target->isa.name;
+	if (b->gpus == is_gpu(c))
+		return true;
+	return ctx_error(c->ctx, NULL, b->gpus ? "%s is a CPU: the back end %s is for GPUs" : "%s is a GPU: the back end %s is for CPUs", name,
+			 b->name);
+}
+
+/* The first that suits and is there. The last row of CPUs, and one of GPUs, always is. */
 static void choose_default(Compilation *c)
 {
 	for (const Backend *const *b = backends; *b && !c->backend; b++)
-		if ((*b)->suits && (*b)->suits(c)) {
+		if ((*b)->gpus == is_gpu(c) && (*b)->suits && (*b)->suits(c)) {
 			if (backend_available(*b, c))
 				c->backend = *b;
 			else
@@ -81,6 +95,7 @@ bool backend_choose(Compilation *c)
 	c->backend = backend_named(c->w, name);
 	if (!c->backend)
 		return ctx_error(c->ctx, NULL, "no back end %s: there are %s", name, list_names(c->w, c->ctx->arena));
+	TRY(backend_takes(c->backend, c));
 	const char *why = c->backend->refuses ? c->backend->refuses(c) : NULL;
 	return !why || ctx_error(c->ctx, NULL, "%s", why);
 }

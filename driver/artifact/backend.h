@@ -30,6 +30,7 @@ typedef struct {
 typedef struct Backend {
 	const char *name;  /* of WeftOptions.backend_name */
 	const char *about; /* what it makes, for lists */
+	bool gpus;         /* takes GPUs, and no CPUs; else CPUs, and no GPUs */
 	/* Why the compilation's options or targets do not fit, asked where the back end is named;
 	 * NULL: they fit. The field may be NULL: all fit. */
 	const char *(*refuses)(const Compilation *);
@@ -65,7 +66,7 @@ typedef struct Backend {
 	void *user; /* for the row's own functions */
 } Backend;
 
-extern const Backend backend_llvm, backend_c;
+extern const Backend backend_llvm, backend_c, backend_cuda, backend_gpu_host;
 
 /* The built-in rows, in the order of preference, followed by NULL. */
 extern const Backend *const backends[];
@@ -80,6 +81,8 @@ const Backend *backend_here(void);
 bool backend_choose(Compilation *);
 /* Loads what c->backend needs. Returns false after errors. */
 bool backend_load(Compilation *);
+/* Whether the back end makes code for all levels. Returns false after an error. */
+bool backend_takes(const Backend *, const Compilation *);
 /* Whether `load` will succeed, as far as that is known without loading. */
 bool backend_available(const Backend *, const Compilation *);
 

@@ -47,6 +47,16 @@ static bool trusted(const Compilation *c)
 	return !c->o.cc && !(cc && *cc);
 }
 
+/* The stand-in for a GPU: the same text of kernels, executed by this CPU. */
+const Backend backend_gpu_host = {
+	.name = "gpu-host",
+	.about = "kernels of a GPU, which this CPU executes: for tests",
+	.gpus = true,
+	.units = units,
+	.shared = shared,
+	.trusted = trusted,
+};
+
 const Backend backend_c = {
 	.name = "c",
 	.about = "C text and a C compiler",

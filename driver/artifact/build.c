@@ -27,13 +27,14 @@ static bool write_embedded(Ctx *ctx, const char *folder, const EmbeddedFile *f)
 }
 
 /* flags: of the target. */
-static void compile_words(Builder *b, Words *w, const char *flags, const char *opt)
+static void compile_words(Builder *b, Words *w, const char *flags, const char *opt, bool cpp)
 {
 	words_split(b->a, w, b->cc);
 	words_split(b->a, w, opt);
 	words_split(b->a, w, target_common_flags());
 	words_split(b->a, w, flags); /* a unit's own come after what is meant for all */
-	words_split(b->a, w, "-std=c11 -fPIC -fvisibility=hidden");
+	words_split(b->a, w, cpp ? "-std=c++17 -fno-exceptions -fno-rtti" : "-std=c11");
+	words_split(b->a, w, "-fPIC -fvisibility=hidden");
 }
 
 static bool is_header(const char *name)
@@ -59,11 +60,11 @@ static const char *const *key_texts(Builder *b, const char *source)
 }
 
 /* Compile folder/name unless the cache has the object. */
-static void add_unit(Builder *b, const char *name, const char *source, const char *flags, const char *opt)
+static void add_unit(Builder *b, const char *name, const char *source, const char *flags, const char *opt, bool cpp)
 {
 	Ctx *ctx = b->c->ctx;
 	Words w = {0};
-	compile_words(b, &w, flags, opt);
+	compile_words(b, &w, flags, opt, cpp);
 	Words key = {0};
 	for (uint32_t k = 0; k < w.word.n; k++)
 		words_add(b->a, &key, w.word.data[k]);
@@ -119,7 +120,7 @@ static bool add_model(Builder *b)
 	}
 	qsort(order, n, sizeof(EmitFile *), by_cost);
 	for (uint32_t k = 0; k < n; k++)
-		add_unit(b, order[k]->name, order[k]->text.data, order[k]->flags, "-O2");
+		add_unit(b, order[k]->name, order[k]->text.data, order[k]->flags, "-O2", order[k]->is_cpp);
 	return true;
 }
 
@@ -140,7 +141,7 @@ static bool add_runtime(Builder *b)
 			continue;
 		TRY(write_embedded(ctx, b->folder, f));
 		if (!is_header(f->name))
-			add_unit(b, f->name, (const char *)f->data, least->isa.flags, "-O2 -pthread");
+			add_unit(b, f->name, (const char *)f->data, least->isa.flags, "-O2 -pthread", false);
 	}
 	if (!object)
 		return true;
@@ -253,8 +254,6 @@ static void makefile_link(const Compilation *c, Text *t)
 /* Models without user operators, state, or replaceable weights go without some files. */
 static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 {
-	if (strcmp(f->name, "device.c") == 0)
-		return false;
 	if (strcmp(f->name, "op_call.c") == 0)
 		return user_ops(c).n;
 	if (strcmp(f->name, "state.c") == 0 || strcmp(f->name, "stored.c") == 0 || strcmp(f->name, "replace.c") == 0 || strncmp(f->name, "relayout.", 9) == 0)

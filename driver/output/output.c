@@ -294,6 +294,7 @@ static bool emit_to(Output *x, Places *p)
 {
 	const Backend *made_by = x->emit == WEFT_EMIT_SHARED ? x->c.backend : backend_of_kind(x->emit);
 	x->c.backend = made_by ? made_by : x->c.backend;
+	TRY(!made_by || backend_takes(made_by, &x->c));
 	bool folder = made_by && made_by->folders >> x->emit & 1;
 	x->c.plain = x->emit == WEFT_EMIT_SCHEDULES;
 	TRY(!made_by || backend_load(&x->c));
@@ -331,7 +332,7 @@ bool weft_compile(Weft *w, const WeftGraph *g, const WeftOptions *o, const char 
 
 static bool check_kind(const Output *x, const char *function)
 {
-	return (unsigned)x->emit <= WEFT_EMIT_SHARED ||
+	return (unsigned)x->emit <= WEFT_EMIT_CUDA ||
 	       ctx_error(x->w->ctx, function, "there is nothing of kind %d to write", (int)x->emit);
 }
 
@@ -412,7 +413,7 @@ static bool save(void *arg)
 		return ctx_error(ctx, "weft_save_memory",
 				 "C is a folder of files: expected a kind that is one file");
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
-	if (x->emit == WEFT_EMIT_SHARED && x->c.backend->folders >> x->emit & 1)
+	if (x->emit == WEFT_EMIT_SHARED && x->c.backend->folders)
 		return ctx_error(ctx, "weft_save_memory", "back end %s makes a folder of files: expected one that makes a file", x->c.backend->name);
 	if (x->emit == WEFT_EMIT_SHARED && x->c.o.weights == WEFT_WEIGHTS_FILE)
 		TRY(given(x->w, "weft_save_memory", "the result for weights that are not embedded",

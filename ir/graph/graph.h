@@ -325,8 +325,6 @@ bool graph_symbol_input(const Graph *, Sym var, uint32_t *input, uint32_t *dim);
 /* Returns that dimension for a message, " (input \"x\" dimension 0)", in the scratch arena; "" if
  * there is none. */
 const char *graph_symbol_origin(const Graph *, Sym var);
-/* Puts the nodes into that order; all n nodes of the graph are in the list, each once. */
-void graph_set_order(Graph *, const Node *order, uint32_t n);
 /* Removes nodes without readers and effects, except inputs. Returns true if it removed any. */
 bool graph_dce(Graph *);
 /* Returns a copy in the same Ir. Subgraphs are copied too, so that no two nodes have the same
@@ -392,11 +390,6 @@ bool node_is_output(const Graph *, Node);
 bool node_has_effect(const Graph *, Node);
 /* Whether the node's operator takes subgraphs: scan, while, cond. */
 bool node_has_graph(const Graph *, Node);
-/* Whether the node has a value, which is no tuple. */
-static inline bool node_is_tensor(const Graph *g, Node n)
-{
-	return node_type_id(g, n).i && node_dtype(g, n) != DT_none;
-}
 /* Returns the number of results: 0 without a type, the number of elements of a tuple, else 1. */
 uint32_t node_nresult(const Graph *, Node);
 /* Returns the type of result k < node_nresult. */

@@ -152,6 +152,24 @@ static void ls_add(LoopFn *f, LsData s)
 	array_push(arena_of(f), &f->block.data[b.i].stmt, f->ls.n - 1);
 }
 
+void loop_tasks_to_threads(LoopFn *f, uint32_t threads, uint64_t shared, Lx ntasks)
+{
+	const Lv old = f->task;
+	const Lb statements = f->body;
+	int64_t n;
+	loop_block(f, threads, shared);
+	f->task = lv_new(f, (LType){DT_i64, 1}, "block", false);
+	f->lv.data[f->task.i].nonneg = true;
+	f->body = block_new(f);
+	f->open.data[0] = f->body;
+	Lx thread = lx_add(f, lx_mul(f, lx_var(f, f->task), lx_int(f, threads)), lx_thread(f));
+	ls_add(f, (LsData){.kind = LS_LET, .v = old, .x = thread});
+	for (uint32_t k = 0; lx_is_int(f, ntasks, &n) && n % threads == 0 && k < f->block.data[statements.i].stmt.n; k++)
+		array_push(arena_of(f), &f->block.data[f->body.i].stmt, f->block.data[statements.i].stmt.data[k]);
+	if (!lx_is_int(f, ntasks, &n) || n % threads)
+		ls_add(f, (LsData){.kind = LS_IF, .x = lx_cmp(f, SC_lt, lx_var(f, old), ntasks), .body = statements});
+}
+
 /* Open a block that belongs to the statement just added. */
 static Lb ls_open(LoopFn *f)
 {

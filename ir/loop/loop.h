@@ -315,6 +315,10 @@ LoopFn *loop_new(Ir *, const char *name);
 /* Says that the function is executed by blocks of `threads` threads, a multiple of WARP up to
  * MAX_THREADS, each with at most `shared` bytes of shared memory. */
 void loop_block(LoopFn *, uint32_t threads, uint64_t shared);
+/* Turns a finished function of a CPU into one of blocks: each task becomes a thread, and `threads`
+ * of them the block of the new task. ntasks: the number of tasks before, an expression of literals
+ * and parameters. threads, shared: as for loop_block. */
+void loop_tasks_to_threads(LoopFn *, uint32_t threads, uint64_t shared, Lx ntasks);
 /* Open `enter` or `leave`; ls_end closes it. */
 void loop_enter(LoopFn *);
 void loop_leave(LoopFn *);
@@ -488,8 +492,8 @@ void ls_result(LoopFn *, uint32_t slot, Lx);
 /* Calls function k of those that are outlined from this one. */
 void ls_outlined(LoopFn *, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg);
 /* Checks scopes, types, memory and structure; of blocks that all threads reach barriers together,
- * and all of a warp its exchanges. With isa, which is of a CPU, also that every operation is legal
- * for it (codegen/program/legalise.h). Returns false after errors. */
+ * and all of a warp its exchanges. With isa also that every operation is legal for
+ * it (codegen/program/legalise.h). Returns false after errors. */
 MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);
 
 /* The subexpressions that one statement uses more than once, operands first; printers name them

@@ -1,6 +1,5 @@
 /* Checks what emitters rely on: scopes, types, memory references, structure, and of legal functions
- * that the target has every operation. verify_block.c checks what threads of a block do
- * together. */
+ * that the target has every operation. verify_block.c checks what threads do together. */
 #include "ir/loop/prelude.h"
 #include "ir/loop/verify_priv.h"
 
@@ -152,6 +151,20 @@ static const char *lx_label(const LxData *d)
 	}
 }
 
+static bool is_of_block(const LxData *d)
+{
+	return d->kind == LX_THREAD || d->kind == LX_WARP;
+}
+
+static bool is_legal(const Verify *v, const LxData *d)
+{
+	if (!v->isa)
+		return true;
+	if (d->kind == LX_HREDUCE || (is_of_block(d) && !v->isa->of_block))
+		return false;
+	return d->kind != LX_SC || isa_takes(v->isa, d->sc, d->type, lx_type(v->f, d->in[0]), d->known);
+}
+
 /* Types of an expression are checked once; scopes at every use. */
 static void check_types(Verify *v, Lx x)
 {
@@ -168,7 +181,7 @@ static void check_types(Verify *v, Lx x)
 	}
 	if (!lx_ok(v->f, d))
 		fail(v, "operand types do not fit", lx_label(d));
-	else if (v->isa && (d->kind == LX_HREDUCE || d->kind >= LX_THREAD || (d->kind == LX_SC && !isa_takes(v->isa, d->sc, d->type, lx_type(v->f, d->in[0]), d->known))))
+	else if (!is_legal(v, d))
 		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s has not", v->isa->name), lx_label(d));
 }
 
@@ -417,7 +430,7 @@ bool loop_verify(LoopFn *f, const Isa *isa)
 	check_block(&v, f->body);
 	v.defined[f->task.i] = 0;
 	check_block(&v, f->leave);
-	if (isa && f->threads != 1)
+	if (isa && !isa->of_block && f->threads != 1)
 		fail(&v, "CPUs have no blocks of threads", NULL);
 	v.ok = v.ok && (!loop_is_of_block(f) || verify_block(f));
 	arena_release(arena, mark);

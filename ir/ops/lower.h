@@ -1,5 +1,7 @@
-/* How a primitive becomes part of kernels: the row .lower of its block, which lower/ reads. Scalar
- * functions have none: they are element-wise. */
+/* How a primitive becomes part of kernels: the field .lower of its block (ir/ops/op.h), which
+ * lower/ reads. Scalar functions have none: they are element-wise. A kernel computes its root, the
+ * node whose result it stores, and the nodes that are fused into it, whose values it computes where
+ * it reads them. */
 #ifndef WEFT_IR_OPS_LOWER_H
 #define WEFT_IR_OPS_LOWER_H
 
@@ -58,9 +60,9 @@ typedef enum {
 	INDEX_FITS     /* the nearest element; the extent is not 0 */
 } IndexMode;
 
-/* The mode of a gather or scatter. */
+/* The attribute `mode` of a gather or scatter. */
 IndexMode node_index_mode(const Graph *, Node);
-/* Whether an index out of range is an error. */
+/* Whether an index out of range is an error at run time. */
 static inline bool index_is_checked(IndexMode mode)
 {
 	return mode == INDEX_CHECK || mode == INDEX_WITHIN;
@@ -90,7 +92,8 @@ typedef struct IndexMap {
 	Sym (*value)(struct IndexMap *, uint32_t operand, const Sym *at, Sym extent, IndexMode);
 } IndexMap;
 
-/* Adds a condition: the element exists only if lo <= e < hi. */
+/* For .index: adds a condition to the answer: the element exists only if lo <= e < hi. At most 2 *
+ * MAX_RANK conditions. */
 static inline void index_range(IndexMap *m, Sym e, Sym lo, Sym hi)
 {
 	m->range[m->nrange++] = (struct IndexRange){e, lo, hi};
@@ -98,6 +101,7 @@ static inline void index_range(IndexMap *m, Sym e, Sym lo, Sym hi)
 
 enum { ALL_OPERANDS = -1 };
 
+/* The field .lower. */
 typedef struct {
 	LowerRole role;
 	LowerFuse fuses;
@@ -119,13 +123,14 @@ typedef struct {
 	void (*index)(IndexMap *);
 } OpLower;
 
-/* Whether the operator is an index map that is always fused. */
+/* Whether the operator is an index map that is always fused, such as permute. */
 static inline bool lower_is_map(const OpLower *l)
 {
 	return l->role == LOWER_INDEX && l->fuses == FUSE_ALWAYS;
 }
 
-/* Whether operand k is read at indices of its own. */
+/* Whether the kernel reads operand k at indices of its own (OpLower.reads), so that a computed
+ * operand is stored first. */
 static inline bool lower_reads(const OpLower *l, uint32_t k)
 {
 	return l->reads == ALL_OPERANDS || (k < 31 && l->reads >> k & 1);

@@ -31,8 +31,8 @@ const Gpu *gpu_find(const char *name);
 /* Returns the whole GPU as one machine: its rates are those of all multiprocessors together. So the
  * costs that lowering compares (target_cycles) are times of a launch that fills the GPU. */
 Machine gpu_machine(const Gpu *);
-/* Returns a machine on which a phase costs one cycle, so that schedules for it make as many tasks
- * as there are points, one for each thread. */
-const Machine *gpu_thread_machine(void);
+/* A machine of which each thread that the GPU can hold is a processor, for schedules whose tasks
+ * become threads. */
+Machine gpu_thread_machine(const Gpu *);
 
 #endif

@@ -91,6 +91,9 @@ const Target *target_find(const char *name)
 	for (uint32_t k = 0; k < NTARGET; k++)
 		if (strcmp(isas[k].name, name) == 0)
 			return target_at(k);
+	for (uint32_t k = 0; target_gpu_at(k); k++)
+		if (strcmp(target_gpu_at(k)->isa.name, name) == 0)
+			return target_gpu_at(k);
 	return NULL;
 }
 
@@ -99,6 +102,8 @@ const char *target_list(Arena *a)
 	const char *list = isas[0].name;
 	for (uint32_t k = 1; k < NTARGET; k++)
 		list = arena_printf(a, "%s, %s", list, isas[k].name);
+	for (uint32_t k = 0; gpu_at(k); k++)
+		list = arena_printf(a, "%s, %s", list, gpu_at(k)->name);
 	return list;
 }
 

@@ -45,6 +45,15 @@ typedef struct {
 	bool refused; /* of what is drawn: by the graph's interpreter, or its reader */
 } Family;
 
+/* Every CPU, then the GPU that has the least. */
+static const Target *tested_target(uint32_t k)
+{
+	uint32_t ncpu = 0;
+	while (target_at(ncpu))
+		ncpu++;
+	return k < ncpu ? target_at(k) : k == ncpu ? target_gpu_at(0) : NULL;
+}
+
 /* ---- sizes ---- */
 
 /* "2w+1" */
@@ -295,7 +304,7 @@ void file_kernels(const FileTest *test, Text *out)
 	const char *only = header_find(a, test->text, "targets:", NULL), *forms = header_find(a, test->text, "forms:", NULL);
 	uint32_t agree = 0, failed = 0;
 	const Target *t;
-	for (uint32_t k = 0; (t = target_at(k)); k++) {
+	for (uint32_t k = 0; (t = tested_target(k)); k++) {
 		if (only && !strstr(only, t->isa.name))
 			continue;
 		Sizes run[MAX_RUNS];
@@ -389,7 +398,7 @@ void file_kernels_drawn(const FileTest *test, Text *out)
 	const char *few = header_find(a, test->text, "draws:", NULL);
 	uint32_t ran = 0, of = 0, failed = 0, draws = few ? (uint32_t)atoi(few) : DRAWS;
 	const Target *t;
-	for (uint32_t k = 0; (t = target_at(k)); k++) {
+	for (uint32_t k = 0; (t = tested_target(k)); k++) {
 		Sizes run[MAX_RUNS];
 		uint32_t n = only && !strstr(only, t->isa.name) ? 0 : find_sizes(test, t, a, run);
 		for (uint32_t turn = 0; n && turn < draws; turn++, of++) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "codegen/print/c/emit_priv.h"
+#include "codegen/print/cuda/cuda.h"
 #include "codegen/program/legalise.h"
 
 /* ---- files ---- */
@@ -64,10 +65,10 @@ static void emit_unit(const Emission *e, const uint32_t *unit, uint32_t which, d
 	const Program *p = e->p;
 	EmitFile *file = add(e, file_name(e, arena_printf(p->ir->ctx->arena, "kernels_%u", which), "c"));
 	file->cost = cost;
-	unit_init(&u, p->ir->ctx, e->target);
+	unit_init(&u, p->ir->ctx, e->target, &c_dialect);
 	text_init(&body, u.arena);
 	for (uint32_t k = 0; k < p->fn.n; k++) {
-		if (unit[k] != which)
+		if (unit[k] != which || loop_is_of_block(p->fn.data[k]))
 			continue;
 		if (body.n)
 			text_char(&body, '\n');
@@ -75,6 +76,29 @@ static void emit_unit(const Emission *e, const uint32_t *unit, uint32_t which, d
 	}
 	unit_head(&u, &file->text, e->kernels, e->vector);
 	text_printf(&file->text, "\n%s", body.data ? body.data : "");
+}
+
+/* Of a GPU: the kernels of a unit for the stand-in, but those that call functions of the user. */
+static void emit_blocks(const Emission *e)
+{
+	const Program *p = e->p;
+	Arena *arena = p->ir->ctx->arena;
+	LoopFn **fn = ARENA_ARRAY(arena, LoopFn *, p->fn.n + 1);
+	const char **name = ARENA_ARRAY(arena, const char *, p->fn.n + 1);
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < p->fn.n; k++)
+		if (loop_is_of_block(p->fn.data[k])) {
+			fn[n] = p->fn.data[k];
+			name[n++] = e->kernel[k];
+		}
+	if (!n)
+		return;
+	EmitFile *file = add(e, file_name(e, "blocks", "cpp"));
+	file->is_cpp = true;
+	emit_cuda_host(fn, name, n, e->target, &file->text);
+	file = add(e, "gpu_host.hpp");
+	file->is_header = true;
+	text_add(&file->text, gpu_host_text);
 }
 
 static void emit_model(const Emission *e)
@@ -86,7 +110,7 @@ static void emit_model(const Emission *e)
 	 * for many launches (of 9,000: 24 s, not 2), and makes one group of all loads of addresses,
 	 * gaps included: gigabytes for thousands of tensors. */
 	file->flags = arena_printf(e->p->ir->ctx->arena, "%s -O1", file->flags);
-	unit_init(&u, e->p->ir->ctx, e->target);
+	unit_init(&u, e->p->ir->ctx, e->target, &c_dialect);
 	text_init(&body, u.arena);
 	c_model(&u, e->p, e->o, e->kernel, &body);
 	unit_head(&u, &file->text, e->kernels, e->vector);
@@ -111,6 +135,8 @@ bool emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 	emit_model(&e);
 	for (uint32_t k = 0; k < nunits; k++)
 		emit_unit(&e, unit, k, load[k]);
+	if (t->gpu)
+		emit_blocks(&e);
 	return true;
 }
 
@@ -134,7 +160,7 @@ bool emit_c_kernel(LoopFn *f, const Target *t, Text *out)
 	CUnit u;
 	Text body;
 	legalise(f, &t->isa);
-	unit_init(&u, f->ir->ctx, t);
+	unit_init(&u, f->ir->ctx, t, &c_dialect);
 	text_init(&body, u.arena);
 	const char *name = c_identifier(u.arena, f->name);
 	c_function(&u, f, name, FN_KERNEL, NULL, NULL, &body);

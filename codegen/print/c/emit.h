@@ -10,6 +10,7 @@ typedef struct {
 	Text text;
 	const char *flags; /* flags of the C compiler for this file's target */
 	bool is_header;
+	bool is_cpp; /* C++17 */
 	double cost; /* an estimate, by which long compilations start first */
 } EmitFile;
 

@@ -16,11 +16,41 @@ typedef struct {
 	Prec prec;
 } CExpr;
 
+/* The words in which languages like C differ. */
+typedef struct CDialect {
+	const char *helper;        /* the head of helper functions: "static inline" */
+	const char *function;      /* the head of functions that are not inline: "static" */
+	const char *table;         /* the head of tables: "static const" */
+	const char *local;         /* the alignment of a local array: "_Alignas(64)" */
+	const char *restrict_word; /* "restrict" */
+	bool gnu;                  /* has __builtin_expect and __builtin_prefetch */
+	bool cpp;                  /* keywords of C++ are no names */
+	const char *const *own;    /* further names that are taken; NULL ends the list */
+	const char *head;          /* the beginning of a unit; NULL: the headers of C */
+	const struct CBlock *block; /* of blocks of threads; NULL: CPU code */
+} CDialect;
+
+extern const CDialect c_dialect;
+
+/* The words for blocks of threads. Functions are called with values; the head of the dialect
+ * declares those that the language has not. */
+typedef struct CBlock {
+	const char *kernel; /* the head of a kernel; a format for the number of threads */
+	const char *failure; /* the type of the record of failed checks */
+	const char *task;   /* the number of the block, an int64_t */
+	const char *thread; /* the number of the thread, an int64_t */
+	const char *shared; /* of shared arrays, their alignment */
+	const char *sync;
+	const char *copy, *commit, *wait; /* functions of asynchronous copies */
+	const char *warp[WARP_COUNT];     /* functions */
+} CBlock;
+
 /* A translation unit. Types and helper functions are printed when first used. */
 typedef struct {
 	Ctx *ctx;
 	Arena *arena;
 	const Target *target;
+	const CDialect *dialect;
 	Intern known; /* types, helpers and scalar functions that were printed */
 	Text types, helpers;
 	bool intrinsics; /* intrinsics are used */
@@ -28,7 +58,7 @@ typedef struct {
 } CUnit;
 
 /* Begins a unit in which nothing is declared. */
-void unit_init(CUnit *, Ctx *, const Target *);
+void unit_init(CUnit *, Ctx *, const Target *, const CDialect *);
 /* Appends the beginning of a finished unit: includes, types, helpers. kernels, vector: names of the
  * headers that declare kernels and intrinsics; NULL: no header. */
 void unit_head(CUnit *, Text *out, const char *kernels, const char *vector);

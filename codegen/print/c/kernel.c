@@ -97,6 +97,10 @@ static CExpr c_lx(Fn *f, Lx x)
 		return c_call(u, c_helper(u, shuffle[d->u.k], from, from), in, 1 + shuffle_is_of_two((Shuffle)d->u.k));
 	case LX_ADDR:
 		return c_addr(f, d, in[0]);
+	case LX_THREAD:
+		return c_atom(u->dialect->block->thread);
+	case LX_WARP:
+		return c_call(u, u->dialect->block->warp[d->u.k], in, d->nin);
 	default:
 		return c_leaf(f, d);
 	}
@@ -235,7 +239,7 @@ static void print_while(Fn *f, const LsData *s)
 static void print_if(Fn *f, const LsData *s)
 {
 	line(f);
-	text_printf(f->out, s->rare ? "if (__builtin_expect(%s, 0))" : "if (%s)", text_of(f, s->x));
+	text_printf(f->out, s->rare && f->u->dialect->gnu ? "if (__builtin_expect(%s, 0))" : "if (%s)", text_of(f, s->x));
 	print_body(f, s->body);
 	if (s->other.i && f->f->block.data[s->other.i].stmt.n) {
 		text_add(f->out, " else");
@@ -253,8 +257,31 @@ static void print_list(Fn *f, const char *decl, const Lx *arg, uint32_t n)
 	text_add(f->out, "};\n");
 }
 
+/* The first thread that fails is the one that counts. */
+static void print_block_fail(Fn *f, const LsData *s)
+{
+	f->used.checks = true;
+	line(f);
+	text_add(f->out, "if (!failed) {\n");
+	f->indent++;
+	line(f);
+	text_add(f->out, "failed = true;\n");
+	if (s->narg)
+		print_list(f, "const int64_t value[]", s->arg, s->narg);
+	line(f);
+	text_printf(f->out, "weft_fail(failure, %u, %s, %s, %u);\n", s->k, f->var[f->f->task.i],
+		    s->narg ? "value" : "NULL", s->narg);
+	f->indent--;
+	line(f);
+	text_add(f->out, "}\n");
+}
+
 static void print_fail(Fn *f, const LsData *s)
 {
+	if (f->u->dialect->block) {
+		print_block_fail(f, s);
+		return;
+	}
 	f->used.checks = true;
 	line(f);
 	text_add(f->out, "if (!failed) {\n");
@@ -316,8 +343,40 @@ static void print_comment(Fn *f, const char *text)
 static void print_local(Fn *f, const LsData *s)
 {
 	line(f);
-	text_printf(f->out, "_Alignas(64) %s %s[%llu];\n", c_storage(s->dtype), name_var(f, s->v),
-	            (unsigned long long)s->count);
+	text_printf(f->out, "%s %s %s[%llu];\n", f->u->dialect->local, c_storage(s->dtype),
+	            name_var(f, s->v), (unsigned long long)s->count);
+}
+
+/* ---- blocks of threads ---- */
+
+static void print_shared(Fn *f, const LsData *s)
+{
+	line(f);
+	text_printf(f->out, "%s %s %s[%llu];\n", f->u->dialect->block->shared, c_storage(s->dtype),
+		    name_var(f, s->v), (unsigned long long)s->count);
+}
+
+static void print_copy_async(Fn *f, const LsData *s)
+{
+	line(f);
+	text_printf(f->out, "%s_%llu(%s, %s, %s);\n", f->u->dialect->block->copy,
+		    (unsigned long long)s->count, c_pointer(f, s->mem, s->offset, true).s,
+		    c_pointer(f, s->from, s->x, false).s, s->mask.i ? text_of(f, s->mask) : "true");
+}
+
+static void print_block_statement(Fn *f, const LsData *s)
+{
+	const CBlock *b = f->u->dialect->block;
+	switch (s->kind) {
+	case LS_SHARED: print_shared(f, s); return;
+	case LS_COPY_ASYNC: print_copy_async(f, s); return;
+	default: break;
+	}
+	line(f);
+	if (s->kind == LS_COPY_WAIT)
+		text_printf(f->out, "%s(%u);\n", b->wait, s->k);
+	else
+		text_printf(f->out, "%s();\n", s->kind == LS_SYNC ? b->sync : b->commit);
 }
 
 /* ---- program statements ---- */
@@ -550,6 +609,9 @@ static void print_kind(Fn *f, const LsData *s)
 	case LS_PREFETCH: print_prefetch(f, s); break;
 	case LS_FENCE: print_fence(f); break;
 	case LS_COMMENT: print_comment(f, s->text); break;
+	case LS_SHARED: case LS_SYNC: case LS_COPY_ASYNC: case LS_COPY_COMMIT: case LS_COPY_WAIT:
+		print_block_statement(f, s);
+		break;
 	default: print_program(f, s); break;
 	}
 }
@@ -609,6 +671,29 @@ static void print_kernel(const Fn *f, const char *name, Text *out)
 	text_printf(out, "%s\treturn %s;\n}\n", top_text(f, 2), f->used.checks ? "failed" : "0");
 }
 
+/* All buffers and parameters, read or not: whoever launches the kernel knows the function only. */
+static void print_block_kernel(const Fn *f, const char *name, Text *out)
+{
+	const CBlock *b = f->u->dialect->block;
+	text_printf(out, b->kernel, f->f->threads);
+	text_printf(out, " %s(", name);
+	for (uint32_t k = 0; k < f->f->buf.n; k++) {
+		const LArg *a = &f->f->buf.data[k];
+		text_printf(out, "%s%s *%s%s%s, ", a->written ? "" : "const ", c_storage(a->dtype),
+			    a->restrict_ok ? f->u->dialect->restrict_word : "",
+			    a->restrict_ok ? " " : "", f->buf[k]);
+	}
+	for (uint32_t k = 0; k < f->f->param.n; k++)
+		text_printf(out, "const int64_t %s, ", f->param[k]);
+	text_printf(out, "const int64_t first, %s *failure)\n{\n", b->failure);
+	text_printf(out, "\tconst int64_t %s = first + %s;\n", f->var[f->f->task.i], b->task);
+	if (f->used.checks)
+		text_add(out, "\tbool failed = false;\n");
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		text_add(out, top_text(f, k));
+	text_add(out, "}\n");
+}
+
 static void print_sizes(const Fn *f, const char *name, Text *out)
 {
 	Text values;
@@ -652,6 +737,10 @@ static void fn_init(Fn *f)
 	names_init(&f->names, arena);
 	for (uint32_t k = 0; own[f->role][k]; k++)
 		names_reserve(&f->names, own[f->role][k]);
+	if (f->u->dialect->cpp)
+		names_reserve_cpp(&f->names);
+	for (uint32_t k = 0; f->u->dialect->own && f->u->dialect->own[k]; k++)
+		names_reserve(&f->names, f->u->dialect->own[k]);
 	f->var = ARENA_ARRAY(arena, const char *, l->lv.n);
 	f->buf = ARENA_ARRAY(arena, const char *, l->buf.n);
 	f->param = ARENA_ARRAY(arena, const char *, l->param.n);
@@ -678,7 +767,7 @@ static bool is_read(const LoopFn *l, Lv v)
 static void print_library(Fn *f, const char *name, Text *out)
 {
 	const LoopFn *l = f->f;
-	text_printf(out, "static %s%s %s(", l->is_inline ? "inline " : "", c_type(f->u, lx_type(l, l->result)), name);
+	text_printf(out, "%s %s %s(", l->is_inline ? f->u->dialect->helper : f->u->dialect->function, c_type(f->u, lx_type(l, l->result)), name);
 	for (uint32_t k = 0; k < l->arg.n; k++)
 		text_printf(out, "%s%s %s", k ? ", " : "", c_type(f->u, l->lv.data[l->arg.data[k].i].type),
 		            f->var[l->arg.data[k].i]);
@@ -706,7 +795,7 @@ static void print_top(Fn *f, uint32_t k)
 {
 	text_init(&f->top[k], f->u->arena);
 	f->out = &f->top[k];
-	f->indent = f->role == FN_KERNEL && k == 1 ? 2 : 1;
+	f->indent = f->role == FN_KERNEL && k == 1 && !f->u->dialect->block ? 2 : 1;
 	if (k == 1)
 		names_push(&f->names);
 	print_block(f, loop_top(f->f, k));
@@ -718,7 +807,7 @@ void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const 
                 const char *const *kernel_name, Text *out)
 {
 	Fn f = {.u = u, .f = l, .role = role, .entry = entry, .kernel_name = kernel_name, .name = name};
-	if (loop_is_of_block(l))
+	if (loop_is_of_block(l) && !u->dialect->block)
 		ctx_bug(l->ir->ctx, "C: %s is executed by a block of threads", l->name);
 	fn_init(&f);
 	names_push(&f.names);
@@ -726,7 +815,9 @@ void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const 
 		print_top(&f, k);
 	c_user_tables(u, l, name, out);
 	print_head_comment(l, out);
-	if (role == FN_KERNEL)
+	if (role == FN_KERNEL && u->dialect->block)
+		print_block_kernel(&f, name, out);
+	else if (role == FN_KERNEL)
 		print_kernel(&f, name, out);
 	else if (role == FN_LIBRARY)
 		print_library(&f, name, out);

@@ -24,7 +24,7 @@ static const char *c_table(CUnit *u, const ScTable *tab)
 	if (!fresh)
 		return name;
 	Text *t = &u->helpers;
-	text_printf(t, "static const %s %s[%u] = {", c_elem(tab->dtype), name, tab->n);
+	text_printf(t, "%s %s %s[%u] = {", u->dialect->table, c_elem(tab->dtype), name, tab->n);
 	for (uint32_t k = 0; k < tab->n; k++) {
 		text_add(t, k % 8 ? " " : "\n\t");
 		print_entry(t, tab, k);

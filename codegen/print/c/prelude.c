@@ -362,7 +362,7 @@ const char *c_helper(CUnit *u, const char *op, LType to, LType from)
 	const char *body = body_text(u, op, to, from); /* writes what it needs first */
 	const char *result = expand_text(u, to, from, s->result);
 	const char *params = expand_text(u, to, from, s->params);
-	text_printf(&u->helpers, "static inline %s %s(%s)\n{\n", result, name, params);
+	text_printf(&u->helpers, "%s %s %s(%s)\n{\n", u->dialect->helper, result, name, params);
 	if (*body == '{')
 		text_printf(&u->helpers, "\t%.*s\n}\n\n", (int)strlen(body) - 2, body + 1);
 	else

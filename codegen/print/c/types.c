@@ -67,12 +67,22 @@ const char *c_type(CUnit *u, LType t)
 	return name;
 }
 
-void unit_init(CUnit *u, Ctx *ctx, const Target *target)
+const CDialect c_dialect = {
+	.helper = "static inline",
+	.function = "static",
+	.table = "static const",
+	.local = "_Alignas(64)",
+	.restrict_word = "restrict",
+	.gnu = true,
+};
+
+void unit_init(CUnit *u, Ctx *ctx, const Target *target, const CDialect *dialect)
 {
 	memset(u, 0, sizeof *u);
 	u->ctx = ctx;
 	u->arena = ctx->arena;
 	u->target = target;
+	u->dialect = dialect;
 	intern_init(&u->known, u->arena);
 	text_init(&u->types, u->arena);
 	text_init(&u->helpers, u->arena);
@@ -85,7 +95,9 @@ void unit_head(CUnit *u, Text *out, const char *kernels, const char *vector)
 		text_printf(out, "#include \"%s\"\n", vector);
 	else if (u->intrinsics && p->header)
 		text_printf(out, "#include <%s>\n", p->include);
-	text_add(out, "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>\n");
+	text_add(out, u->dialect->head ? u->dialect->head
+				       : "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
+					 "#include <string.h>\n");
 	if (kernels)
 		text_printf(out, "\n#include \"%s\"\n", kernels);
 	/* index lanes take several registers; such values stay within this file, whatever the

@@ -108,10 +108,10 @@ DType aten_scalar_dtype(DType d, const Attr *);
 Node aten_scalar(Build *, Node x, const Attr *);
 /* The same for a Scalar argument. */
 Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
-/* As a value of fills and bounds: a value out of range is an error. */
+/* As a value of fills and bounds, in the given dtype: a value out of range is an error. */
 Node aten_scalar_as(Build *, const Attr *, DType);
-/* As a factor (alpha, beta, value of addcmul): out of range is an error of an integer dtype, and
- * infinity in a float dtype. */
+/* As a factor (alpha, beta, value of addcmul), in the given dtype: out of range is an error of an
+ * integer dtype, and infinity in a float dtype. */
 Node aten_scalar_factor(Build *, const Attr *, DType);
 /* Whether a Scalar argument is the constant v. */
 bool aten_scalar_is(const Build *, Node n, const char *name, double v);
@@ -189,10 +189,9 @@ Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
  * the other dimensions of x; or, with one more leading dimension, a slice for each true element of
  * the mask, in row-major order. */
 Node aten_mask_put(Build *, Node x, Node mask, uint32_t first, Node values, bool accumulate);
-/* The node `window`: the windows of x along dim, with zeros outside of x. dim gets the extent
- * `count`, and a new last dimension the extent `size`: element (p, k) of these is element p *
- * stride
- * + k * dilation - low of x. */
+/* The node `window`: the windows of x along dim. dim gets the extent `count`, the number of
+ * windows, and a new last dimension the extent `size`. Element k of window p is element p * stride
+ * + k * dilation - low of x, or 0 if x has no such element. */
 Node b_window(Build *, Node x, uint32_t dim, int64_t size, int64_t stride, int64_t dilation,
 	      int64_t low, Sym count);
 /* The index (i64) of the greatest (max) or least element along dim, which is removed; the first one

@@ -1,0 +1,11 @@
+/* Schedules for GPUs: kernels become functions that blocks of threads execute. All decisions about
+ * threads, blocks and shared memory are taken here. */
+#ifndef WEFT_CODEGEN_GPU_H
+#define WEFT_CODEGEN_GPU_H
+
+#include "codegen/program/schedule.h"
+
+/* Schedules a kernel for a GPU (Target.gpu), as schedule_kernel does. */
+Schedule *gpu_schedule_kernel(const Lowered *, const Kernel *, const Target *);
+
+#endif

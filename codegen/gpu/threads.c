@@ -1,0 +1,57 @@
+/* The schedule that takes every kernel: each task of the kernel's scalar schedule becomes a thread.
+ * Tasks of a phase have no order and share nothing, which is what blocks of threads ask for; the
+ * fastest axis of the results is the fastest in the number of the task, so neighbouring threads
+ * access neighbouring elements. */
+#include "codegen/gpu/gpu.h"
+
+/* The GPU as the scalar schedules see it: any number of processors. */
+static const Target *thread_target(const Lowered *l, const Target *gpu)
+{
+	Target *t = ARENA_NEW(l->ir->ctx->arena, Target);
+	*t = *gpu;
+	t->machine = gpu_thread_machine(gpu->gpu);
+	t->gpu = NULL;
+	return t;
+}
+
+static void push_param(Arena *arena, SchedPhase *p, Sym value)
+{
+	Sym *param = ARENA_ARRAY(arena, Sym, p->nparam + 1);
+	for (uint32_t k = 0; k < p->nparam; k++)
+		param[k] = p->param[k];
+	param[p->nparam++] = value;
+	p->param = param;
+}
+
+static Lx number_of_tasks(Arena *arena, SymTab *syms, SchedPhase *p)
+{
+	int64_t n;
+	if (sym_is_const(syms, p->ntasks, &n))
+		return lx_int(p->f, n);
+	push_param(arena, p, p->ntasks);
+	return lx_param(p->f, loop_param(p->f, "tasks"));
+}
+
+/* A launch of few tasks has one block of fewer threads. */
+static uint32_t threads_for(SymTab *syms, const SchedPhase *p, const Gpu *gpu)
+{
+	int64_t n, threads = gpu->threads;
+	if (sym_is_const(syms, p->ntasks, &n) && n < threads)
+		threads = (n + WARP - 1) / WARP * WARP;
+	return threads ? (uint32_t)threads : WARP;
+}
+
+Schedule *gpu_schedule_kernel(const Lowered *l, const Kernel *k, const Target *target)
+{
+	Schedule *s = schedule_kernel(l, k, thread_target(l, target));
+	SymTab *syms = l->ir->syms;
+	Arena *arena = l->ir->ctx->arena;
+	for (uint32_t i = 0; i < s->phase.n; i++) {
+		SchedPhase *p = &s->phase.data[i];
+		const uint32_t threads = threads_for(syms, p, target->gpu);
+		loop_tasks_to_threads(p->f, threads, target->gpu->shared, number_of_tasks(arena, syms, p));
+		p->ntasks = sym_ceildiv(syms, p->ntasks, sym_int(syms, threads));
+	}
+	s->why = arena_printf(arena, "a thread for each task: %s", s->why);
+	return s;
+}

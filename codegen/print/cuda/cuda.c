@@ -1,0 +1,184 @@
+#include "codegen/print/cuda/cuda.h"
+
+#include "codegen/print/c/emit_priv.h"
+
+/* NVRTC has no headers: what C's headers declare is declared here. */
+static const char head[] =
+	"#ifdef __CUDACC_RTC__\n"
+	"typedef signed char int8_t;\n"
+	"typedef unsigned char uint8_t;\n"
+	"typedef short int16_t;\n"
+	"typedef unsigned short uint16_t;\n"
+	"typedef int int32_t;\n"
+	"typedef unsigned int uint32_t;\n"
+	"typedef long long int64_t;\n"
+	"typedef unsigned long long uint64_t;\n"
+	"#define INT64_C(x) x##ll\n"
+	"#define UINT64_C(x) x##ull\n"
+	"#define INT32_MIN (-2147483647 - 1)\n"
+	"#define INT64_MIN (-9223372036854775807ll - 1)\n"
+	"#define INFINITY __int_as_float(0x7f800000)\n"
+	"#define NAN __int_as_float(0x7fc00000)\n"
+	"#else\n"
+	"#include <math.h>\n"
+	"#include <stdint.h>\n"
+	"#include <string.h>\n"
+	"#endif\n"
+	"\n"
+	"/* The failed check of the first thread, in the order of tasks and threads. id 0: none. */\n"
+	"struct WeftFailure {\n"
+	"\tint lock, id;\n"
+	"\tint64_t order, value[13];\n"
+	"};\n"
+	"\n"
+	"static __device__ void weft_fail(WeftFailure *f, int id, int64_t task, const int64_t *value, int n)\n"
+	"{\n"
+	"\tconst int64_t order = task * blockDim.x + threadIdx.x;\n"
+	"\twhile (atomicCAS(&f->lock, 0, 1))\n"
+	"\t\t;\n"
+	"\t__threadfence();\n"
+	"\tvolatile WeftFailure *v = f;\n"
+	"\tif (!v->id || order < v->order) {\n"
+	"\t\tv->id = id;\n"
+	"\t\tv->order = order;\n"
+	"\t\tfor (int k = 0; k < n; k++)\n"
+	"\t\t\tv->value[k] = value[k];\n"
+	"\t}\n"
+	"\t__threadfence();\n"
+	"\tatomicExch(&f->lock, 0);\n"
+	"}\n";
+
+_Static_assert(MAX_FAIL_ARGS == 13, "WeftFailure.value");
+
+/* Asynchronous copies, and exchanges in a warp, of which all threads are there. The stand-in for a
+ * GPU has its own. */
+static const char copies[] =
+	"\n#ifndef WEFT_GPU_HOST\n"
+	"#define WEFT_COPY(n, how)                                                             \\\n"
+	"\tstatic __device__ inline void weft_copy_##n(void *to, const void *from, bool in)     \\\n"
+	"\t{                                                                                     \\\n"
+	"\t\tasm volatile(\"cp.async.\" how \".shared.global [%0], [%1], \" #n \", %2;\"         \\\n"
+	"\t\t             ::\"r\"((uint32_t)__cvta_generic_to_shared(to)), \"l\"(from),         \\\n"
+	"\t\t             \"r\"(in ? n : 0) : \"memory\");                                      \\\n"
+	"\t}\n"
+	"WEFT_COPY(4, \"ca\")\nWEFT_COPY(8, \"ca\")\nWEFT_COPY(16, \"cg\")\n"
+	"#define weft_commit() asm volatile(\"cp.async.commit_group;\" ::: \"memory\")\n"
+	"#define weft_wait(n) asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(n) : \"memory\")\n"
+	"#endif\n";
+static const char exchanges[] =
+	"\n#ifndef WEFT_GPU_HOST\n"
+	"#define WEFT_WARP 0xffffffffu\n"
+	"#define weft_xor(x, k) __shfl_xor_sync(WEFT_WARP, x, (int)(k))\n"
+	"#define weft_up(x, k) __shfl_up_sync(WEFT_WARP, x, (unsigned)(k))\n"
+	"#define weft_down(x, k) __shfl_down_sync(WEFT_WARP, x, (unsigned)(k))\n"
+	"#define weft_lane(x, k) __shfl_sync(WEFT_WARP, x, (int)(k))\n"
+	"#define weft_any(x) (bool)__any_sync(WEFT_WARP, x)\n"
+	"#define weft_all(x) (bool)__all_sync(WEFT_WARP, x)\n"
+	"#define weft_ballot(x) __ballot_sync(WEFT_WARP, x)\n"
+	"#endif\n";
+
+/* What kernels call, and what the head of the text declares. */
+static const char *const own[] = {
+	"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "first", "failure", "failed", "value", NULL,
+};
+
+static const CBlock block = {
+	.kernel = "extern \"C\" __global__ void __launch_bounds__(%u)",
+	.failure = "WeftFailure",
+	.task = "blockIdx.x",
+	.thread = "(int64_t)threadIdx.x",
+	.shared = "__shared__ __align__(16)",
+	.sync = "__syncthreads",
+	.copy = "weft_copy",
+	.commit = "weft_commit",
+	.wait = "weft_wait",
+	.warp = {
+		[WARP_XOR] = "weft_xor", [WARP_UP] = "weft_up", [WARP_DOWN] = "weft_down",
+		[WARP_LANE] = "weft_lane", [WARP_ANY] = "weft_any", [WARP_ALL] = "weft_all",
+		[WARP_BALLOT] = "weft_ballot",
+	},
+};
+
+static const CDialect cuda = {
+	.helper = "static __device__ inline",
+	.function = "static __device__",
+	.table = "static __device__ const",
+	.local = "__align__(16)",
+	.restrict_word = "__restrict__",
+	.cpp = true,
+	.own = own,
+	.head = head,
+	.block = &block,
+};
+
+static bool has_statement(const LoopFn *f, LsKind kind)
+{
+	bool any = false;
+	for (uint32_t k = 0; k < f->ls.n; k++)
+		any = any || f->ls.data[k].kind == kind;
+	return any;
+}
+
+static bool has_exchange(const LoopFn *f)
+{
+	bool any = false;
+	for (uint32_t k = 1; k < f->lx.n; k++)
+		any = any || f->lx.data[k].kind == LX_WARP;
+	return any;
+}
+
+/* Prints the functions and all that they need; `suffix` is appended to the names of kernels. */
+static void print_kernels(LoopFn *const *fn, const char *const *name, uint32_t n, const char *suffix, const Target *t, Text *out)
+{
+	CUnit u;
+	Text body;
+	bool copy = false, exchange = false;
+	unit_init(&u, fn[0]->ir->ctx, t, &cuda);
+	text_init(&body, u.arena);
+	for (uint32_t k = 0; k < n; k++) {
+		copy = copy || has_statement(fn[k], LS_COPY_ASYNC);
+		exchange = exchange || has_exchange(fn[k]);
+		text_char(&body, '\n');
+		c_function(&u, fn[k], arena_printf(u.arena, "%s%s", name[k], suffix), FN_KERNEL, NULL, NULL, &body);
+	}
+	unit_head(&u, out, NULL, NULL);
+	if (copy)
+		text_add(out, copies);
+	if (exchange)
+		text_add(out, exchanges);
+	text_add(out, body.data);
+}
+
+void emit_cuda(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Text *out)
+{
+	print_kernels(fn, name, n, "", t, out);
+}
+
+/* ---- the stand-in ---- */
+
+/* A WeftKernel, whose tasks are the blocks. */
+static void print_adapter(const LoopFn *f, const char *name, Text *out)
+{
+	text_printf(out, "\nextern \"C\" int %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n\tWeftFailure failure = {};\n", name);
+	text_printf(out, "\tweft_blocks(begin, end, %u, %s, [&](int64_t task) {\n\t\t%s_blocks(", f->threads, has_statement(f, LS_SYNC) || has_exchange(f) ? "true" : "false",
+		    name);
+	for (uint32_t k = 0; k < f->buf.n; k++)
+		text_printf(out, "(%s%s *)f->buf[%u], ", f->buf.data[k].written ? "" : "const ", c_storage(f->buf.data[k].dtype), k);
+	for (uint32_t k = 0; k < f->param.n; k++)
+		text_printf(out, "f->p[%u], ", k);
+	text_printf(out, "task, &failure);\n\t});\n\treturn weft_failed(f, &failure, %u);\n}\n", f->threads);
+}
+
+void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Text *out)
+{
+	text_add(out, "#include \"gpu_host.hpp\"\n");
+	print_kernels(fn, name, n, "_blocks", t, out);
+	text_add(out,
+		 "\nstatic int weft_failed(const WeftFrame *f, const WeftFailure *failure, int threads)\n{\n"
+		 "\tif (!failure->id)\n\t\treturn 0;\n"
+		 "\tf->failure[0] = failure->order / threads;\n"
+		 "\tmemcpy(f->failure + 1, failure->value, sizeof failure->value);\n"
+		 "\treturn failure->id;\n}\n");
+	for (uint32_t k = 0; k < n; k++)
+		print_adapter(fn[k], name[k], out);
+}

@@ -101,11 +101,13 @@ static void of_warp(const Exec *e, const LxData *d, const uint16_t *in, uint16_t
 void depth_compute(Exec *e, Lx x)
 {
 	const LxData *d = &e->f->lx.data[x.i];
-	uint32_t lanes = d->nin ? lx_type(e->f, d->in[0]).lanes : 0;
 	const uint16_t *in[4] = {NULL};
 	if (!e->depth[x.i])
 		e->depth[x.i] = ARENA_ARRAY(e->at.in->arena, uint16_t, e->n * d->type.lanes);
+	if (!d->nin)
+		return;
 	uint16_t *out = e->depth[x.i];
+	const uint32_t lanes = lx_type(e->f, d->in[0]).lanes;
 	for (uint32_t k = 0; k < d->nin; k++)
 		in[k] = depth_of(e, d->in[k]);
 	switch (d->kind) {

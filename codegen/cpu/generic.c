@@ -8,10 +8,6 @@
 
 #include <math.h>
 
-enum {
-	CHAINS = 4         /* results that are combined at once, where one would wait for itself */
-};
-
 /* ---- stages at one outer point ---- */
 
 static void stage_body(Cpu *s, void *data);
@@ -25,35 +21,27 @@ uint64_t generic_known_axes(const Cpu *s)
 	return known;
 }
 
-/* There are rounds enough to share among several results: none waits for the one before, and a
- * sum's error grows with the rounds of one chain. */
-static bool has_chains(const Cpu *s, const Stage *st, uint32_t axis)
-{
-	return st->kind == STAGE_REDUCE && reduce_op(st->combine) != SC_const &&
-	       nest_hint(s->e.nest, axis) >= 2 * CHAINS * (int64_t)s->e.lanes.n;
-}
-
 /* Several vectors of a row in each round, each combined with a result of its own. Returns where the
  * rest begins. */
 static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 {
 	Cpu *s = r->g->s;
 	int64_t lanes = s->e.lanes.n;
-	Lx n = lx_sub(s->e.f, hi, lo), rest = lx_mod(s->e.f, n, lx_int(s->e.f, CHAINS * lanes));
+	Lx n = lx_sub(s->e.f, hi, lo), rest = lx_mod(s->e.f, n, lx_int(s->e.f, MAX_CHAINS * lanes));
 	Lx end = eval_let(&s->e, "whole", lx_sub(s->e.f, hi, rest));
-	Lv acc = r->acc, chain[CHAINS] = {acc};
-	for (uint32_t c = 1; c < CHAINS; c++)
+	Lv acc = r->acc, chain[MAX_CHAINS] = {acc};
+	for (uint32_t c = 1; c < MAX_CHAINS; c++)
 		chain[c] = ls_var(s->e.f, "acc", cpu_identity(s, st->combine, lx_type(s->e.f, lx_var(s->e.f, acc))));
-	eval_for(&s->e, axis, lo, end, CHAINS * lanes);
+	eval_for(&s->e, axis, lo, end, MAX_CHAINS * lanes);
 	Lx here = s->e.at[axis];
-	for (uint32_t c = 0; c < CHAINS; c++) {
+	for (uint32_t c = 0; c < MAX_CHAINS; c++) {
 		eval_at(&s->e, axis, lx_add(s->e.f, here, lx_int(s->e.f, c * lanes)));
 		r->acc = chain[c];
 		stage_body(s, r);
 	}
 	eval_end(&s->e);
 	r->acc = acc;
-	for (uint32_t c = 1; c < CHAINS; c++)
+	for (uint32_t c = 1; c < MAX_CHAINS; c++)
 		ls_set(s->e.f, acc, cpu_combine(s, st->combine, lx_var(s->e.f, acc), lx_var(s->e.f, chain[c])));
 	return end;
 }
@@ -68,7 +56,7 @@ static void stage_loop(StageRun *r, Lx start, Lx end)
 	if (axis == s->e.lanes.axis) {
 		bool whole = sym_divides(s->e.syms, s->e.lanes.n, s->e.nest->extent[axis]);
 		/* the vector axis is the innermost loop */
-		if (has_chains(s, st, axis))
+		if (generic_has_chains(r->g->p, st, axis))
 			start = run_chains(r, st, axis, start, end);
 		cpu_vector_loop(s, axis, start, end, whole, stage_body, r);
 	} else {
@@ -290,7 +278,9 @@ static int64_t round_elements(const StageRun *r, uint32_t axis)
 	const Cpu *s = r->g->s;
 	if (axis != s->e.lanes.axis || eval_outer_vector(&s->e))
 		return 1;
-	return has_chains(s, &s->e.k->stage.data[r->stage], axis) ? CHAINS * (int64_t)s->e.lanes.n : s->e.lanes.n;
+	return generic_has_chains(r->g->p, &s->e.k->stage.data[r->stage], axis)
+		       ? MAX_CHAINS * (int64_t)s->e.lanes.n
+		       : s->e.lanes.n;
 }
 
 static void plan_sums(StageRun *r, const Stage *st)

@@ -1,4 +1,6 @@
-/* One kernel: the plan of the first schedule that takes it. */
+/* One kernel: of the plans that take it, the one that is predicted to take the least time. */
+#include <math.h>
+
 #include "codegen/cpu/cpu.h"
 #include "codegen/gpu/gpu.h"
 #include "codegen/plan/plan.h"
@@ -26,25 +28,74 @@ static PlanInput input(const Lowered *l, const Kernel *kernel, const Target *tar
 	PlanInput in = {
 		.nest = nest_new(l, k), .shape = kernel_shape(l->ir->syms, k), .target = target};
 	in.cost = kernel_cost(in.nest, UINT64_MAX);
+	in.larger = plan_larger_sizes(in.nest);
 	return in;
 }
 
-typedef ARRAY(Refusal) RefusalList;
+/* The plans that take a kernel, and who refused it. */
+typedef struct {
+	const ScheduleRow *row; /* of the plan at hand; NULL: no row has taken the kernel */
+	PlanInput in;
+	Plan plan;
+	ARRAY(Refusal) refused;
+} Choice;
 
-/* The first row that takes the kernel, of those that read panels, or of all; NULL: none. */
-static const ScheduleRow *choose(const PlanInput *in, bool panels, Plan *plan, RefusalList *refused)
+static void refuse_row(Choice *c, const ScheduleRow *row, Refusal no)
 {
-	for (uint32_t i = 0; i < ROWS; i++) {
-		if (panels && !rows[i].reads_panels)
-			continue;
-		*plan = (Plan){0};
-		Refusal no = rows[i].plan(in, plan);
-		if (!no.why)
-			return &rows[i];
-		no.schedule = rows[i].name;
-		array_push(in->nest->arena, refused, no);
+	no.schedule = row->name;
+	array_push(c->in.nest->arena, &c->refused, no);
+}
+
+/* Near if the plan takes less than twice as long as that of the row. */
+static Refusal slower(Arena *a, const Plan *p, const ScheduleRow *row, const Plan *best)
+{
+	const bool larger = p->larger / best->larger > p->cycles / best->cycles;
+	const double of_plan = larger ? p->larger : p->cycles,
+		     of_best = larger ? best->larger : best->cycles;
+	const char *why = arena_printf(a, "%.2g cycles are predicted%s, and %.2g of %s", of_plan,
+				       larger ? " at larger sizes" : "", of_best, row->name);
+	return (Refusal){.why = why, .near = of_plan < 2 * of_best};
+}
+
+/* How many times longer than another plan a plan takes, at the hints or at larger sizes, whichever
+ * is worse; at least 1. */
+static double worst(const Plan *p, const Plan *other)
+{
+	return fmax(1, fmax(p->cycles / other->cycles, p->larger / other->larger));
+}
+
+/* Whether a plan of a row further down is taken instead. Predictions that are close do not decide.
+ */
+static bool is_faster(const Plan *p, const Plan *than)
+{
+	return worst(p, than) < 0.9 * worst(than, p);
+}
+
+static void consider(Choice *c, const ScheduleRow *row, const PlanInput *in)
+{
+	Plan p = {0};
+	Arena *a = in->nest->arena;
+	const Refusal no = row->plan(in, &p);
+	if (no.why) {
+		refuse_row(c, row, no);
+		return;
 	}
-	return NULL;
+	if (c->row && !is_faster(&p, &c->plan)) {
+		refuse_row(c, row, slower(a, &p, c->row, &c->plan));
+		return;
+	}
+	if (c->row)
+		refuse_row(c, c->row, slower(a, &c->plan, row, &p));
+	c->row = row;
+	c->in = *in;
+	c->plan = p;
+}
+
+static void consider_all(Choice *c, const PlanInput *in, bool panels, bool strides)
+{
+	for (uint32_t i = 0; i < ROWS; i++)
+		if (rows[i].reads_panels ? panels : strides)
+			consider(c, &rows[i], in);
 }
 
 /* Of a constant in a layout that was chosen for other kernels, too. */
@@ -91,18 +142,18 @@ static void leave_out_empty(const Lowered *l, const Kernel *k, Schedule *s)
 		s->phase.data[p].ntasks = sym_int(l->ir->syms, 0);
 }
 
-static Schedule *emit(const PlanInput *in, const ScheduleRow *row, const Plan *plan,
-		      const RefusalList *refused)
+static Schedule *emit(const Choice *c)
 {
+	Arena *a = c->in.nest->arena;
 	Cpu s;
-	cpu_init(&s, in->nest->l, in->target);
-	s.out->algorithm = plan->algorithm;
-	s.out->why = plan->why;
-	for (uint32_t i = 0; i < refused->n; i++)
-		array_push(in->nest->arena, &s.out->refused, refused->data[i]);
-	for (uint32_t i = 0; i < plan->nrefused; i++)
-		array_push(in->nest->arena, &s.out->refused, plan->refused[i]);
-	row->emit(&s, plan);
+	cpu_init(&s, c->in.nest->l, c->in.target);
+	s.out->algorithm = c->plan.algorithm;
+	s.out->why = c->plan.why;
+	for (uint32_t i = 0; i < c->refused.n; i++)
+		array_push(a, &s.out->refused, c->refused.data[i]);
+	for (uint32_t i = 0; i < c->plan.nrefused; i++)
+		array_push(a, &s.out->refused, c->plan.refused[i]);
+	c->row->emit(&s, &c->plan);
 	return s.out;
 }
 
@@ -111,16 +162,15 @@ Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *
 	if (target->gpu)
 		return gpu_schedule_kernel(l, kernel, target);
 	const bool panels = reads_panels(l, kernel);
-	PlanInput in = input(l, kernel, target, true);
-	Plan plan;
-	RefusalList refused = {0};
-	const ScheduleRow *row = choose(&in, panels, &plan, &refused);
-	if (!row) {
-		refused.n = 0;
-		in = input(l, kernel, target, false);
-		row = choose(&in, false, &plan, &refused);
+	const PlanInput packed = input(l, kernel, target, true);
+	Choice c = {.in = packed};
+	consider_all(&c, &packed, true, !panels);
+	if (panels) {
+		const PlanInput plain = input(l, kernel, target, false);
+		c.refused.n = c.row ? c.refused.n : 0;
+		consider_all(&c, &plain, !c.row, true);
 	}
-	Schedule *s = emit(&in, row, &plan, &refused);
+	Schedule *s = emit(&c);
 	leave_out_empty(l, kernel, s);
 	return s;
 }
@@ -130,8 +180,7 @@ LayoutWant schedule_wants(const Lowered *l, const Kernel *kernel, const Target *
 	if (target->gpu)
 		return (LayoutWant){0};
 	const PlanInput in = input(l, kernel, target, true);
-	Plan plan = {0};
-	RefusalList refused = {0};
-	choose(&in, true, &plan, &refused);
-	return plan.want;
+	Choice c = {.in = in};
+	consider_all(&c, &in, true, true);
+	return c.plan.want;
 }

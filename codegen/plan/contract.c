@@ -248,7 +248,7 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 		c->b.gathered = contract_k_bound(in, &c->axes) * c->tile.nv * c->vector.lanes;
 }
 
-static void decide(const PlanInput *in, ContractPlan *c)
+static void decide(const PlanInput *in, ContractPlan *c, Plan *p)
 {
 	const ContractAxes before = c->axes;
 	const int64_t row_elements = contract_row_elements(in, c->a.load, &before);
@@ -262,6 +262,9 @@ static void decide(const PlanInput *in, ContractPlan *c)
 	contract_choose_columns(&merged, c);
 	c->fetched = find_fetched(&merged, c);
 	c->tasks = count_tasks(c->nest, c);
+	p->cycles = contract_cycles(&merged, c);
+	merged.at = in->larger;
+	p->larger = contract_cycles(&merged, c);
 }
 
 static const char *describe(const PlanInput *in, const ContractPlan *c)
@@ -291,7 +294,7 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 	const Refusal no = recognise(in, c);
 	if (no.why)
 		return no;
-	decide(in, c);
+	decide(in, c, p);
 	p->of.contract = c;
 	p->algorithm = describe(in, c);
 	p->why = why_so[c->b.access];

@@ -3,6 +3,7 @@
 #define WEFT_CODEGEN_PLAN_CONTRACT_H
 
 #include "codegen/plan/axes.h"
+#include "codegen/plan/predict.h"
 #include "codegen/plan/sums.h"
 #include "codegen/plan/tuning.h"
 
@@ -201,6 +202,12 @@ int64_t contract_k_bound(const PlanInput *, const ContractAxes *);
 uint32_t contract_turned_axis(const PlanInput *, Kx load, const ContractAxes *);
 /* Plans the phase that copies an operand into panels. */
 const CopyPlan *contract_plan_copy(const PlanInput *, const Panels *, const ContractAxes *);
+
+/* A power of two of which every step of k is a multiple, in bytes of memory. */
+double contract_spacing(const PlanInput *, Kx load, const ContractAxes *);
+
+/* contract_cycles.c: predicts all phases together, on one core, at hint sizes. */
+double contract_cycles(const PlanInput *, const ContractPlan *);
 
 /* contract_block.c: the register tile, the cache block, blocks of k. */
 TileSize contract_choose_tile(const PlanInput *, const ContractAxes *, const OperandB *);

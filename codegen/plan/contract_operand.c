@@ -159,7 +159,7 @@ static double extents(const PlanInput *in, const uint32_t *axis, uint32_t n)
 {
 	double all = 1;
 	for (uint32_t i = 0; i < n; i++)
-		all *= (double)nest_hint(in->nest, axis[i]);
+		all *= (double)plan_extent(in, axis[i]);
 	return all;
 }
 
@@ -188,14 +188,13 @@ static CopyKind copy_kind(const PlanInput *in, Kx load, const ContractAxes *x)
 static bool copying_is_cheaper(const PlanInput *in, Kx load, const ContractAxes *x)
 {
 	double elements = count_elements(in, x, x->n);
-	double saved = tuning_gathered_cycles(in->target, in->shape.dtype, 0, elements) -
-		       tuning_copied_cycles(in->target, in->shape.dtype, 0, elements,
-					    copy_kind(in, load, x));
+	double saved =
+		tuning_gathered_cycles(in->target, in->shape.dtype, elements) -
+		tuning_copied_cycles(in->target, in->shape.dtype, elements, copy_kind(in, load, x));
 	return saved * elements / contract_lanes(in) > in->target->machine.phase;
 }
 
-/* A power of two of which every step of k is a multiple, in bytes of memory. */
-static double spacing(const PlanInput *in, Kx load, const ContractAxes *x)
+double contract_spacing(const PlanInput *in, Kx load, const ContractAxes *x)
 {
 	const int64_t size =
 		dtype_size(buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->dtype);
@@ -220,7 +219,7 @@ static double tile_steps(const PlanInput *in, const ContractAxes *x, TileSize ti
 /* What a phase that copies so many vectors takes. */
 static double copying_cycles(const PlanInput *in, double vectors)
 {
-	return vectors * tuning_copied_cycles(in->target, in->shape.dtype, 0,
+	return vectors * tuning_copied_cycles(in->target, in->shape.dtype,
 					      vectors * contract_lanes(in), COPY_VECTORS) +
 	       in->target->machine.phase;
 }
@@ -234,7 +233,7 @@ static bool panels_are_nearer(const PlanInput *in, Kx load, const ContractAxes *
 	const TileSize tile = contract_choose_tile(in, x, &in_place);
 	double row = (double)contract_size(in) * tile.nv * contract_lanes(in),
 	       steps = contract_steps(in, x);
-	double far = tuning_spaced_cycles(m, row, steps, row, spacing(in, load, x)),
+	double far = tuning_spaced_cycles(m, row, steps, row, contract_spacing(in, load, x)),
 	       near = tuning_spaced_cycles(m, row, steps, row, 0);
 	return tile_steps(in, x, tile) * (far - near) >
 	       copying_cycles(in, count_elements(in, x, x->n) / contract_lanes(in));
@@ -279,40 +278,19 @@ Refusal contract_choose_b(const PlanInput *in, Kx load, const ContractAxes *x, O
 	return taken();
 }
 
-/* Cycles of a step of k, of all rows and a vector of columns, with what it takes to make panels. */
-static double panel_cycles(const PlanInput *in, const ContractPlan *c, double rows)
-{
-	double elements = count_elements(in, &c->axes, c->axes.n);
-	if (c->b.access == B_GATHERED)
-		return tuning_gathered_cycles(in->target, in->shape.dtype, rows, elements);
-	return tuning_copied_cycles(in->target, in->shape.dtype, rows, elements,
-				    copy_kind(in, c->b.load, &c->axes));
-}
-
-/* Columns of b are apart, and rows are so few that panels of b do not pay: refused. Steps of k may
- * be neighbours in both operands, and else b is gathered anew for each row. Without vectors panels
- * save loads only, and take memory that small targets do not have. */
+/* Without vectors panels save loads only, and take memory that small targets do not have: refused
+ * if steps of k are neighbours in both operands. */
 Refusal contract_panels_do_not_pay(const PlanInput *in, const ContractPlan *c)
 {
+	const Nest *n = in->nest;
 	const ContractAxes *x = &c->axes;
-	if (c->b.access != B_GATHERED && c->b.access != B_COPIED)
+	if (contract_lanes(in) > 1 || (c->b.access != B_GATHERED && c->b.access != B_COPIED))
 		return taken();
-	double rows = (double)sym_hint(in->nest->syms, contract_product(in, x->m, x->nm)),
-	       elements = count_elements(in, x, x->n), cycles = panel_cycles(in, c, rows);
-	for (uint32_t i = 0; i < x->nk; i++) {
-		double k = (double)nest_hint(in->nest, x->k[i]);
-		bool near = nest_coef_is(in->nest, in->nest->offset[c->a.load.i], x->k[i], 1) &&
-			    nest_coef_is(in->nest, in->nest->offset[c->b.load.i], x->k[i], 1);
-		if (near &&
-		    (contract_lanes(in) == 1 ||
-		     tuning_summed_cycles(in->target, in->shape.dtype, rows, elements, k) < cycles))
-			return refuse_near("columns of b are apart and rows are few: sums along k "
-					   "take less time than gathering panels");
-	}
-	if (c->b.access == B_COPIED &&
-	    rows * tuning_gathered_cycles(in->target, in->shape.dtype, 1, elements) < cycles)
-		return refuse_near("columns of b are apart and rows are few: gathering them for "
-				   "each takes less time than panels");
+	for (uint32_t i = 0; i < x->nk; i++)
+		if (nest_coef_is(n, n->offset[c->a.load.i], x->k[i], 1) &&
+		    nest_coef_is(n, n->offset[c->b.load.i], x->k[i], 1))
+			return refuse_near("columns of b are apart, and without vectors panels "
+					   "only save loads");
 	return taken();
 }
 
@@ -322,7 +300,8 @@ static bool copies_a(const PlanInput *in, const ContractPlan *c, int64_t width)
 {
 	const Machine *m = &in->target->machine;
 	const ContractAxes *x = &c->axes;
-	double line = m->line, steps = contract_steps(in, x), apart = spacing(in, c->a.load, x);
+	double line = m->line, steps = contract_steps(in, x),
+	       apart = contract_spacing(in, c->a.load, x);
 	double rows = (double)contract_size(in) * (double)c->block.rows,
 	       block = rows > line ? rows : line;
 	double far = tuning_spaced_cycles(m, line, steps, line, apart),

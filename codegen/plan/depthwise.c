@@ -1,5 +1,8 @@
 /* The plan of depthwise convolutions, see depthwise.c. */
+#include <math.h>
+
 #include "codegen/plan/depthwise.h"
+#include "codegen/plan/predict.h"
 
 enum { MANY_TAPS = 64 };
 
@@ -126,6 +129,49 @@ static void choose_tasks(DepthwisePlan *d)
 	d->ntasks = sym_mul(n->syms, d->ntasks, d->vectors);
 }
 
+/* ---- cycles ---- */
+
+/* Taps and pixels of all tiles. A line of taps loads each element once for all pixels. */
+static void count_taps(const PlanInput *in, const DepthwisePlan *d, Busy *busy)
+{
+	const Nest *n = d->nest;
+	const Machine *m = &in->target->machine;
+	const bool fused = isa_has(&in->target->isa, ISA_FMA);
+	const Stage *st = &n->k->stage.data[0];
+	const double pixels = (double)plan_extent(in, d->pixel), size = d->tiles.size;
+	double rows = ceil((double)plan_extent(in, d->channel) / d->lanes), taps = 1;
+	for (uint32_t i = 0; i < d->nrow; i++)
+		rows *= (double)plan_extent(in, d->row[i]);
+	for (uint32_t i = 0; i < st->nred; i++)
+		taps *= (double)plan_extent(in, st->red[i]);
+	const double tiles = rows * ceil(pixels / size), products = rows * pixels * taps;
+	const double loads = d->line.n ? (size - 1) * d->line.stride / d->line.n + 2 : size + 1;
+	busy->units += products * machine_cycles(m, fused ? MOP_fma : MOP_add, DT_f32, d->lanes);
+	busy->units += fused ? 0 : products * machine_cycles(m, MOP_mul, DT_f32, d->lanes);
+	busy->loads += tiles * taps * loads * machine_cycles(m, MOP_load, DT_f32, d->lanes);
+	busy->waits +=
+		tiles * fmax(taps - 1, 0) * machine_latency(m, fused ? MOP_fma : MOP_add, DT_f32);
+}
+
+static double predict(const PlanInput *in, const DepthwisePlan *d, PlanSizes at)
+{
+	PlanInput of = *in;
+	PlanLoops loops = {.lane_axis = d->channel, .lanes = d->lanes, .turned = NO_AXIS};
+	Busy busy = {0};
+	of.nest = d->nest;
+	of.at = at;
+	count_taps(&of, d, &busy);
+	for (uint32_t i = 0; i < d->nrow; i++)
+		loops.axis[loops.n++] = d->row[i];
+	loops.axis[loops.n++] = d->channel;
+	loops.axis[loops.n++] = d->pixel;
+	for (uint32_t i = 1; i < d->nest->k->stage.n; i++)
+		predict_stage(&of, &loops, i, 1, &busy);
+	return predict_phase(&of, &busy, &d->cost);
+}
+
+/* ---- the plan ---- */
+
 static Refusal recognise(const PlanInput *in, uint32_t *channel)
 {
 	const Nest *n = in->nest;
@@ -177,6 +223,8 @@ Refusal plan_depthwise(const PlanInput *in, Plan *p)
 	const DepthwisePlan *d = decide(in, channel);
 	const KxData *w = &n->k->kx.data[d->w.i];
 	p->of.depthwise = d;
+	p->cycles = predict(in, d, in->at);
+	p->larger = predict(in, d, in->larger);
 	if (buf_of(n->l, w->buf)->kind == BUF_CONST)
 		p->want = (LayoutWant){d->w, weights_layout(n, w, channel)};
 	p->algorithm = arena_printf(n->arena, "depthwise, %u pixels x %u channels", d->tiles.size,

@@ -1,6 +1,7 @@
 /* The plan for every kernel without a schedule of its own: axes are merged, the vector axis and the
  * grid of tasks chosen. See generic.c. */
 #include "codegen/plan/generic.h"
+#include "codegen/plan/predict.h"
 #include "codegen/plan/tuning.h"
 
 double generic_work_per_point(const Nest *nest, uint64_t stages)
@@ -16,6 +17,15 @@ double generic_work_per_point(const Nest *nest, uint64_t stages)
 		work += w;
 	}
 	return work;
+}
+
+/* There are rounds enough to share among several results: none waits for the one before, and a
+ * sum's error grows with the rounds of one chain. */
+bool generic_has_chains(const GenericPlan *p, const Stage *st, uint32_t axis)
+{
+	return axis == p->lanes.axis && st->kind == STAGE_REDUCE &&
+	       reduce_op(st->combine) != SC_const &&
+	       nest_hint(p->nest, axis) >= 2 * MAX_CHAINS * (int64_t)p->lanes.n;
 }
 
 /* ---- tasks ---- */
@@ -116,6 +126,60 @@ static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
 	return no;
 }
 
+/* ---- cycles ---- */
+
+/* The loops of all outer points. */
+static PlanLoops outer_loops(const GenericPlan *p, const TaskGrid *g)
+{
+	PlanLoops l = {.lane_axis = p->lanes.axis, .lanes = p->lanes.n, .turned = p->turned.across};
+	for (uint32_t i = 0; i < g->n; i++)
+		l.axis[l.n++] = g->order[i];
+	if (p->turned.across != NO_AXIS)
+		l.axis[l.n++] = p->turned.across;
+	if (generic_outer_vector(p))
+		l.axis[l.n++] = p->lanes.axis;
+	return l;
+}
+
+static void add_loops(PlanLoops *l, const uint32_t *axis, uint32_t n, bool lane)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if ((axis[i] == l->lane_axis) == lane)
+			l->axis[l->n++] = axis[i];
+}
+
+static void predict_whole(const PlanInput *in, const GenericPlan *p, const GenericPhase *phase,
+			  uint32_t stage, Busy *busy)
+{
+	const Stage *st = &p->nest->k->stage.data[stage];
+	PlanLoops l = outer_loops(p, &phase->grid);
+	for (uint32_t lane = 0; lane < 2; lane++) {
+		add_loops(&l, st->red, st->nred, lane);
+		add_loops(&l, st->map, st->nmap, lane);
+	}
+	const uint32_t last = l.n ? l.axis[l.n - 1] : NO_AXIS;
+	const uint32_t chains = generic_outer_vector(p) ? phase->abreast
+				: last != NO_AXIS && generic_has_chains(p, st, last) ? MAX_CHAINS
+										     : 1;
+	predict_stage(in, &l, stage, chains, busy);
+}
+
+static double predict(const PlanInput *in, const GenericPlan *p)
+{
+	double cycles = 0;
+	for (uint32_t k = 0; k < p->phase.n; k++) {
+		const GenericPhase *phase = &p->phase.data[k];
+		Busy busy = {0};
+		for (uint32_t i = 0; i < p->nest->k->stage.n; i++)
+			if (!phase->role || phase->role[i] == RUN_WHOLE ||
+			    phase->role[i] == RUN_PART)
+				predict_whole(in, p, phase, i, &busy);
+		busy.scalar += in->target->machine.call * (double)plan_size(in, phase->grid.ntasks);
+		cycles += predict_phase(in, &busy, &phase->cost);
+	}
+	return cycles;
+}
+
 /* ---- the plan ---- */
 
 static const char *why_generic(const PlanInput *in, const GenericPlan *p)
@@ -173,6 +237,9 @@ Refusal plan_generic(const PlanInput *in, Plan *plan)
 		array_push(nest->arena, &p->phase,
 			   (GenericPhase){grid, NULL, abreast_points(&joined, p, NULL), in->cost});
 	plan->of.generic = p;
+	plan->cycles = predict(&joined, p);
+	joined.at = in->larger;
+	plan->larger = predict(&joined, p);
 	plan->algorithm = no.why ? "generic" : "parts of rows";
 	plan->why = no.why ? why_generic(&joined, p) : why_parts(&joined, p, &grid);
 	return taken();

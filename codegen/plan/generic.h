@@ -55,8 +55,9 @@ typedef struct {
 } PlanLanes;
 
 enum {
-	MAX_ABREAST = 4,   /* vectors of points that are reduced together */
-	COLUMN_BLOCK = 128 /* columns that have their sums in local memory */
+	MAX_ABREAST = 4,    /* vectors of points that are reduced together */
+	COLUMN_BLOCK = 128, /* columns that have their sums in local memory */
+	MAX_CHAINS = 4      /* results that are combined at once, if one would wait for itself */
 };
 
 typedef struct GenericPlan {
@@ -88,6 +89,9 @@ void generic_choose_tasks(const PlanInput *, const GenericPlan *, TaskGrid *, do
 void generic_count_tasks(const Nest *, TaskGrid *);
 /* The work of the stages in the bit set, for each outer point. */
 double generic_work_per_point(const Nest *, uint64_t stages);
+
+/* Whether a stage combines the axis, the vector axis of its rows, into several results. */
+bool generic_has_chains(const GenericPlan *, const Stage *, uint32_t axis);
 
 /* parts.c: tasks reduce parts of long rows, later phases combine the results. grid: of the kernel
  * as one phase. before: the nest before axes were merged. Fills in phases and parts, and adds the

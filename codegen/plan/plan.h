@@ -7,13 +7,30 @@
 #include "ir/ops/op.h"
 #include "ir/kernel/shape.h"
 
+/* Values of size symbols. */
+typedef struct {
+	uint32_t n;
+	const Sym *var;
+	const int64_t *value;
+} PlanSizes;
+
 /* What a plan follows from. */
 typedef struct {
 	const Nest *nest;
 	KernelShape shape;
 	KernelCost cost; /* of all stages */
 	const Target *target;
+	PlanSizes
+		larger; /* sizes that are several times the hints; n 0: the kernel has no symbols */
+	PlanSizes at;   /* sizes for which cycles are predicted; n 0: hints */
 } PlanInput;
+
+/* The value of an expression of sizes at `in->at`. */
+int64_t plan_size(const PlanInput *in, Sym);
+int64_t plan_extent(const PlanInput *in, uint32_t axis);
+/* Sizes for which plans have to be good, too: all symbols in the nest's extents are several times
+ * their hints, within their ranges. */
+PlanSizes plan_larger_sizes(const Nest *);
 
 /* The operations and bytes of the stages in the bit set, as functions of the size symbols. The
  * axes of the nest are not merged. */
@@ -23,6 +40,9 @@ enum { MAX_FORMS = 2 };
 
 typedef struct Plan {
 	const char *algorithm, *why;
+	double cycles; /* predicted, on one core of the target's machine, at hint sizes; all phases
+			  together */
+	double larger; /* the same at the input's larger sizes */
 	LayoutWant want; /* the constant that the plan packs */
 	uint32_t nrefused;
 	Refusal refused[MAX_FORMS]; /* forms of the schedule that were refused */

@@ -35,6 +35,12 @@ uint32_t tuning_registers(const Target *t, DType d)
 	return t->isa.vector_bytes && bytes > t->isa.vector_bytes ? bytes / t->isa.vector_bytes : 1;
 }
 
+double tuning_tile_spills(const Target *t, DType d, uint32_t mr, uint32_t nv)
+{
+	return mr > t->isa.npointer || 4 * mr * nv * tuning_registers(t, d) > 3 * t->isa.nvreg ? 1.1
+											       : 1;
+}
+
 /* The busiest of multiply-adds and loads, or the latency of an accumulator; the vectors of b come
  * from L2 for every tile again. More rows than pointers to them stay in registers, or three
  * quarters of the registers in use, cost spills. */
@@ -52,8 +58,7 @@ double tuning_tile_cycles(const Target *t, DType d, uint32_t mr, uint32_t nv)
 	double vector = machine_cycles(m, MOP_load, d, lanes),
 	       one = machine_cycles(m, MOP_load, d, 1);
 	double load = mr * one + nv * vector + 1;
-	if (mr > t->isa.npointer || 4 * mr * nv * tuning_registers(t, d) > 3 * t->isa.nvreg)
-		fma *= 1.1;
+	fma *= tuning_tile_spills(t, d, mr, nv);
 	double most = fma > load ? fma : load;
 	return (most < latency ? latency : most) + nv * vector;
 }
@@ -71,13 +76,13 @@ static double reading(const Target *t, DType d, double elements)
 	return machine_memory_cycles(&t->machine, size * tuning_lanes(t, d), size * elements);
 }
 
-double tuning_gathered_cycles(const Target *t, DType d, double rows, double elements)
+double tuning_gathered_cycles(const Target *t, DType d, double elements)
 {
 	return machine_cycles(&t->machine, MOP_gather, d, tuning_lanes(t, d)) +
-	       reading(t, d, elements) + rows * fma_cycles(t, d);
+	       reading(t, d, elements);
 }
 
-double tuning_copied_cycles(const Target *t, DType d, double rows, double elements, CopyKind kind)
+double tuning_copied_cycles(const Target *t, DType d, double elements, CopyKind kind)
 {
 	const Machine *m = &t->machine;
 	uint32_t lanes = tuning_lanes(t, d);
@@ -85,8 +90,7 @@ double tuning_copied_cycles(const Target *t, DType d, double rows, double elemen
 	cycles += machine_cycles(m, kind == COPY_GATHERED ? MOP_gather : MOP_load, d, lanes);
 	for (uint32_t width = 1; kind == COPY_TURNED && width < lanes; width *= 2)
 		cycles += machine_cycles(m, MOP_shuffle, d, lanes);
-	return cycles + 2 * reading(t, d, elements) +
-	       rows * fma_cycles(t, d); /* read and written */
+	return cycles + 2 * reading(t, d, elements); /* read and written */
 }
 
 /* What lies `spacing` bytes apart finds its places in as small a part of each way. Beside it others
@@ -106,18 +110,6 @@ double tuning_spaced_cycles(const Machine *m, double bytes, double steps, double
 	if (holds(m, m->l2, set, together, spacing))
 		return machine_memory_cycles(m, bytes, m->l2);
 	return machine_memory_cycles(m, bytes, set > m->l2 ? set : m->l2 + 1.0);
-}
-
-double tuning_summed_cycles(const Target *t, DType d, double rows, double elements, double k)
-{
-	const Machine *m = &t->machine;
-	double lanes = tuning_lanes(t, d), sum = 0, one = fma_cycles(t, d);
-	double load =
-		2 * machine_cycles(m, MOP_load, d, tuning_lanes(t, d)) + reading(t, d, elements);
-	for (uint32_t width = tuning_lanes(t, d) / 2; width; width /= 2)
-		sum += machine_cycles(m, MOP_shuffle, d, width) +
-		       machine_cycles(m, MOP_add, d, width);
-	return rows * ((one > load ? one : load) + lanes * sum / k);
 }
 
 /* Of a tile of so many registers in a row: beside it are a row of b, and two for a and what moves.

@@ -23,19 +23,19 @@ uint32_t tuning_registers(const Target *, DType); /* the number of such vectors 
 
 /* The cycles of one step of k of a register tile of mr rows and nv vectors. */
 double tuning_tile_cycles(const Target *, DType, uint32_t mr, uint32_t nv);
+/* By how much spills make the multiply-adds of such a tile longer. */
+double tuning_tile_spills(const Target *, DType, uint32_t mr, uint32_t nv);
 /* The most rows of a tile of nv vectors that fit the registers. */
 uint32_t tuning_tile_rows(const Target *, DType, uint32_t nv);
-/* The cycles of one step of k for one vector of columns of b, which has `elements` elements: if the
- * vector is gathered once for all `rows`; if the lanes run over k and are combined at the end, for
- * each row; if all of b was copied into panels before. */
-double tuning_gathered_cycles(const Target *, DType, double rows, double elements);
-double tuning_summed_cycles(const Target *, DType, double rows, double elements, double k);
+/* The cycles of making one vector of a panel, of an operand that has so many elements: if it is
+ * gathered right before its use; if all of the operand was copied before. */
+double tuning_gathered_cycles(const Target *, DType, double elements);
 typedef enum {
 	COPY_VECTORS, /* columns have unit stride */
 	COPY_GATHERED,
 	COPY_TURNED /* transposed in registers */
 } CopyKind;
-double tuning_copied_cycles(const Target *, DType, double rows, double elements, CopyKind);
+double tuning_copied_cycles(const Target *, DType, double elements, CopyKind);
 /* The cycles of reading `bytes` bytes of each of `steps` steps that are read again and again.
  * `together` bytes of a step are contiguous; the stride of the steps is a multiple of `spacing`
  * bytes, a power of two. A large spacing maps the steps to few sets of the caches, so that lines

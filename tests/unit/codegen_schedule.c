@@ -31,27 +31,33 @@ static const Case cases[] = {
 	 "graph @f(%x: f32[s, 8]) where 1 <= s {\n  %1 = tanh(%x)\n  return %1\n}\n",
 	 {{true, true}, {true, true}}},
 	{"another sum beside it",
-	 "graph @f(%x: f32[8, 8]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %1\n}\n",
+	 "graph @f(%x: f32[8, 8]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return "
+	 "%1\n}\n",
 	 {{true, true}, {true, true}}},
 	{"a sum of integers",
 	 "graph @f(%x: i32[8, 8], %y: i32[8, 8]) {\n"
-	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=i32)\n  return %1\n}\n",
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=i32)\n  return "
+	 "%1\n}\n",
 	 {{true, true}, {true, true}}},
 	{"no column in either operand",
 	 "graph @f(%x: f32[64], %y: f32[64]) {\n"
-	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[0], acc=f32)\n  return %1\n}\n",
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[0], acc=f32)\n  return "
+	 "%1\n}\n",
 	 {{true, true}, {true, true}}},
 	{"columns apart, and as many terms as there may be",
 	 "graph @f(%x: f32[8, k], %y: f32[48, k]) where 1 <= k {\n"
-	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return %1\n}\n",
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return "
+	 "%1\n}\n",
 	 {{true, false}, {true, true}}},
 	{"columns apart, and one row",
 	 "graph @f(%x: f32[500], %y: f32[48, 500]) {\n"
-	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[1], acc=f32)\n  return %1\n}\n",
-	 {{true, true}, {true, true}}},
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[1], acc=f32)\n  return "
+	 "%1\n}\n",
+	 {{true, false}, {true, true}}},
 	{"channels, and no row of pixels",
 	 "graph @f(%x: f32[9, 32], %y: f32[9, 32]) {\n"
-	 "  %1 = contract(%x, %y, batch_x=[1], batch_y=[1], sum_x=[0], sum_y=[0], acc=f32)\n  return %1\n}\n",
+	 "  %1 = contract(%x, %y, batch_x=[1], batch_y=[1], sum_x=[0], sum_y=[0], acc=f32)\n  "
+	 "return %1\n}\n",
 	 {{true, true}, {true, true}}},
 	{"channels and pixels",
 	 "graph @f(%x: f32[9, 40, 32], %y: f32[9, 32]) {\n"
@@ -60,7 +66,8 @@ static const Case cases[] = {
 	 {{false, false}, {true, false}}},
 	{"a product of matrices",
 	 "graph @f(%x: f32[40, 64], %y: f32[64, 48]) {\n"
-	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %1\n}\n",
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return "
+	 "%1\n}\n",
 	 {{true, false}, {true, false}}},
 };
 
@@ -443,11 +450,63 @@ static void chooses(void **state)
 		check_choice(&reads[c]);
 }
 
+/* ---- which plan of several ---- */
+
+/* A kernel that several rows take, and what the schedule for x86-64-v3 is called. */
+typedef struct {
+	const char *what, *graph, *algorithm;
+} Compared;
+
+static const Compared compared[] = {
+	{"many rows",
+	 "graph @f(%x: f32[64, 64], %y: f32[48, 64]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return "
+	 "%1\n}\n",
+	 "gemm"},
+	{"one row, and columns apart: sums along k",
+	 "graph @f(%x: f32[500], %y: f32[48, 500]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[1], acc=f32)\n  return "
+	 "%1\n}\n",
+	 "generic"},
+	{"small when exported, but of any size",
+	 "graph @f(%x: f32[K, M], %y: f32[N, K]) where 1 <= K, 1 <= M, 1 <= N {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[1], acc=f32)\n  return "
+	 "%1\n}\n",
+	 "gemm"},
+	{"small in any case: a phase that copies takes longer than the sums",
+	 "graph @f(%x: f32[K, 2], %y: f32[2, K]) where 1 <= K {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[1], acc=f32)\n  return "
+	 "%1\n}\n",
+	 "generic"},
+};
+
+static void compare(const Compared *c)
+{
+	Ctx *ctx = ctx_new();
+	assert_non_null(ctx);
+	if (setjmp(ctx->unwind))
+		fail_msg("%s: an internal error", c->what);
+	const Case graph = {.what = c->what, .graph = c->graph};
+	const Lowered *l = lowered(&graph, ctx);
+	const Schedule *s =
+		schedule_kernel(l, l->steps.step.data[0].kernel, target_find("x86-64-v3"));
+	if (strncmp(s->algorithm, c->algorithm, strlen(c->algorithm)) != 0)
+		fail_msg("%s: %s", c->what, s->algorithm);
+	ctx_free(ctx);
+}
+
+static void compares(void **state)
+{
+	(void)state;
+	for (size_t c = 0; c < sizeof compared / sizeof *compared; c++)
+		compare(&compared[c]);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(plans), cmocka_unit_test(is_a_function),
-					   cmocka_unit_test(has_phases),
-					   cmocka_unit_test(has_amounts),
-					   cmocka_unit_test(chooses)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plans),      cmocka_unit_test(is_a_function),
+		cmocka_unit_test(has_phases), cmocka_unit_test(has_amounts),
+		cmocka_unit_test(chooses),    cmocka_unit_test(compares)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

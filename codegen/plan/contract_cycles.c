@@ -1,0 +1,156 @@
+/* Predicts what a contraction's plan takes: its tiles, what they read again, copies, the epilogue.
+ */
+#include <math.h>
+
+#include "codegen/plan/contract.h"
+
+/* Counts at hint sizes. */
+typedef struct {
+	double steps, members, rows, cols;
+	double row_tiles, row_blocks; /* of a member of the batch */
+	double col_tiles;
+} Counts;
+
+static Counts count(const PlanInput *in, const ContractPlan *c)
+{
+	Counts n = {.steps = contract_steps(in, &c->axes),
+		    .members = contract_members(in, &c->axes),
+		    .rows = (double)plan_size(in, c->rows),
+		    .cols = (double)plan_extent(in, c->axes.n)};
+	n.row_tiles = ceil(n.rows / c->tile.mr);
+	n.row_blocks = ceil(n.rows / (double)c->block.rows);
+	n.col_tiles = ceil(n.cols / ((double)c->tile.nv * c->vector.lanes));
+	return n;
+}
+
+/* All tiles of that width: `columns` of them beside each other. */
+static void count_tiles(const PlanInput *in, const ContractPlan *c, const Counts *n,
+			const TileCode *t, double columns, Busy *busy)
+{
+	const Machine *m = &in->target->machine;
+	const DType d = c->vector.dtype;
+	const uint32_t lanes = c->vector.lanes, mr = c->tile.mr;
+	const bool fused = isa_has(&in->target->isa, ISA_FMA);
+	const double add = machine_cycles(m, fused ? MOP_fma : MOP_add, d, lanes),
+		     mul = fused ? 0 : machine_cycles(m, MOP_mul, d, lanes);
+	const double load = machine_cycles(m, MOP_load, d, lanes),
+		     one = machine_cycles(m, MOP_load, d, 1),
+		     store = machine_cycles(m, MOP_store, d, lanes);
+	const double tiles = n->members * n->row_tiles * columns, steps = tiles * n->steps;
+	busy->units +=
+		steps * mr * t->nv * (add + mul) * tuning_tile_spills(in->target, d, mr, t->nv);
+	busy->loads += steps * (mr * one + t->nv * load);
+	busy->waits += tiles * fmax(n->steps - t->ways, 0) *
+		       machine_latency(m, fused ? MOP_fma : MOP_add, d) / t->ways;
+	busy->units += tiles * mr * t->nv * (t->ways - 1) * machine_cycles(m, MOP_add, d, lanes);
+	busy->scalar += tiles * mr * (c->axes.nm < 2 ? 2 : c->axes.nm) *
+			machine_cycles(m, MOP_scalar, DT_i64, 1);
+	if (t->looped) {
+		busy->stores += tiles * mr * t->nv * store;
+		busy->loads += tiles * mr * t->nv * load;
+	}
+	if (c->b.access == B_GATHERED) {
+		busy->loads += n->members * n->row_blocks * columns * n->steps * t->nv *
+			       machine_cycles(m, MOP_gather, d, lanes);
+		busy->stores += n->members * n->row_blocks * columns * n->steps * t->nv * store;
+	}
+}
+
+/* The sums of blocks of k, or of chunks, pass through local memory. */
+static void count_sums(const PlanInput *in, const ContractPlan *c, const Counts *n, Busy *busy)
+{
+	const Machine *m = &in->target->machine;
+	const double vectors = n->members * n->rows * ceil(n->cols / c->vector.lanes);
+	double times = 0;
+	if (c->k_block.used)
+		times = 1 + ceil(n->steps / (double)(c->k_block.steps * c->k_block.inner));
+	else if (c->sums.cuts.n && (!c->sums.many || n->steps > (double)c->sums.many))
+		times = 1 + ceil(n->steps /
+				 (double)sum_limit(REDUCE_SUM, c->vector.dtype, c->vector.dtype));
+	busy->units +=
+		times * vectors * machine_cycles(m, MOP_add, c->vector.dtype, c->vector.lanes);
+	busy->loads +=
+		times * vectors * machine_cycles(m, MOP_load, c->vector.dtype, c->vector.lanes);
+	busy->stores +=
+		times * vectors * machine_cycles(m, MOP_store, c->vector.dtype, c->vector.lanes);
+}
+
+static double again(const Machine *m, double bytes, double set)
+{
+	return set > m->l1 ? machine_memory_cycles(m, bytes, set) : 0;
+}
+
+/* Every tile of rows reads a panel of b, and every tile of columns the block's rows of a. */
+static void count_reads(const PlanInput *in, const ContractPlan *c, const Counts *n, Busy *busy)
+{
+	const Machine *m = &in->target->machine;
+	const double size = (double)contract_size(in), width = (double)c->tile.nv * c->vector.lanes;
+	const double steps = c->k_block.used
+				     ? fmin(n->steps, (double)(c->k_block.steps * c->k_block.inner))
+				     : n->steps;
+	const double b = n->steps * n->cols * size;
+	const double b_apart = contract_spacing(in, c->b.load, &c->axes);
+	const bool in_place = c->b.access == B_IN_PLACE;
+	busy->memory +=
+		n->members * (n->row_tiles - n->row_blocks) * again(m, b, steps * width * size);
+	if (in_place)
+		busy->memory +=
+			n->members * (n->row_tiles - n->row_blocks) * n->col_tiles *
+			(tuning_spaced_cycles(m, width * size, steps, width * size, b_apart) -
+			 tuning_spaced_cycles(m, width * size, steps, width * size, 0)) *
+			n->steps;
+	busy->memory += n->members * (n->row_blocks - 1) * again(m, b, b);
+	if (n->col_tiles > 1)
+		busy->memory += n->members * (n->col_tiles - 1) *
+				again(m, n->rows * n->steps * size,
+				      fmin((double)c->block.rows, n->rows) * steps * size);
+}
+
+static void count_epilogue(const PlanInput *in, const ContractPlan *c, Busy *busy)
+{
+	PlanLoops loops = {.lane_axis = c->axes.n, .lanes = c->vector.lanes, .turned = NO_AXIS};
+	for (uint32_t i = 0; i < c->axes.nbatch; i++)
+		loops.axis[loops.n++] = c->axes.batch[i];
+	loops.axis[loops.n++] = c->axes.n;
+	for (uint32_t i = 0; i < c->axes.nm; i++)
+		loops.axis[loops.n++] = c->axes.m[i];
+	for (uint32_t i = 1; i < in->nest->k->stage.n; i++)
+		predict_stage(in, &loops, i, 1, busy);
+}
+
+static double copy_cycles(const PlanInput *in, const CopyPlan *p)
+{
+	const double elements = (double)plan_size(in, p->panels.numel);
+	const bool vectors =
+		nest_coef_is(p->nest, p->nest->offset[p->panels.load.i], p->panels.axis, 1);
+	const CopyKind kind = p->along != NO_AXIS ? COPY_TURNED
+			      : vectors           ? COPY_VECTORS
+						  : COPY_GATHERED;
+	return in->target->machine.phase / 8.0 +
+	       elements / p->vector.lanes *
+		       tuning_copied_cycles(in->target, p->vector.dtype, elements, kind);
+}
+
+double contract_cycles(const PlanInput *in, const ContractPlan *c)
+{
+	const Counts n = count(in, c);
+	const double width = (double)c->tile.nv * c->vector.lanes, whole = floor(n.cols / width);
+	Busy busy = {0};
+	if (c->columns.whole.nv)
+		count_tiles(in, c, &n, &c->columns.whole, whole, &busy);
+	if (c->columns.rest.nv)
+		count_tiles(in, c, &n, &c->columns.rest,
+			    c->columns.symbolic ? ceil((n.cols - whole * width) / c->vector.lanes)
+						: 1,
+			    &busy);
+	count_sums(in, c, &n, &busy);
+	count_reads(in, c, &n, &busy);
+	count_epilogue(in, c, &busy);
+	busy.scalar += (double)plan_size(in, c->tasks.n) *
+		       (in->target->machine.call +
+			(c->axes.nm > 1 ? (double)(c->block.rows * c->axes.nm) : 0));
+	double cycles = predict_phase(in, &busy, &c->cost);
+	for (uint32_t i = 0; i < MAX_COPIES && c->copy[i]; i++)
+		cycles += copy_cycles(in, c->copy[i]);
+	return cycles;
+}

@@ -1,0 +1,35 @@
+/* Predicts what a plan takes, without its code, so that plans of different schedules for one kernel
+ * can be compared. The model is that of ir/loop/predict.h: operations keep execution units, load
+ * and store ports busy, whichever takes longest; or they wait for each other. Here each expression
+ * of the kernel counts as often as the loops around it have rounds; what does not depend on the
+ * inner loops is computed ahead of them. */
+#ifndef WEFT_CODEGEN_PLAN_PREDICT_H
+#define WEFT_CODEGEN_PLAN_PREDICT_H
+
+#include "codegen/plan/plan.h"
+
+/* Loops around the points of a stage, outermost first. */
+typedef struct {
+	uint32_t n;
+	uint32_t axis[2 * MAX_AXES];
+	uint32_t lane_axis, lanes; /* NO_AXIS: no loop goes by vectors */
+	uint32_t turned; /* loads that are contiguous along this axis are transposed in tiles;
+			    NO_AXIS: none are */
+} PlanLoops;
+
+/* Cycles in which parts of a core are busy. */
+typedef struct {
+	double units, loads, stores, scalar;
+	double waits;  /* for results that are carried from round to round */
+	double memory; /* for what is read again from beyond the first cache */
+} Busy;
+
+/* Adds the stage's expressions and stores, at the input's sizes. chains: the independent results
+ * that a reduction combines into. */
+void predict_stage(const PlanInput *, const PlanLoops *, uint32_t stage, uint32_t chains, Busy *);
+/* The cycles of one core for a phase that is busy so, and reads and writes the bytes of a cost. */
+double predict_phase(const PlanInput *, const Busy *, const KernelCost *);
+/* The rounds of a loop over the axis. */
+double predict_rounds(const PlanInput *, const PlanLoops *, uint32_t axis);
+
+#endif

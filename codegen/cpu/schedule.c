@@ -10,14 +10,15 @@ typedef struct {
 	const char *name;
 	PlanFn *plan;
 	EmitFn *emit;
+	PrintFn *print;
 	bool reads_panels; /* knows axes by what they do, and packs constants; others know them by
 			      strides, of which pieces of an axis have one each */
 } ScheduleRow;
 
 static const ScheduleRow rows[] = {
-	{"depthwise", plan_depthwise, emit_depthwise, true},
-	{"contract", plan_contract, emit_contract, true},
-	{"generic", plan_generic, emit_generic, false}, /* takes every kernel */
+	{"depthwise", plan_depthwise, emit_depthwise, print_depthwise, true},
+	{"contract", plan_contract, emit_contract, print_contract, true},
+	{"generic", plan_generic, emit_generic, print_generic, false}, /* takes every kernel */
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -149,6 +150,10 @@ static Schedule *emit(const Choice *c)
 	cpu_init(&s, c->in.nest->l, c->in.target);
 	s.out->algorithm = c->plan.algorithm;
 	s.out->why = c->plan.why;
+	Text text;
+	text_init(&text, a);
+	c->row->print(&c->plan, &text);
+	s.out->plan = text.data;
 	for (uint32_t i = 0; i < c->refused.n; i++)
 		array_push(a, &s.out->refused, c->refused.data[i]);
 	for (uint32_t i = 0; i < c->plan.nrefused; i++)

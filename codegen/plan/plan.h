@@ -58,6 +58,10 @@ typedef struct Plan {
 typedef Refusal PlanFn(const PlanInput *, Plan *);
 PlanFn plan_depthwise, plan_contract, plan_generic;
 
+/* print.c: what a plan decides, in lines. */
+typedef void PrintFn(const Plan *, Text *);
+PrintFn print_depthwise, print_contract, print_generic;
+
 /* What a schedule answers (Refusal; whoever asks fills in the schedule's name). */
 static inline Refusal taken(void)
 {

@@ -240,9 +240,18 @@ static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
 	const char *algorithm = s->algorithm;
 	if (s->phase.n > 1)
 		algorithm = arena_printf(b->arena, "%s, phase %u of %u", algorithm, phase + 1, s->phase.n);
-	return program_add_call(b->e, &(ProgramCall){.fn = k->fn[phase], .name = k->name, .algorithm = algorithm, .why = s->why, .stored = k->stored,
-	                                             .lines = k->lines, .nrefused = s->refused.n, .refused = s->refused.data,
-	                                             .cost = count(b, p->cost), .arg = arg, .alone = p->alone});
+	return program_add_call(b->e, &(ProgramCall){.fn = k->fn[phase],
+						     .name = k->name,
+						     .algorithm = algorithm,
+						     .why = s->why,
+						     .plan = s->plan,
+						     .stored = k->stored,
+						     .lines = k->lines,
+						     .nrefused = s->refused.n,
+						     .refused = s->refused.data,
+						     .cost = count(b, p->cost),
+						     .arg = arg,
+						     .alone = p->alone});
 }
 
 /* The extents of what an argument is: *n of them. */

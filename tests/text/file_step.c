@@ -315,6 +315,11 @@ static void print_call(const ProgramEntry *e, uint32_t k, double cycles, Text *o
 	ProgramCount n = program_count(e, k, NULL);
 	text_printf(out, "  %s: %s: %s\n", c->name, c->algorithm, c->why);
 	text_printf(out, "    %.0f flop, %.0f bytes, %.0f launches, %.2g cycles\n", n.flops, n.bytes, n.launches, cycles);
+	for (const char *line = c->plan; line && *line;) {
+		const size_t end = strcspn(line, "\n");
+		text_printf(out, "    plan: %.*s\n", (int)end, line);
+		line += end + (line[end] == '\n');
+	}
 	if (c->stored)
 		text_printf(out, "    stored: %s\n", c->stored);
 	for (uint32_t i = 0; i < c->nrefused; i++)

@@ -29,7 +29,7 @@ int check_kind(const Expected *x, const WeftTensor *t, WeftStatus *status)
 				 (int)t->ndim, (unsigned)x->rank);
 	if (x->rank && !t->shape)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s %s has no shape", x->role, x->name);
-	if (t->device.type != WEFT_CPU)
+	if (t->device.type != WEFT_CPU && !device_takes(t, x->role))
 		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", x->role, x->name);
 	return WEFT_OK;
 }
@@ -120,6 +120,9 @@ typedef struct {
 	char *work_end;
 	int strict;
 	WeftStatus *status;
+#ifdef WEFT_DEVICES
+	DeviceCall *device; /* NULL: the processor */
+#endif
 } Call;
 
 static void copy_strided(char *to, const char *from, const WeftTensor *t, int32_t d, size_t elem)
@@ -147,6 +150,12 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role, info->name);
 	if ((uintptr_t)p % align)
 		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes", role, info->name, (unsigned)align);
+#ifdef WEFT_DEVICES
+	if (c->device)
+		return device_bind(c->device, role[0] == 'o', info->name, t, data, c->status);
+	if (t->device.type != WEFT_CPU)
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", role, info->name);
+#endif
 	uint64_t bytes = copy_bytes(t);
 	if (bytes == 0)
 		return WEFT_OK;
@@ -225,8 +234,16 @@ int32_t threads_wanted(const WeftInstance *in, const WeftContext *ctx, const Wef
 	return n > 0 ? n : in->ncpu;
 }
 
+#ifdef WEFT_DEVICES
+static int call_there(Call *, const WeftTensor *x, WeftTensor *y, void *workspace, const WeftContext *);
+#endif
+
 static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, const WeftContext *ctx)
 {
+#ifdef WEFT_DEVICES
+	if (c->in->driver && !c->device)
+		return call_there(c, x, y, workspace, ctx);
+#endif
 	const WeftEntry *e = c->e;
 	const WeftThreads *t;
 	void *buf[e->ninput + e->noutput + 3 + e->nroom], **b = buf;
@@ -252,6 +269,11 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, co
 	b[2] = c->state;
 	int32_t n = threads_wanted(c->in, ctx, &t);
 	WeftRegion r;
+#ifdef WEFT_DEVICES
+	r.device = c->device;
+	n = c->device ? 1 : n;
+	b[0] = c->device ? c->constants->there : b[0];
+#endif
 	r.entry = e;
 	r.buf = r.room = buf;
 	r.held = memset(held, 0, sizeof held);
@@ -269,6 +291,18 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, co
 	return code;
 }
 
+#ifdef WEFT_DEVICES
+/* The call with tensors and workspace on the device. */
+static int call_there(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, const WeftContext *ctx)
+{
+	Staged staged[c->e->ninput + c->e->noutput + 1];
+	DeviceCall device;
+	TRY(device_begin(&device, c->in->driver, ctx, staged, c->sizes->workspace_bytes, &workspace, c->status));
+	c->device = &device;
+	return device_end(&device, call(c, x, y, workspace, ctx), c->status);
+}
+#endif
+
 int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, WeftTensor *outputs, void *workspace,
 		const WeftContext *given, WeftStatus *status)
 {
@@ -281,7 +315,7 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 		return weft_fail(status, WEFT_ERR_ABI, "run: sizes of another model");
 	if (!take_struct(&ctx, sizeof ctx, given, given ? given->size : 0))
 		return weft_fail(status, WEFT_ERR_ABI, "run: WeftContext.size is not set");
-	if (ctx.device.type && ctx.device.type != WEFT_CPU)
+	if (ctx.device.type && ctx.device.type != WEFT_CPU && !device_of(in))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for the processor, not for a device of type %d", (int)ctx.device.type);
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s given", inputs || !e->ninput ? "outputs" : "inputs");

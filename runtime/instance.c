@@ -103,6 +103,10 @@ void constants_release(Constants *c)
 {
 	if (!c || atomic_fetch_sub(&c->instances, 1) != 1)
 		return;
+#ifdef WEFT_DEVICES
+	if (c->there)
+		c->driver->free(c->driver->self, c->there, NULL);
+#endif
 	if (c->map)
 		munmap(c->map, c->map_bytes);
 	free(c->built);
@@ -122,12 +126,12 @@ void *section_alloc(uint64_t bytes)
 	return p;
 }
 
-void state_begin(const WeftModel *m, char *state, const Constants *c)
+void state_begin(const WeftInstance *in, char *state, const Constants *c)
 {
-	memset(state, 0, (size_t)m->state_bytes);
-	for (uint32_t k = 0; k < m->nstate; k++)
-		if (m->state[k].init != WEFT_ZEROS)
-			memcpy(state + m->state[k].offset, (const char *)c->weights + m->state[k].init, (size_t)m->state[k].bytes);
+	memory_fill(in, state, 0, in->model->state_bytes);
+	for (const WeftTensorInfo *s = in->model->state, *end = s + in->model->nstate; s < end; s++)
+		if (s->init != WEFT_ZEROS)
+			memory_copy(in, state + s->offset, (const char *)c->weights + s->init, s->bytes, WEFT_TO_DEVICE);
 }
 
 /* An instance without weights, its state's contents unknown. Closes like any other; NULL: no
@@ -138,8 +142,12 @@ static WeftInstance *instance_new(const WeftModel *m)
 	if (!in)
 		return NULL;
 	in->model = m;
+#ifdef WEFT_DEVICES
+	if (weft_device_open(m, &in->driver, NULL) != WEFT_OK)
+		return free(in), NULL;
+#endif
 	in->ncpu = threads_ncpu();
-	in->state.set[0].what = m->state_bytes ? section_alloc(m->state_bytes) : NULL;
+	in->state.set[0].what = m->state_bytes ? memory_alloc(in, m->state_bytes) : NULL;
 	if (current_now(&in->state) || !m->state_bytes)
 		return in;
 	free(in);
@@ -154,9 +162,12 @@ static int fill(WeftInstance *in, const WeftOpen *o, WeftStatus *status)
 	in->weights.set[0].what = c;
 	c->instances = 1;
 	TRY(find_weights(in->model, c, o, status));
+#ifdef WEFT_DEVICES
+	TRY(constants_load(in, c, status));
+#endif
 	if (current_now(&in->state))
-		state_begin(in->model, current_now(&in->state), c);
-	return WEFT_OK;
+		state_begin(in, current_now(&in->state), c);
+	return memory_wait(in, WEFT_OK, status);
 }
 
 int weft_rt_open(const WeftModel *m, const WeftOpen *given, WeftInstance **out, WeftStatus *status)
@@ -172,6 +183,10 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *given, WeftInstance **out, 
 	if (weft_cpu_lacks(m->manifest->features, missing))
 		return weft_fail(status, WEFT_ERR_CPU, "%s was compiled for %s, but this processor has no %s; compile it with a lower --target",
 				 m->manifest->name, m->manifest->target, missing);
+#ifdef WEFT_DEVICES
+	const WeftDriver *driver;
+	TRY(weft_device_open(m, &driver, status)); /* says why not */
+#endif
 	WeftInstance *in = instance_new(m);
 	if (!in)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
@@ -189,7 +204,7 @@ void weft_rt_close(WeftInstance *in)
 		return;
 	constants_release(current_now(&in->weights));
 	free(in->spare);
-	free(current_now(&in->state));
+	memory_free(in, current_now(&in->state));
 	free(in);
 }
 
@@ -207,11 +222,16 @@ int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 		atomic_fetch_add(&c->instances, 1);
 		copy->weights.set[0].what = c;
 		if (current_at(&in->state, s))
-			memcpy(current_now(&copy->state), current_at(&in->state, s), (size_t)in->model->state_bytes);
+			memory_copy(in, current_now(&copy->state), current_at(&in->state, s), in->model->state_bytes, WEFT_ON_DEVICE);
 	}
 	current_end(in, &in->state, s);
 	current_end(in, &in->weights, w);
 	instance_leave(in, false);
+#ifdef WEFT_DEVICES
+	const int waited = copy ? memory_wait(copy, WEFT_OK, status) : WEFT_OK;
+	if (waited != WEFT_OK)
+		return weft_rt_close(copy), waited;
+#endif
 	*out = copy;
 	return copy ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
 }

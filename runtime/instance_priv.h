@@ -5,6 +5,7 @@
 
 #include "region_priv.h" /* first: it says which functions headers declare */
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Returns the error code of x from the function that contains this, if x is not WEFT_OK. */
@@ -22,6 +23,10 @@ typedef struct {
 	void *map; /* the mapped weight file, or NULL */
 	size_t map_bytes;
 	void *built; /* weights built by set_weights, or NULL */
+#ifdef WEFT_DEVICES
+	const WeftDriver *driver;
+	void *there; /* the weights on the device */
+#endif
 } Constants;
 
 /* Data that calls read and other calls replace: weights, state. A call keeps the set with which it
@@ -45,6 +50,9 @@ struct WeftInstance {
 	_Atomic int32_t users;  /* calls that use state; -1: a call writes it, in place */
 	int32_t ncpu;
 	void *_Atomic spare; /* the memory of replaced weights, for the next ones; or NULL */
+#ifdef WEFT_DEVICES
+	const WeftDriver *driver; /* NULL: the processor */
+#endif
 };
 
 /* Begins a call with the set in use. Returns the set's number, for current_at and current_end. */
@@ -109,8 +117,100 @@ bool is_called(const char *name, const char *aliases, const char *wanted);
 /* Checks that a tensor is row-major, of that dtype and shape, and has data unless it is empty
  * (stored.c). */
 int check_tensor(const Expected *, const WeftTensor *, WeftStatus *);
-/* Writes the initial contents into the memory of all state, state_bytes bytes. */
-void state_begin(const WeftModel *, char *state, const Constants *);
+/* Writes the initial contents into the memory of all state, state_bytes bytes; complete after
+ * memory_wait. */
+void state_begin(const WeftInstance *, char *state, const Constants *);
+
+/* Memory where the instance's model runs; of state. Copies are complete after memory_wait. */
+static inline void *memory_alloc(const WeftInstance *in, uint64_t bytes)
+{
+#ifdef WEFT_DEVICES
+	if (in->driver)
+		return in->driver->alloc(in->driver->self, bytes, NULL);
+#endif
+	(void)in;
+	return section_alloc(bytes);
+}
+
+static inline void memory_free(const WeftInstance *in, void *p)
+{
+#ifdef WEFT_DEVICES
+	if (in->driver) {
+		in->driver->free(in->driver->self, p, NULL);
+		return;
+	}
+#endif
+	(void)in;
+	free(p);
+}
+
+static inline void memory_copy(const WeftInstance *in, void *to, const void *from, uint64_t bytes, WeftWay way)
+{
+#ifdef WEFT_DEVICES
+	if (in->driver) {
+		in->driver->copy(in->driver->self, to, from, bytes, way, NULL);
+		return;
+	}
+#endif
+	(void)in, (void)way;
+	memcpy(to, from, (size_t)bytes);
+}
+
+static inline void memory_fill(const WeftInstance *in, void *to, uint8_t with, uint64_t bytes)
+{
+#ifdef WEFT_DEVICES
+	if (in->driver) {
+		in->driver->fill(in->driver->self, to, with, bytes, NULL);
+		return;
+	}
+#endif
+	(void)in;
+	memset(to, with, (size_t)bytes);
+}
+
+/* Returns code, or if that is WEFT_OK the first error of the copies so far. */
+static inline int memory_wait(const WeftInstance *in, int code, WeftStatus *status)
+{
+#ifdef WEFT_DEVICES
+	WeftStatus told;
+	int waited = in->driver ? in->driver->wait(in->driver->self, NULL, &told) : WEFT_OK;
+	if (code == WEFT_OK && waited != WEFT_OK)
+		return weft_fail(status, waited, "%s", told.message);
+#endif
+	(void)in, (void)status;
+	return code;
+}
+
+/* Whether the instance has a device. */
+static inline bool device_of(const WeftInstance *in)
+{
+#ifdef WEFT_DEVICES
+	return in->driver;
+#else
+	return (void)in, false;
+#endif
+}
+
+/* Whether the tensor is in the device's memory, and may be: weights are set from the host's. */
+static inline bool device_takes(const WeftTensor *t, const char *role)
+{
+#ifdef WEFT_DEVICES
+	return t->device.type == weft_device_type && role[0] != 'w';
+#else
+	return (void)t, (void)role, false;
+#endif
+}
+
+/* Between the instance's memory and a tensor of the caller's. */
+static inline WeftWay way_of(const WeftTensor *t, WeftWay with_host)
+{
+	return t->device.type == WEFT_CPU ? with_host : WEFT_ON_DEVICE;
+}
+
+#ifdef WEFT_DEVICES
+/* Copies the weights to the device. */
+int constants_load(const WeftInstance *, Constants *, WeftStatus *);
+#endif
 
 /* Copies a structure of the caller, which has `size` bytes, into ours of n bytes; fields that it
  * does not have, and all if `from` is NULL, are 0. Returns false if `size` is too small for the

@@ -64,6 +64,18 @@ int weft_region_fail(WeftRegion *r, const char *fmt, ...)
 	return region_told(r, &told);
 }
 
+#ifdef WEFT_DEVICES
+void region_record(WeftRegion *r, uint32_t call, int id, const int64_t *failure, const WeftStatus *told)
+{
+	record(r, call, id, failure, told);
+}
+
+void region_profile(WeftRegion *r, uint32_t call)
+{
+	r->profile(r->profile_user, call, lap(&r->before));
+}
+#endif
+
 /* ---- tasks ---- */
 
 static void execute(WeftRegion *r, const Launch *l, int64_t begin, int64_t end)
@@ -184,6 +196,10 @@ void region_launch(WeftRegion *r, Launch l, int64_t ntasks, double ns, bool last
 
 int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
 {
+#ifdef WEFT_DEVICES
+	if (r->device)
+		return device_phase(r, kernel, buf, p, call, ntasks);
+#endif
 	const bool same_phase = call & WEFT_JOINED;
 	const uint32_t k = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
 	const WeftLaunch *about = r->entry->launch ? &r->entry->launch[k] : NULL;
@@ -255,6 +271,10 @@ int region_run(WeftRegion *r, const WeftThreads *t, int32_t n)
 	r->recording = r->failed = 0;
 	r->saved = NULL;
 	region_with_threads(r, t, n, run_entry, NULL);
+#ifdef WEFT_DEVICES
+	if (r->device)
+		device_put_back(r);
+#endif
 	if (r->failed && r->saved)
 		r->put_back(r->saved);
 	const int64_t *x = r->failure + 1;

@@ -21,7 +21,7 @@
 #endif
 #include <stdatomic.h>
 
-#include "runtime.h"
+#include "device.h"
 
 enum { WEFT_MAX_THREADS = 256, LANES = 32, MAX_LAUNCHES = 32, MAX_KEPT = 256 };
 enum { TEAM_SPIN = 50000 }; /* ns that a thread spins before it sleeps, if there are enough
@@ -116,6 +116,9 @@ struct WeftRegion {
 	int64_t done; /* the value of job->done when other threads have done all tasks that they
 	                 took */
 	double idle;  /* ns that sleeping threads could have saved in earlier phases */
+#ifdef WEFT_DEVICES
+	DeviceCall *device; /* NULL: the processor */
+#endif
 	/* The current phase. */
 	double ns; /* predicted ns on one thread */
 	int64_t ntasks;
@@ -150,6 +153,12 @@ void region_launch(WeftRegion *, Launch, int64_t ntasks, double ns, bool last);
 /* Records that `run` itself failed, with a code and message, unless an earlier launch has failed.
  * Returns 1. */
 int region_told(WeftRegion *, const WeftStatus *);
+#ifdef WEFT_DEVICES
+/* Records the failed check of a task of a call, unless an earlier one failed. */
+void region_record(WeftRegion *, uint32_t call, int id, const int64_t *failure, const WeftStatus *told);
+/* Tells the caller of `run` how long the call took. */
+void region_profile(WeftRegion *, uint32_t call);
+#endif
 /* Takes and executes tasks of the job, from that lane on, until none is left to take. Returns how
  * many it executed. */
 int64_t region_drain(Job *, int32_t lane);

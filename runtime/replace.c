@@ -226,8 +226,13 @@ static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64
 {
 	const WeftGroup *g = &b->m->recipes->group[group];
 	const WeftEntry *e = b->code->entry[g->entry];
-	const WeftContext alone = {.size = sizeof alone, .nthreads = 1, .user = b->context->user, .device = b->context->device,
-				   .stream = b->context->stream, .comm = b->context->comm};
+	WeftContext alone = {.size = sizeof alone, .nthreads = 1, .user = b->context->user, .device = b->context->device,
+			     .stream = b->context->stream, .comm = b->context->comm};
+#ifdef WEFT_DEVICES
+	alone.device.type = 0; /* of a model on a device, too, weights are computed from memory of
+	                          the host */
+	alone.stream = NULL;
+#endif
 	uint64_t bytes = result_bytes(e);
 	for (uint32_t i = 0; i < e->ninput; shape += e->input[i++].rank) {
 		const WeftTensor *v = has_value(b, g->source[i]) ? b->value[g->source[i]] : NULL;
@@ -342,12 +347,14 @@ static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus 
 	int32_t n = threads_wanted(in, ctx, &t);
 	WeftRegion r = {.share_all = true};
 	region_with_threads(&r, t, n, build_tasks, b);
-	int code = b->failed ? weft_fail(status, b->why.code, "%s", b->why.message)
-			     : current_replace(in, &in->weights, c, drop_constants, status);
+	int code = b->failed ? weft_fail(status, b->why.code, "%s", b->why.message) : WEFT_OK;
+#ifdef WEFT_DEVICES
+	code = code == WEFT_OK ? constants_load(in, c, status) : code;
+#endif
+	code = code == WEFT_OK ? current_replace(in, &in->weights, c, drop_constants, status) : code;
 	if (code == WEFT_OK)
 		return code;
-	free(section);
-	free(c);
+	constants_release(c);
 	return code;
 }
 

@@ -28,12 +28,34 @@ static uint64_t *held_of(const WeftRegion *s, uint32_t k)
 	return &s->held[k < s->entry->noutput ? k : k - 3];
 }
 
+/* Where the model runs: the context's allocator knows memory of a device if the caller gives the
+ * device. */
+static void *take_there(const WeftRegion *s, uint64_t bytes)
+{
+#ifdef WEFT_DEVICES
+	if (s->device && (!s->device->aware || !s->context->alloc))
+		return s->device->driver->alloc(s->device->driver->self, bytes, s->device->stream);
+#endif
+	return take(s->context, bytes);
+}
+
+static void give_there(const WeftRegion *s, void *p, uint64_t bytes)
+{
+#ifdef WEFT_DEVICES
+	if (s->device && (!s->device->aware || !s->context->alloc)) {
+		s->device->driver->free(s->device->driver->self, p, s->device->stream);
+		return;
+	}
+#endif
+	give(s->context, p, bytes);
+}
+
 static int room(WeftRegion *s, uint32_t k, uint64_t bytes, WeftStatus *told)
 {
 	s->room[k] = s->room[s->entry->ninput + s->entry->noutput + 1]; /* somewhere */
 	if (!bytes)
 		return WEFT_OK;
-	void *p = take(s->context, bytes);
+	void *p = take_there(s, bytes);
 	if (!p)
 		return weft_fail(told, WEFT_ERR_MEMORY, "no memory for %llu bytes, as many as data asks for", (unsigned long long)bytes);
 	s->room[k] = p;
@@ -57,6 +79,10 @@ static int output(WeftRegion *s, uint32_t k, const int64_t *extent, WeftStatus *
 	memcpy(t->shape, extent, info->rank * sizeof *extent);
 	if (!t->data)
 		return room(s, k, need, told);
+#ifdef WEFT_DEVICES
+	if (s->device)
+		return WEFT_OK; /* bound before the call */
+#endif
 	s->room[k] = (char *)t->data + t->byte_offset;
 	return WEFT_OK;
 }
@@ -65,9 +91,27 @@ static void give_back(const WeftRegion *s, uint32_t k)
 {
 	uint64_t *held = held_of(s, k);
 	if (*held)
-		give(s->context, s->room[k], *held);
+		give_there(s, s->room[k], *held);
 	*held = 0;
 }
+
+#ifdef WEFT_DEVICES
+/* An output of the host, which `run` has allocated on the device. */
+static void bring_home(const WeftRegion *s, uint32_t k, WeftTensor *t)
+{
+	DeviceCall *d = s->device;
+	const uint64_t bytes = *held_of(s, k);
+	void *p = take(s->context, bytes);
+	if (p)
+		d->driver->copy(d->driver->self, p, s->room[k], bytes, WEFT_TO_HOST, d->stream);
+	else
+		d->code = weft_fail(s->status, WEFT_ERR_MEMORY, "no memory for the %llu bytes of an output", (unsigned long long)bytes);
+	give_back(s, k);
+	t->data = p;
+	t->byte_offset = 0;
+	t->strides = NULL;
+}
+#endif
 
 /* The call has ended: outputs are the caller's, if it did not fail. */
 static void leave(const WeftRegion *s, int code)
@@ -77,6 +121,12 @@ static void leave(const WeftRegion *s, int code)
 		give_back(s, k);
 	for (uint32_t k = first; k < end; k++) {
 		WeftTensor *t = &s->output[k - first];
+#ifdef WEFT_DEVICES
+		if (code == WEFT_OK && *held_of(s, k) && device_is_host(s->device, t)) {
+			bring_home(s, k, t);
+			continue;
+		}
+#endif
 		if (code != WEFT_OK)
 			give_back(s, k);
 		else if (*held_of(s, k))

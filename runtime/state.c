@@ -47,8 +47,7 @@ int current_replace(WeftInstance *in, Current *c, void *with, void (*drop)(WeftI
 
 static void drop_state(WeftInstance *in, void *state)
 {
-	(void)in;
-	free(state);
+	memory_free(in, state);
 }
 
 /* Bytes of the state from there, or all that it is first. */
@@ -56,9 +55,9 @@ static void change(WeftInstance *in, char *state, uint64_t offset, const WeftTen
 {
 	const uint32_t w = current_begin(&in->weights);
 	if (!from)
-		state_begin(in->model, state, current_at(&in->weights, w));
+		state_begin(in, state, current_at(&in->weights, w));
 	else if (tensor_bytes(from))
-		memcpy(state + offset, data_of(from), (size_t)tensor_bytes(from));
+		memory_copy(in, state + offset, data_of(from), tensor_bytes(from), way_of(from, WEFT_TO_DEVICE));
 	current_end(in, &in->weights, w);
 }
 
@@ -67,14 +66,14 @@ static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor *from
 {
 	if (atomic_exchange(&in->state.replacing, 1))
 		return weft_fail(status, WEFT_ERR_BUSY, "another call replaces the state");
-	char *state = section_alloc(in->model->state_bytes);
+	char *state = memory_alloc(in, in->model->state_bytes);
 	int code = state ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "no memory for a copy of the state");
 	if (state) {
-		memcpy(state, current_now(&in->state), (size_t)in->model->state_bytes);
+		memory_copy(in, state, current_now(&in->state), in->model->state_bytes, WEFT_ON_DEVICE);
 		change(in, state, offset, from);
 		code = current_replace(in, &in->state, state, drop_state, status);
 		if (code != WEFT_OK)
-			free(state);
+			memory_free(in, state);
 	}
 	atomic_store(&in->state.replacing, 0);
 	return code;
@@ -91,6 +90,7 @@ static int change_state(WeftInstance *in, uint64_t offset, const WeftTensor *fro
 		change(in, current_now(&in->state), offset, from);
 	else
 		code = change_copy(in, offset, from, status);
+	code = memory_wait(in, code, status);
 	instance_leave(in, alone);
 	return code;
 }
@@ -101,10 +101,12 @@ int weft_rt_state_get(WeftInstance *in, uint32_t k, const WeftTensor *to, WeftSt
 	TRY(instance_enter(in, false, status));
 	const uint32_t s = current_begin(&in->state);
 	if (tensor_bytes(to))
-		memcpy(data_of(to), (const char *)current_at(&in->state, s) + in->model->state[k].offset, (size_t)tensor_bytes(to));
+		memory_copy(in, data_of(to), (const char *)current_at(&in->state, s) + in->model->state[k].offset, tensor_bytes(to),
+			    way_of(to, WEFT_TO_HOST));
+	int code = memory_wait(in, WEFT_OK, status);
 	current_end(in, &in->state, s);
 	instance_leave(in, false);
-	return WEFT_OK;
+	return code;
 }
 
 int weft_rt_state_set(WeftInstance *in, uint32_t k, const WeftTensor *from, WeftStatus *status)

@@ -17,6 +17,10 @@ int weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const 
 
 int64_t weft_read(WeftRegion *r, const void *from, int code, int bits)
 {
+#ifdef WEFT_DEVICES
+	if (r->device)
+		return device_read(r, from, code, bits);
+#endif
 	(void)r;
 	return weft_value(from, code, bits);
 }
@@ -30,6 +34,12 @@ static int copy_parts(const WeftFrame *f, int64_t begin, int64_t end)
 
 void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 {
+#ifdef WEFT_DEVICES
+	if (r->device) {
+		device_copy(r, to, from, bytes);
+		return;
+	}
+#endif
 	void *const buf[] = {to, (void *)(uintptr_t)from};
 	const Launch l = {.kernel = copy_parts, .buf = buf, .p = &bytes};
 	if (to != from && bytes > 0)
@@ -45,6 +55,12 @@ static void put_back(const WeftSaved *s)
 
 void weft_save(WeftRegion *r, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes)
 {
+#ifdef WEFT_DEVICES
+	if (r->device) {
+		device_save(r, record, state, values, at, n, bytes);
+		return;
+	}
+#endif
 	WeftSaved *s = record;
 	*s = (WeftSaved){state, values, at, n, bytes, r->saved};
 	r->saved = s;

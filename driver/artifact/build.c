@@ -254,6 +254,8 @@ static void makefile_link(const Compilation *c, Text *t)
 /* Models without user operators, state, or replaceable weights go without some files. */
 static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 {
+	if (strcmp(f->name, "device.c") == 0)
+		return false;
 	if (strcmp(f->name, "op_call.c") == 0)
 		return user_ops(c).n;
 	if (strcmp(f->name, "state.c") == 0 || strcmp(f->name, "stored.c") == 0 || strcmp(f->name, "replace.c") == 0 || strncmp(f->name, "relayout.", 9) == 0)

@@ -1,0 +1,193 @@
+/* Calls on a device, by its driver. Empty in runtimes for processors (device.h). */
+#include "instance_priv.h"
+
+#ifdef WEFT_DEVICES
+#include <stdlib.h>
+
+/* ---- instances ---- */
+
+int constants_load(const WeftInstance *in, Constants *c, WeftStatus *status)
+{
+	const WeftDriver *v = c->driver = in->driver;
+	const uint64_t bytes = in->model->weights_bytes;
+	if (!v || !bytes)
+		return WEFT_OK;
+	c->there = v->alloc(v->self, bytes, NULL);
+	if (!c->there)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for %llu bytes of weights", v->name, (unsigned long long)bytes);
+	v->copy(v->self, c->there, c->weights, bytes, WEFT_TO_DEVICE, NULL);
+	return memory_wait(in, WEFT_OK, status);
+}
+
+/* ---- tensors ---- */
+
+int device_begin(DeviceCall *d, const WeftDriver *driver, const WeftContext *c, Staged *staged, uint64_t work_bytes, void **work,
+		 WeftStatus *status)
+{
+	const int32_t type = c->device.type ? c->device.type : WEFT_CPU;
+	*d = (DeviceCall){.driver = driver, .stream = c->stream, .aware = type == driver->type, .staged = staged};
+	if (!d->aware && type != WEFT_CPU)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for %s, not for a device of type %d", driver->name, (int)type);
+	if (d->aware)
+		return WEFT_OK;
+	d->stream = NULL;
+	*work = d->work = driver->alloc(driver->self, work_bytes, NULL);
+	return d->work ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for the %llu bytes of the workspace", driver->name,
+					     (unsigned long long)work_bytes);
+}
+
+static void gather(char *to, const char *from, const WeftTensor *t, int32_t d, size_t elem)
+{
+	size_t inner = elem;
+	if (d == t->ndim) {
+		memcpy(to, from, elem);
+		return;
+	}
+	for (int32_t k = d + 1; k < t->ndim; k++)
+		inner *= (size_t)t->shape[k];
+	for (int64_t i = 0; i < t->shape[d]; i++)
+		gather(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t, d + 1, elem);
+}
+
+static int copy_in(const DeviceCall *d, const Staged *s, const WeftTensor *t, WeftStatus *status)
+{
+	const WeftDriver *v = d->driver;
+	const char *from = (const char *)t->data + t->byte_offset;
+	if (tensor_row_major(t)) {
+		v->copy(v->self, s->there, from, s->bytes, WEFT_TO_DEVICE, d->stream);
+		return WEFT_OK;
+	}
+	char *rows = malloc((size_t)s->bytes);
+	if (!rows)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a row-major copy of an input");
+	gather(rows, from, t, 0, dtype_bytes(t->dtype));
+	v->copy(v->self, s->there, rows, s->bytes, WEFT_TO_DEVICE, d->stream);
+	int code = v->wait(v->self, d->stream, status);
+	free(rows);
+	return code;
+}
+
+int device_bind(DeviceCall *d, bool output, const char *name, const WeftTensor *t, void **data, WeftStatus *status)
+{
+	const char *role = output ? "output" : "input";
+	const WeftDriver *v = d->driver;
+	const bool host = device_is_host(d, t), rows = tensor_row_major(t);
+	if (!rows && (output || !host))
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not row-major", role, name);
+	if (!host)
+		return WEFT_OK;
+	Staged *s = &d->staged[d->nstaged];
+	*s = (Staged){.bytes = tensor_bytes(t), .back = output ? t : NULL};
+	*data = s->there = v->alloc(v->self, s->bytes, d->stream);
+	if (!s->there)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for the %llu bytes of %s %s", v->name, (unsigned long long)s->bytes, role,
+				 name);
+	d->nstaged++;
+	return output ? WEFT_OK : copy_in(d, s, t, status);
+}
+
+int device_end(DeviceCall *d, int code, WeftStatus *status)
+{
+	const WeftDriver *v = d->driver;
+	WeftStatus told = {0};
+	code = code == WEFT_OK ? d->code : code;
+	for (uint32_t k = 0; code == WEFT_OK && k < d->nstaged; k++) {
+		const Staged *s = &d->staged[k];
+		/* `run` may have found fewer */
+		const uint64_t have = s->back ? tensor_bytes(s->back) : 0;
+		if (have)
+			v->copy(v->self, (char *)s->back->data + s->back->byte_offset, s->there, have < s->bytes ? have : s->bytes, WEFT_TO_HOST,
+				d->stream);
+	}
+	int waited = v->wait(v->self, d->stream, &told);
+	if (code == WEFT_OK && waited != WEFT_OK)
+		code = weft_fail(status, waited, "%s", told.message);
+	for (uint32_t k = 0; k < d->nstaged; k++)
+		v->free(v->self, d->staged[k].there, d->stream);
+	v->free(v->self, d->work, d->stream);
+	return code;
+}
+
+/* ---- what `run` asks for ---- */
+
+int device_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
+{
+	const DeviceCall *d = r->device;
+	const uint32_t k = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
+	const WeftLaunch *about = &r->entry->launch[k];
+	WeftDeviceLaunch l = {.kernel = kernel, .buf = buf, .p = p, .nbuf = about->nbuf, .nparam = about->nparam, .call = k, .ntasks = ntasks,
+			      .region = r};
+	if (ntasks > 0)
+		d->driver->launch(d->driver->self, &l, d->stream);
+	if (l.failed)
+		region_record(r, k, l.failed, l.failure, &l.told);
+	if (r->profile) {
+		WeftStatus told;
+		if (d->driver->wait(d->driver->self, d->stream, &told) != WEFT_OK)
+			region_told(r, &told);
+		region_profile(r, k);
+	}
+	return !(call & WEFT_JOINED) && r->failed;
+}
+
+/* Any number of bytes; after an error zeros, and the call fails. */
+static bool fetch(WeftRegion *r, void *to, const void *from, uint64_t bytes)
+{
+	const DeviceCall *d = r->device;
+	WeftStatus told;
+	if (d->driver->read(d->driver->self, to, from, bytes, d->stream, &told) == WEFT_OK)
+		return true;
+	memset(to, 0, (size_t)bytes);
+	region_told(r, &told);
+	return false;
+}
+
+int64_t device_read(WeftRegion *r, const void *from, int code, int bits)
+{
+	int64_t value = 0;
+	fetch(r, &value, from, code == WEFT_BOOL ? 1 : (uint64_t)bits / 8);
+	return weft_value(&value, code, bits);
+}
+
+void device_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
+{
+	const DeviceCall *d = r->device;
+	if (to != from && bytes > 0)
+		d->driver->copy(d->driver->self, to, from, (uint64_t)bytes, WEFT_ON_DEVICE, d->stream);
+}
+
+/* The record lies where `run` has room for it, on the device. */
+void device_save(WeftRegion *r, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes)
+{
+	const DeviceCall *d = r->device;
+	const WeftSaved s = {state, values, at, n, bytes, r->saved};
+	WeftStatus told;
+	d->driver->copy(d->driver->self, record, &s, sizeof s, WEFT_TO_DEVICE, d->stream);
+	if (d->driver->wait(d->driver->self, d->stream, &told) != WEFT_OK)
+		region_told(r, &told);
+	r->saved = record;
+}
+
+static void put_back(WeftRegion *r, const WeftSaved *s)
+{
+	const DeviceCall *d = r->device;
+	for (int64_t k = 0; k < s->n && s->at; k++) {
+		int64_t i;
+		if (!fetch(r, &i, s->at + k, sizeof i))
+			return;
+		d->driver->copy(d->driver->self, s->state + i * s->bytes, s->values + k * s->bytes, (uint64_t)s->bytes, WEFT_ON_DEVICE, d->stream);
+	}
+	if (!s->at && s->n > 0 && s->bytes > 0)
+		d->driver->copy(d->driver->self, s->state, s->values, (uint64_t)(s->n * s->bytes), WEFT_ON_DEVICE, d->stream);
+}
+
+void device_put_back(WeftRegion *r)
+{
+	const WeftSaved *at = r->failed ? r->saved : NULL;
+	r->saved = NULL;
+	for (WeftSaved s; at; at = s.before) {
+		fetch(r, &s, at, sizeof s);
+		put_back(r, &s);
+	}
+}
+#endif

@@ -1,0 +1,100 @@
+/* Private to the runtime: the device on which a model runs, if it is no processor. Memory of
+ * inputs, outputs, weights, workspace, state and rooms is the device's then: the runtime computes
+ * addresses in it, and touches it by these operations only. They exist in runtimes that are
+ * compiled with WEFT_DEVICES; in others memory_copy and the like are memcpy, and nothing is left of
+ * a device. */
+#ifndef WEFT_RUNTIME_DEVICE_H
+#define WEFT_RUNTIME_DEVICE_H
+
+#include "runtime.h"
+
+/* From where to where bytes are copied. */
+typedef enum { WEFT_TO_DEVICE = 1, WEFT_TO_HOST, WEFT_ON_DEVICE } WeftWay;
+
+#ifdef WEFT_DEVICES
+/* A launch: kernel, buffers, parameters and tasks are those of weft_phase. The arrays may be
+ * overwritten when the driver's `launch` has returned. */
+typedef struct {
+	WeftKernel kernel;
+	void *const *buf; /* addresses of the device, or NULL */
+	const int64_t *p;
+	uint32_t nbuf, nparam, call;
+	int64_t ntasks;
+	WeftRegion *region;
+	/* The driver sets these if a check failed: the result of a WeftKernel, and what it filled
+	 * in. */
+	int failed;
+	int64_t failure[WEFT_FAILURE];
+	WeftStatus told;
+} WeftDeviceLaunch;
+
+/* The operations of a device. Those of one stream are executed in order; `stream` is
+ * WeftContext.stream, NULL: the device's own. copy, fill, free and launch may return before they
+ * are done, and say nothing: the next `wait` or `read` of the stream returns the first error, a
+ * code and a sentence. Any thread may call; self is that of the driver. */
+typedef struct WeftDriver {
+	uint32_t size; /* of this structure */
+	int32_t type;  /* WeftDevice.type of tensors in its memory */
+	const char *name;
+	void *self;
+	/* At least bytes (> 0), aligned to 64; NULL: there is no memory. */
+	void *(*alloc)(void *self, uint64_t bytes, void *stream);
+	void (*free)(void *self, void *p, void *stream); /* NULL is allowed */
+	/* Memory of the host must stay as it is until the stream was waited for. */
+	void (*copy)(void *self, void *to, const void *from, uint64_t bytes, WeftWay, void *stream);
+	void (*fill)(void *self, void *to, uint8_t with, uint64_t bytes, void *stream);
+	/* Copies bytes to the host, and waits. */
+	int (*read)(void *self, void *to, const void *from, uint64_t bytes, void *stream, WeftStatus *);
+	void (*launch)(void *self, WeftDeviceLaunch *, void *stream);
+	int (*wait)(void *self, void *stream, WeftStatus *);
+} WeftDriver;
+
+/* WeftDevice.type of the driver that this runtime is linked with. */
+extern const int32_t weft_device_type;
+/* Finds the device for a model; *out NULL: the model runs on the processor. Returns a status
+ * code. */
+int weft_device_open(const WeftModel *, const WeftDriver **out, WeftStatus *);
+
+/* Memory of the device that stands for a tensor of the host during a call. */
+typedef struct {
+	void *there;
+	const WeftTensor *back; /* the output to copy to; NULL: an input */
+	uint64_t bytes;
+} Staged;
+
+/* A call of `run` on a device. A caller that gives no device in its context has tensors of the
+ * host, and its workspace is not used; one that gives it has the workspace there, and tensors on
+ * either side. */
+typedef struct DeviceCall {
+	const WeftDriver *driver;
+	void *stream;
+	bool aware; /* the caller gives the device */
+	void *work; /* the workspace that the call has allocated; NULL: the caller's */
+	Staged *staged;
+	uint32_t nstaged;
+	int code; /* of what failed after the tasks */
+} DeviceCall;
+
+/* Begins a call: checks the context's device, and sets *work to the workspace. staged: room for
+ * every input and output. */
+int device_begin(DeviceCall *, const WeftDriver *, const WeftContext *, Staged *staged, uint64_t work_bytes, void **work,
+		 WeftStatus *);
+/* Sets *data to the tensor's memory on the device: its own, or a copy. */
+int device_bind(DeviceCall *, bool output, const char *name, const WeftTensor *, void **data, WeftStatus *);
+/* Ends a call whose code so far is `code`: copies outputs back if it succeeded, waits, frees.
+ * Returns the code. */
+int device_end(DeviceCall *, int code, WeftStatus *);
+/* What weft_phase, weft_read, weft_copy, weft_save and the end of a call do on a device. */
+int device_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
+int64_t device_read(WeftRegion *, const void *from, int code, int bits);
+void device_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
+void device_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
+void device_put_back(WeftRegion *);
+/* Whether memory for the tensor that `run` allocates is on the host. */
+static inline bool device_is_host(const DeviceCall *d, const WeftTensor *t)
+{
+	return d && t->device.type != d->driver->type;
+}
+#endif
+
+#endif

@@ -283,6 +283,8 @@ WeftGraph *weft_parse_like(Weft *, const WeftGraph *like, const char *text, cons
  *
  * - An input of the pattern is any value of its dtype and rank. A number as an extent must be
  *   equal; a size by name is any extent within the range of the size, the same one at every place.
+ *   An expression must be equal once its sizes have their values: 2*A is any even extent where no
+ *   other extent is A. A size that no extent gives a value is an error.
  *   An input that is read several times is the same value everywhere. Each input is read at least
  *   once.
  * - A call is a call of the same operator whose operands match, in order. Attributes must be equal;
@@ -300,8 +302,9 @@ WeftGraph *weft_parse_like(Weft *, const WeftGraph *like, const char *text, cons
  *   operators are called on these values, so types are inferred for each place; an output with
  *   another type than the one it replaces is an error.
  * - Conditions on sizes that the replacement needs become conditions of g (weft_guards).
- * - With several outputs, a place is left as it is if a value that it reads is computed from a
- *   reader of one of its outputs, or behind one in program order.
+ * - With several outputs, which are different values, a place is left as it is if a value that it
+ *   reads is computed from a reader of one of its outputs. Where such a reader stands in front of
+ *   what the place reads, nodes move up, so that definitions stand before uses.
  * - Bodies of g are not searched: call the function for each of them (weft_node_body).
  *
  * Takes O(nodes * nodes of the pattern) for patterns with one output; with several, the product

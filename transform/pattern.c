@@ -70,10 +70,35 @@ static bool check_pattern(const Graph *p)
 		     "has an input or a call that is not connected with its first output");
 }
 
-static bool check_both(const Patterns *x)
+/* The sizes that a graph uses. */
+static void find_sizes(const Graph *p, Sym **out, uint32_t *n)
+{
+	graph_enter(p);
+	const uint32_t nvar = sym_nvars(p->ir->syms);
+	bool *used = ARENA_ARRAY(p->ir->ctx->scratch, bool, nvar);
+	*out = ARENA_ARRAY(p->ir->ctx->scratch, Sym, nvar);
+	graph_used_symbols(p, used);
+	for (uint32_t v = 0; v < nvar; v++)
+		if (used[v])
+			(*out)[(*n)++] = sym_var_at(p->ir->syms, v);
+}
+
+static bool check_sizes(Patterns *x)
+{
+	find_sizes(x->pattern, &x->size.data, &x->size.n);
+	find_sizes(x->replacement, &x->new_size.data, &x->new_size.n);
+	graph_enter(x->g);
+	Sym s = sizes_unknown(x->pattern, x->size.data, x->size.n);
+	return !s.i || ctx_error(x->g->ir->ctx, "weft_replace_pattern",
+				 "the pattern has the size %s, whose value does not follow from "
+				 "the extents of its values",
+				 sym_name(x->g->ir->syms, s));
+}
+
+static bool check_both(Patterns *x)
 {
 	const Graph *p = x->pattern, *r = x->replacement;
-	TRY(check_pattern(p) && is_plain(r, "replacement"));
+	TRY(check_pattern(p) && check_sizes(x) && is_plain(r, "replacement"));
 	if (p->input.n != r->input.n)
 		return ctx_error(p->ir->ctx, "weft_replace_pattern",
 				 "the pattern has %u inputs, the replacement %u", p->input.n,
@@ -91,9 +116,27 @@ static const char *type_text(const Graph *g, Node n)
 	return arena_strdup(g->ir->ctx->scratch, type_str(g->ir, node_type_id(g, n)));
 }
 
+/* Returns false if a size has no value that fits. */
+static bool solve_inputs(const Patterns *x, Sizes *sizes, const Node *map)
+{
+	const Graph *r = x->replacement;
+	uint32_t before;
+	do {
+		before = sizes->var.n;
+		for (uint32_t k = 0; k < r->input.n; k++) {
+			Node in = r->input.data[k].node;
+			TRY(sizes_solve(r->ir, sizes, node_type_id(r, in),
+					node_type_id(x->g, map[in.i])));
+		}
+	} while (sizes->var.n > before);
+	return true;
+}
+
 static bool put_inputs(const Patterns *x, const Place *place, Sizes *sizes, Node *map)
 {
 	Graph *g = x->g, *r = x->replacement;
+	sizes->all = x->new_size.data;
+	sizes->nall = x->new_size.n;
 	for (uint32_t k = 0; k < r->input.n; k++) {
 		Node in = r->input.data[k].node,
 		     value = place->node[x->pattern->input.data[k].node.i];
@@ -105,7 +148,10 @@ static bool put_inputs(const Patterns *x, const Place *place, Sizes *sizes, Node
 					 r->input.data[k].name, type_text(r, in),
 					 type_text(g, value));
 	}
-	return true;
+	return solve_inputs(x, sizes, map) ||
+	       ctx_error(g->ir->ctx, node_near(g, place->before),
+			 "weft_replace_pattern: the sizes of the replacement do not fit the values "
+			 "that its inputs take");
 }
 
 static void put_attrs(const Patterns *x, const Sizes *sizes, Node n, Attr *out)
@@ -257,6 +303,8 @@ bool pattern_replace(Graph *g, Graph *pattern, Graph *replacement, uint32_t *pla
 	}
 	rewire(&x);
 	erase_places(&x);
+	if (x.moves)
+		pattern_order(g);
 	*places = x.place.n;
 	return true;
 }

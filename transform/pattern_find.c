@@ -18,49 +18,6 @@ bool pattern_is_call(const Graph *g, Node n)
 
 /* ---- sizes ---- */
 
-Sym sizes_put(Ir *ir, const Sizes *s, Sym e)
-{
-	return s->var.n ? sym_subst(ir->syms, e, s->var.data, s->by.data, s->var.n) : e;
-}
-
-static bool is_given(const Sizes *s, Sym var)
-{
-	for (uint32_t k = 0; k < s->var.n; k++)
-		if (s->var.data[k].i == var.i)
-			return true;
-	return false;
-}
-
-static bool give_size(Ir *ir, Sizes *s, Sym var, Sym by)
-{
-	int64_t lo, hi, least, most;
-	sym_range(ir->syms, var, &lo, &hi);
-	sym_range(ir->syms, by, &least, &most);
-	if (sym_var_kind(ir->syms, var) == SYMVAR_SIZE && (least < lo || most > hi))
-		return false;
-	array_push(ir->ctx->scratch, &s->var, var);
-	array_push(ir->ctx->scratch, &s->by, by);
-	return true;
-}
-
-bool sizes_unify(Ir *ir, Sizes *s, TypeId type, TypeId actual)
-{
-	const Type t = *ir_type_of(ir, type), a = *ir_type_of(ir, actual);
-	if (!type.i || !actual.i)
-		return type.i == actual.i;
-	if (t.dtype != a.dtype || t.n != a.n)
-		return false;
-	for (uint32_t k = 0; k < t.n; k++) {
-		if (t.dtype == DT_none) {
-			TRY(sizes_unify(ir, s, t.elem[k], a.elem[k]));
-			continue;
-		}
-		if (sym_kind(ir->syms, t.dim[k]) == SYM_VAR && !is_given(s, t.dim[k]))
-			TRY(give_size(ir, s, t.dim[k], a.dim[k]));
-	}
-	return true;
-}
-
 /* Once all sizes are given. */
 static bool is_equal_size(const Search *s, Sym pattern, Sym actual)
 {
@@ -235,6 +192,14 @@ static bool sizes_fit(Search *s)
 	for (Node q = p->first; q.i; q = node_next(p, q))
 		TRY(sizes_unify(g->ir, &s->sizes, node_type_id(p, q),
 				node_type_id(g, s->node[q.i])));
+	s->sizes.all = s->x->size.data;
+	s->sizes.nall = s->x->size.n;
+	while (s->sizes.var.n < s->sizes.nall) {
+		const uint32_t known = s->sizes.var.n;
+		for (Node q = p->first; q.i; q = node_next(p, q))
+			TRY(sizes_solve(g->ir, &s->sizes, node_type_id(p, q), node_type_id(g, s->node[q.i])));
+		TRY(s->sizes.var.n > known);
+	}
 	for (Node q = p->first; q.i; q = node_next(p, q))
 		TRY(is_equal_type(s, node_type_id(p, q), node_type_id(g, s->node[q.i])) &&
 		    (!pattern_is_call(p, q) || attrs_are_equal(s, q, s->node[q.i])));
@@ -278,7 +243,8 @@ static bool is_closed(const Search *s)
 	return true;
 }
 
-/* New nodes go behind what the place reads and in front of all that reads it. */
+/* New nodes go where the last one of the place stands. Returns false if that is not behind all that
+ * the place reads and in front of all that reads it. */
 static bool find_position(const Search *s, Place *place)
 {
 	const Patterns *x = s->x;
@@ -310,7 +276,11 @@ static bool complete(Search *s)
 	Patterns *x = s->x;
 	Arena *scratch = x->g->ir->ctx->scratch;
 	Place place = {0};
-	TRY(is_closed(s) && sizes_fit(s) && find_position(s, &place));
+	TRY(is_closed(s) && sizes_fit(s));
+	if (!find_position(s, &place) || x->moves) {
+		TRY(pattern_is_one_step(x, s->node));
+		x->moves = true;
+	}
 	place.node = arena_dup(scratch, s->node, x->pattern->node.n * sizeof *s->node);
 	array_push(scratch, &x->place, place);
 	return true;

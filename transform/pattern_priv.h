@@ -10,6 +10,8 @@
  * graph's sizes. */
 typedef struct {
 	ARRAY(Sym) var, by;
+	const Sym *all; /* the sizes that may get values, for sizes_solve */
+	uint32_t nall;
 } Sizes;
 
 /* A place that matches. */
@@ -29,6 +31,8 @@ typedef struct {
 	Node *call;     /* by node of g, while one place is sought: the call of the pattern that it
 	                   matches */
 	uint32_t nnode; /* the number of nodes of g before any is added */
+	ARRAY(Sym) size, new_size; /* of the pattern, of the replacement */
+	bool moves;     /* the places want nodes of g in another order: pattern_order */
 } Patterns;
 
 /* Matches `type`, of the pattern or replacement, with `actual`, of the graph: a size that is an
@@ -36,10 +40,23 @@ typedef struct {
  * Returns false if dtype or rank differ, or if such an extent is not within the range; other
  * extents are compared later, when all sizes have values. */
 bool sizes_unify(Ir *, Sizes *, TypeId type, TypeId actual);
+/* The same for sizes that occur in expressions only: an extent with one size that has no value,
+ * linear in it, gives it one. Returns false if there is no such value, or if it is not within the
+ * range. */
+bool sizes_solve(Ir *, Sizes *, TypeId type, TypeId actual);
+/* Returns one of the n sizes of the pattern that neither of these gives a value; none: all get
+ * one. */
+Sym sizes_unknown(const Graph *pattern, const Sym *size, uint32_t n);
 /* Returns an extent of the pattern or replacement as an expression of the graph's sizes. */
 Sym sizes_put(Ir *, const Sizes *, Sym);
 /* Fills in x->place with all places that match, in program order; no two have a call in common. */
 void pattern_find(Patterns *x);
+/* Whether the place, which is sought (node[] by node of the pattern, x->call by node of g), may
+ * become one step: no value that it reads depends on a reader of one of its outputs, where those
+ * in x->place are one step each. Takes O(nodes of g). */
+bool pattern_is_one_step(const Patterns *x, const Node *node);
+/* Moves nodes up, in front of what depends on them; other nodes keep their order. */
+void pattern_order(Graph *g);
 /* Whether n (which may be none) is a call. */
 bool pattern_is_call(const Graph *, Node n);
 

@@ -111,6 +111,15 @@ Node graph_add(Graph *g, Node before, Op op, const Node *in, uint32_t nin, AttrI
 	return n;
 }
 
+void graph_set_order(Graph *g, const Node *order, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		node_unlink(g, order[k]);
+		node_link(g, order[k], (Node){0});
+	}
+	g->numbered = false;
+}
+
 /* Inputs come first, so that any node may read a new one; in the order of the list. */
 Node graph_behind_inputs(const Graph *g)
 {

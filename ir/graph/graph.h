@@ -325,6 +325,8 @@ bool graph_symbol_input(const Graph *, Sym var, uint32_t *input, uint32_t *dim);
 /* Returns that dimension for a message, " (input \"x\" dimension 0)", in the scratch arena; "" if
  * there is none. */
 const char *graph_symbol_origin(const Graph *, Sym var);
+/* Puts the nodes into that order; all n nodes of the graph are in the list, each once. */
+void graph_set_order(Graph *, const Node *order, uint32_t n);
 /* Removes nodes without readers and effects, except inputs. Returns true if it removed any. */
 bool graph_dce(Graph *);
 /* Returns a copy in the same Ir. Subgraphs are copied too, so that no two nodes have the same

@@ -81,6 +81,18 @@ static bool reads_any(const Graph *g, Node n, const bool *of)
 	return false;
 }
 
+/* Whether a size of the node gets its value in the body, in every round another one. */
+static bool uses_found_size(const Graph *g, Node n)
+{
+	const SymTab *syms = g->ir->syms;
+	for (uint32_t v = 0; v < sym_nvars(syms); v++) {
+		Sym var = sym_var_at(syms, v);
+		if (sym_var_kind(syms, var) == SYMVAR_UNBACKED && node_uses(g, n, var) && !graph_is_given(g, var) && graph_finds(g, var))
+			return true;
+	}
+	return false;
+}
+
 /* From the cotangents back to what they are made of. */
 static bool find_kept(Linearized *l, const bool *step)
 {
@@ -102,7 +114,7 @@ static bool find_kept(Linearized *l, const bool *step)
 	for (Node n = g->last; n.i; n = node_prev(g, n)) {
 		if (!needed[n.i] || node_op(g, n) == OP_input)
 			continue;
-		if (!backward[n.i] && node_has_data_size(g, n))
+		if (backward[n.i] ? uses_found_size(g, n) : node_has_data_size(g, n))
 			return ctx_error(g->ir->ctx, node_near(g, n), "derivatives through a loop or branch in which a size depends on data are "
 					 "not supported");
 		if (backward[n.i] || is_cheap(g, n) || !varies[n.i])

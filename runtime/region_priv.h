@@ -56,7 +56,9 @@ typedef struct {
 /* The place in which a call posts its phases. Calls use it one after the other, as long as the team
  * exists. */
 typedef struct {
-	_Atomic int32_t n; /* threads of the call, the caller included; 0: unused */
+	/* Threads of the call, the caller included; 0: unused. n: all threads that the team had
+	 * when the call began, which are threads 0 to n - 1; -n: n of more, which are counted. */
+	_Atomic int32_t n;
 	_Atomic int32_t nlane, helpers;
 	_Atomic uint32_t number[WEFT_MAX_THREADS / 32]; /* bits: the thread numbers that calls of
 	                                                   user operators have (op_call.c) */

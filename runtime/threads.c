@@ -114,7 +114,7 @@ Job *team_open(Team *t, WeftRegion *r)
 		Job *job = &t->job[k];
 		int32_t nobody = 0;
 		if (atomic_load_explicit(&job->n, memory_order_relaxed) ||
-		    !atomic_compare_exchange_strong_explicit(&job->n, &nobody, r->n, memory_order_acquire, memory_order_relaxed))
+		    !atomic_compare_exchange_strong_explicit(&job->n, &nobody, r->n < most ? -r->n : r->n, memory_order_acquire, memory_order_relaxed))
 			continue;
 		r->done = atomic_load_explicit(&job->done, memory_order_relaxed);
 		return job;
@@ -186,11 +186,11 @@ done:
 }
 
 /* Where the call admits so many. Returns whether there was anything to do. */
-static bool help(Team *t, Job *job, int32_t i)
+static bool help(Job *job, int32_t i)
 {
-	const int32_t n = atomic_load_explicit(&job->n, memory_order_relaxed);
-	const bool limited = n <= atomic_load_explicit(&t->nworker, memory_order_relaxed);
-	if (n < 2)
+	const int32_t have = atomic_load_explicit(&job->n, memory_order_relaxed), n = have < 0 ? -have : have;
+	const bool limited = have < 0;
+	if (n < 2 || (!limited && i >= n))
 		return false;
 	int64_t done = 0;
 	if (!limited || atomic_fetch_add(&job->helpers, 1) < n - 1)
@@ -215,7 +215,7 @@ void team_help(Team *t, int32_t i)
 		if (atomic_load(&t->stop))
 			return;
 		for (int32_t k = 0; k < t->njob; k++)
-			if (help(t, &t->job[(i - 1 + k) % t->njob], i)) {
+			if (help(&t->job[(i - 1 + k) % t->njob], i)) {
 				last = &t->job[(i - 1 + k) % t->njob].lane[i % LANES];
 				any = true;
 			}

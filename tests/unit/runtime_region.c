@@ -725,6 +725,53 @@ static void test_small_phases(void **state)
 	weft_rt_threads_free(t);
 }
 
+static _Atomic int inside, most_inside, leave;
+
+/* Stays until `leave`. */
+static int stay(const WeftFrame *f, int64_t begin, int64_t end)
+{
+	(void)f, (void)begin, (void)end;
+	const int n = ++inside;
+	if (n > most_inside)
+		most_inside = n;
+	while (!leave)
+		pause_a_little();
+	inside--;
+	return 0;
+}
+
+static int run_stay(WeftRegion *r, void *const *buf, const int64_t *slot)
+{
+	(void)slot;
+	return weft_phase(r, stay, buf, NULL, 0, TASKS);
+}
+
+static void *call_stay(void *arg)
+{
+	(void)arg;
+	while (most_inside < 2) /* until the other thread takes part */
+		assert_int_equal(execute(run_stay, (void *[]){NULL}, NULL, threads_default(), 2, NULL), WEFT_OK);
+	return NULL;
+}
+
+/* Threads that another call starts do not help a call that has as many as it asked for. */
+static void check_growth(const Team *team)
+{
+	static int64_t x[TASKS];
+	pthread_t first;
+	assert_int_equal(pthread_create(&first, NULL, call_stay, NULL), 0);
+	while (most_inside < 2)
+		pause_a_little();
+	for (int k = 0; k < 50 && most_inside == 2; k++) {
+		assert_int_equal(execute(run_add, (void *[]){x}, NULL, threads_default(), 4, NULL), WEFT_OK);
+		pause_a_little();
+	}
+	leave = 1;
+	pthread_join(first, NULL);
+	assert_int_equal(team->nworker, 3);
+	assert_int_equal(most_inside, 2);
+}
+
 /* The default provider's threads begin with the first phase that is shared. */
 static void test_default(void **state)
 {
@@ -739,6 +786,7 @@ static void test_default(void **state)
 	predicted = NULL;
 	assert_true(has_help(threads_default(), 20000));
 	assert_int_equal(team->nworker, 1);
+	check_growth(team);
 	for (int32_t n = 1; n <= 5; n++)
 		check_threads(threads_default(), n);
 	assert_int_equal(team->nworker, 4);

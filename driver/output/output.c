@@ -413,7 +413,7 @@ static bool save(void *arg)
 		return ctx_error(ctx, "weft_save_memory",
 				 "C is a folder of files: expected a kind that is one file");
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
-	if (x->emit == WEFT_EMIT_SHARED && x->c.backend->folders)
+	if (x->emit == WEFT_EMIT_SHARED && x->c.backend->folders >> x->emit & 1)
 		return ctx_error(ctx, "weft_save_memory", "back end %s makes a folder of files: expected one that makes a file", x->c.backend->name);
 	if (x->emit == WEFT_EMIT_SHARED && x->c.o.weights == WEFT_WEIGHTS_FILE)
 		TRY(given(x->w, "weft_save_memory", "the result for weights that are not embedded",

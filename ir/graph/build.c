@@ -166,9 +166,25 @@ TypeId op_infer(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
 	return info->infer ? info->infer(b->g, op, in, nin, attr, where) : (TypeId){0};
 }
 
+/* Operators take tensors, but for `get` and `tuple`, which take several results apart and put them
+ * together. */
+static bool operands_are_tensors(Build *b, Op op, const Node *in, uint32_t nin)
+{
+	for (uint32_t k = 0; k < nin && op != OP_get && op != OP_tuple; k++) {
+		if (!in[k].i || node_is_tensor(b->g, in[k]))
+			continue;
+		b_error(b, "%s: operand %u: expected a tensor, got %s", op_name(op), k,
+			node_type_id(b->g, in[k]).i ? "a tuple" : "a node without a value");
+		return false;
+	}
+	return true;
+}
+
 TypeId b_type(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
 {
 	Graph *g = b->g;
+	if (!operands_are_tensors(b, op, in, nin))
+		return (TypeId){0};
 	if (op_kind(op) != OP_COMPOSITE || op_info(op)->infer)
 		return op_infer(b, op, in, nin, attr);
 	Node before = b->before.i ? node_prev(g, b->before) : g->last, previous;
@@ -199,7 +215,8 @@ static Node node_of(Build *b, Op op, const Node *in, uint32_t nin, const Attr *a
 	uint32_t max = nin + s->narg, n, before = ir->ctx->nerror;
 	Node *operand = ARENA_ARRAY(ir->ctx->scratch, Node, max);
 	if (!attrs_complete(b, op, nin, attr, nattr, full) ||
-	    !operands_complete(b, op, in, nin, full, operand, max, &n))
+	    !operands_complete(b, op, in, nin, full, operand, max, &n) ||
+	    !operands_are_tensors(b, op, operand, n))
 		return (Node){0};
 	AttrId id = ir_attrs(ir, s->narg, full);
 	if (op_kind(op) == OP_COMPOSITE && !op_info(op)->infer)

@@ -392,6 +392,11 @@ bool node_is_output(const Graph *, Node);
 bool node_has_effect(const Graph *, Node);
 /* Whether the node's operator takes subgraphs: scan, while, cond. */
 bool node_has_graph(const Graph *, Node);
+/* Whether the node has a value, which is no tuple. */
+static inline bool node_is_tensor(const Graph *g, Node n)
+{
+	return node_type_id(g, n).i && node_dtype(g, n) != DT_none;
+}
 /* Returns the number of results: 0 without a type, the number of elements of a tuple, else 1. */
 uint32_t node_nresult(const Graph *, Node);
 /* Returns the type of result k < node_nresult. */

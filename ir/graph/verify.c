@@ -62,6 +62,8 @@ static bool check_operands(Verifier *v, Node n, uint32_t *linked)
 			return fail(v, n, "reads a node that comes later");
 		if (!node_type_id(v->g, u->def).i)
 			return fail(v, n, "reads a node without value");
+		if (!node_is_tensor(v->g, u->def) && d->op != OP_get && d->op != OP_tuple)
+			return fail(v, n, "reads a tuple, expected a tensor");
 	}
 	return true;
 }

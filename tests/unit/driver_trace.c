@@ -528,9 +528,29 @@ static void test_refused(void **state)
 	refused(bad_mark, "\"middle\"");
 }
 
+/* One of several results has to be taken out, whatever the operator. */
+static void test_several(void **state)
+{
+	(void)state;
+	static const char *const op[] = {"aten.slice.Tensor", "aten.matmul", "aten.amax", "aten.unbind.int", "aten.cross", "aten.cummax", "aten.searchsorted.Tensor"};
+	for (size_t k = 0; k < sizeof op / sizeof *op; k++) {
+		Weft *w = weft_new();
+		WeftTrace *t = weft_trace_new(w, "several");
+		const WeftArg x = weft_arg(weft_trace_input(t, "x", "f32[A, 3]"));
+		const WeftValue both = weft_trace_call(t, "aten.sort", &x, 1);
+		const WeftArg a[] = {k == 4 ? x : weft_arg(both), k == 1 || k == 4 ? weft_arg(both) : weft_arg_int(0)};
+		assert_int_equal(weft_trace_call(t, op[k], a, k != 0 && k != 2 ? 2 : 1).node, 0);
+		assert_null(weft_trace_end(t));
+		if (!strstr(weft_messages(w), "expected a tensor, got a tuple"))
+			fail_msg("%s: %s", op[k], weft_messages(w));
+		weft_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_several),
 		cmocka_unit_test(test_layers),
 		cmocka_unit_test(test_state),
 		cmocka_unit_test(test_calls),

@@ -433,12 +433,13 @@ const WeftModel *weft_jit_keep(Weft *, const WeftGraph *, const WeftOptions *);
 /* Frees a model of weft_jit_keep, after all its instances were closed. Does nothing with NULL, with
  * another model, or with one that was freed. Any thread may call it. */
 void weft_jit_free(const WeftModel *);
-/* The model, executed by the interpreter of loop IR; for tests of the compiler. Needs neither LLVM
- * nor a C compiler, and takes any one target. The results have the bits of compiled code. `sizes`
- * and `run` return WEFT_ERR_CHECK for errors that compiled code would not notice (docs/kernels.md:
- * an access out of bounds, a read of memory that was never written, tasks that disturb each other),
- * and after 10^8 statements. Used like the result of weft_jit, but only by the thread that uses the
- * Weft, and always on one thread. */
+/* Makes a model whose `sizes` and `run` are executed by the interpreter of loop IR; for tests of
+ * the compiler. It is valid until weft_free. Needs neither LLVM nor a C compiler, and takes any one
+ * target. The results have the bits of compiled code. `sizes` and `run` return WEFT_ERR_CHECK for
+ * errors that compiled code would not notice (docs/kernels.md: an access out of bounds, a read of
+ * memory that was never written, tasks that disturb each other), and after 10^8 statements. Used
+ * like the result of weft_jit, but only by the thread that uses the Weft, and always on one thread.
+ */
 const WeftModel *weft_loops(Weft *, const WeftGraph *, const WeftOptions *);
 /* The text that the option `dump` asked for in the last compilation; "" if it asked for nothing.
  * Valid until weft_free. */

@@ -101,8 +101,8 @@ WeftNodeKind weft_node_kind(Weft *, WeftNode);
 const char *weft_node_op(Weft *, WeftNode);
 /* The overload alone: "Tensor"; "" if the operator has none. */
 const char *weft_node_overload(Weft *, WeftNode);
-/* Whether the node calls the operator `op`, by any of its names.
- * Returns false after an error: there is no such operator. */
+/* Whether the node calls the operator `op`, by any of its names. Returns false after an
+ * error: there is no such operator. */
 bool weft_node_is(Weft *, WeftNode, const char *op);
 /* The name in messages and in weft_graph_text. Of a node without a name it is a number, which
  * changes when the graph does; then the call takes O(nodes). */

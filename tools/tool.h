@@ -292,8 +292,9 @@ void runner_close(Runner *);
 const WeftTensorInfo *tensor_info(const WeftModel *m, const WeftTensorInfo *first, uint32_t k);
 /* Dimension d < rank of a tensor; m as above. */
 const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *, uint32_t d);
-/* Input k < r->ninput and output k < r->noutput. */
+/* Input k < r->ninput. */
 const WeftTensorInfo *runner_input(const Runner *, uint32_t k);
+/* Output k < r->noutput. */
 const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
 /* The runner_call of a runner with r->remote: writes the inputs to a file, runs the command on
  * r->folder's model.so, and reads the outputs into r->result. Returns false after a message. */
@@ -330,8 +331,9 @@ bool runner_output_key(const Runner *, uint32_t k, TensorKey *);
 const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path, int call);
 
 /* State (state.c): of a compiled model's instance, or of the interpreter, for which the runner
- * keeps it between calls. The number of states; state k. */
+ * keeps it between calls. The number of states. */
 uint32_t runner_nstate(const Runner *);
+/* State k < runner_nstate. */
 const WeftTensorInfo *runner_state(const Runner *, uint32_t k);
 /* Copies state k into a row-major tensor of its dtype and shape. Returns false after a message. */
 bool runner_get_state(const Runner *, uint32_t k, const WeftTensor *);

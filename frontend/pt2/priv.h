@@ -354,7 +354,8 @@ uint32_t strided_view(Scope *, uint32_t self, const Meta *m, Sym offset, const c
 struct Target;
 /* Imports a call of as_strided. Returns false after an error. */
 bool import_as_strided(Scope *, const json_t *node);
-/* Imports a call of resize, resize_, resize_as or resize_as_. */
+/* Imports a call of resize, resize_, resize_as or resize_as_. Returns false after an error: also if
+ * the result needs more memory than the operand has. */
 bool import_resize(Scope *, const json_t *node, const struct Target *);
 
 /* ---- pt2/target.c ---- */

@@ -10,12 +10,12 @@
  * are different. */
 Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, const char *combine, bool unique);
 
-/* .adjoint, .tangent, .linear_if and .parts (ir/ops/op.h) of the primitives reduce and cumulative
- * (reduce_rules.c). */
+/* Rules (ir/ops/op.h has the contracts) of the primitives reduce and cumulative, in reduce_rules.c.
+ * .adjoint of reduce. */
 bool adjoint_reduce(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* .adjoint of cumulative. */
 bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* For cumulative of kind "logaddexp" only. */
+/* .tangent of cumulative of kind "logaddexp". */
 bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty);
 /* Whether the attribute `kind` of a reduce or cumulative is "sum". */
 bool is_sum(const Graph *, Node);

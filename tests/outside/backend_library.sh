@@ -70,9 +70,9 @@ one_line
 expect 1 'back end listing: .* takes one target, not several levels' "$weft" compile "$model" $with --backend listing --target x86-64-v2,v3 -o "$out/none"
 expect 1 'back end listing: .* knows no replaceable weights' "$weft" compile "$model" $with --backend listing --replaceable-weights -o "$out/none"
 expect 1 'back end listing: .* has no file of weights beside what it makes' "$weft" compile "$model" $with --backend listing --weights file -o "$out/none"
-expect 1 'no back end list: there are llvm, c, listing, parts, two-parts$' "$weft" compile "$model" $with --backend list -o "$out/none"
+expect 1 'no back end list: there are llvm, c, cuda, gpu-host, listing, parts, two-parts$' "$weft" compile "$model" $with --backend list -o "$out/none"
 one_line
-expect 1 'no back end listing: there are llvm, c$' "$weft" compile "$model" --backend listing -o "$out/none"
+expect 1 'no back end listing: there are llvm, c, cuda, gpu-host$' "$weft" compile "$model" --backend listing -o "$out/none"
 expect 1 'there is a back end listing already' "$weft" compile "$model" $with $with --backend listing -o "$out/none"
 must test ! -e "$out/none"
 expect 0 '^listing .*the program as one text' "$weft" show --backends $with

@@ -276,12 +276,12 @@ static void test_definitions(void **state)
 	assert_false(weft_backend_load(w, NULL));
 	uint32_t n;
 	const WeftBackendInfo *b = weft_backends(w, &n);
-	assert_int_equal(n, 3);
+	assert_true(n >= 3);
 	assert_string_equal(b[0].name, "llvm");
 	assert_string_equal(b[1].name, "c");
-	assert_string_equal(b[2].name, "mine");
-	assert_string_equal(b[2].about, "");
-	assert_true(b[1].available && b[2].available && b[0].available == weft_has_llvm());
+	assert_string_equal(b[n - 1].name, "mine");
+	assert_string_equal(b[n - 1].about, "");
+	assert_true(b[1].available && b[n - 1].available && b[0].available == weft_has_llvm());
 	weft_free(w);
 }
 

@@ -31,7 +31,7 @@ const Command command_check = {
 	"Models that are named, each before its references, are compiled as one with several entries, and\n"
 	"checked one by one.\n\n"
 	"  --entry NAME         of a shared object that has several\n"
-	"  --backend jit|c|llvm|loops|interp   see weft run\n"
+	"  --backend jit|c|llvm|loops|gpu-host|interp   see weft run\n"
 	MODE_HELP("(default: what the reference has gradients or tangents of).\n"
 		  "                       A reference without any for the mode is skipped\n")
 	"  --threads LIST       numbers of threads, such as 1,2; all results must be bit-equal\n"

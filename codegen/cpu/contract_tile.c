@@ -311,7 +311,7 @@ static void multiply_add(ContractCode *c, Tile *t)
 		k_part = sym_add(s->e.syms, k_part,
 				 sym_mul(s->e.syms, coef_of(s, c->p->a.load, c->p->axes.k[i]),
 					 s->e.nest->var[c->p->axes.k[i]]));
-	Lx b[4];
+	Lx b[MAX_TILE_VECTORS];
 	LMem mb = b_memory(c);
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		bool edge = c->p->b.access == B_IN_PLACE && j + 1 == t->how->nv;

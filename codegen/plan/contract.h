@@ -12,8 +12,6 @@ enum {
 				 below */
 	MAX_PANEL = 1 << 16,  /* bytes of local memory */
 	MAX_WINDOWS = 8,
-	MAX_TILE_ROWS = 16,
-	MAX_TILE_VECTORS = 4,
 	UNROLL_K = 4 /* steps of k in a round, and chains at most: bounds the code of a tile */
 };
 

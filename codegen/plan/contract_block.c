@@ -23,7 +23,7 @@ TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const 
 	bool fixed = sym_is_const(in->nest->syms, m, NULL);
 	double best = 0;
 	TileSize tile = {1, 1};
-	for (uint32_t nv = 1; nv <= 4; nv++) {
+	for (uint32_t nv = 1; nv <= MAX_TILE_VECTORS; nv++) {
 		if (nv > 1 && nv > vectors)
 			break;
 		if (has_panels(b) && nv % b->vectors && nv < vectors)

@@ -123,8 +123,9 @@ static uint32_t rows_of_registers(const Isa *isa, uint32_t registers)
 uint32_t tuning_tile_rows(const Target *t, DType d, uint32_t nv)
 {
 	const uint32_t room = rows_of_registers(&t->isa, nv * tuning_registers(t, d)),
-		       limit = rows_of_registers(&t->isa, 2);
-	return room > limit ? limit : room ? room : 1;
+		       limit = rows_of_registers(&t->isa, 2),
+		       rows = room > limit ? limit : room;
+	return rows > MAX_TILE_ROWS ? MAX_TILE_ROWS : rows ? rows : 1;
 }
 
 /* Multiply-adds of so many cycles. */

@@ -16,6 +16,10 @@ int64_t tuning_beyond_caches(const Machine *);
 
 /* ---- contractions of f32 or f64 ---- */
 
+/* No register tile is larger, however many registers a target has: whoever writes the code of a
+ * tile has arrays of so many rows and vectors. */
+enum { MAX_TILE_ROWS = 16, MAX_TILE_VECTORS = 4 };
+
 /* The elements of a vector: those of one register, or of as many registers as make four
  * elements. */
 uint32_t tuning_lanes(const Target *, DType);
@@ -25,7 +29,8 @@ uint32_t tuning_registers(const Target *, DType); /* the number of such vectors 
 double tuning_tile_cycles(const Target *, DType, uint32_t mr, uint32_t nv);
 /* By how much spills make the multiply-adds of such a tile longer. */
 double tuning_tile_spills(const Target *, DType, uint32_t mr, uint32_t nv);
-/* The most rows of a tile of nv vectors that fit the registers. */
+/* The most rows of a tile of nv vectors that fit the registers: at least 1, at most
+ * MAX_TILE_ROWS. */
 uint32_t tuning_tile_rows(const Target *, DType, uint32_t nv);
 /* The cycles of making one vector of a panel, of an operand that has so many elements: if it is
  * gathered right before its use; if all of the operand was copied before. */

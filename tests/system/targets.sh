@@ -170,6 +170,14 @@ for backend in $backends; do
 	said 'x86-64-v2, but this processor has no sse4.1' qemu-x86_64 -cpu Conroe "$run_file" "$out/all.so" none none 1
 done
 
+# More registers than the largest tile has rows: no tile is larger.
+for n in 37 48 64; do
+	printf '{"base": "native", "registers": %s, "pointers": 64}' $n >"$out/registers.json"
+	for backend in $backends; do
+		said '^1 passed, 0 failed' "$weft" check "$model" "$ref" --backend $backend --target "$out/registers.json"
+	done
+done
+
 # Narrow vectors on a processor with more: FMA without AVX's registers.
 echo '{"base": "x86-64-v3", "vector_bytes": 16}' >"$out/narrow.json"
 for backend in $backends; do

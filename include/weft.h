@@ -470,6 +470,9 @@ typedef struct {
 	                       the result; NULL: unknown, or the kernel only copies */
 	const char *line; /* see WeftCallInfo.line, .nline */
 	uint32_t nline;
+	const char *plan; /* what the schedule decided: loops, tiles, blocks, tasks. Lines with a
+	                     newline between, one for each phase of the kernel; NULL: unknown, as
+	                     for a shared object, or nothing was decided, as for a user operator */
 } WeftKernelInfo;
 
 typedef struct {

@@ -131,6 +131,15 @@ static void print_operators(Json *j, const WeftOpCount *op, uint32_t n)
 		json_close(j, '}');
 }
 
+static void print_plan(const char *plan)
+{
+	for (const char *line = plan; line && *line;) {
+		const size_t length = strcspn(line, "\n");
+		printf("%8splan: %.*s\n", "", (int)length, line);
+		line += length + (line[length] == '\n');
+	}
+}
+
 static void print_reasons(Json *j, const WeftKernelInfo *k)
 {
 	if (!j->f) {
@@ -138,6 +147,7 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 			printf("%8s%s: %s\n", "", "stored", k->stored);
 		if (k->why)
 			printf("%8s%s: %s\n", "", "chosen", k->why);
+		print_plan(k->plan);
 		if (k->seconds > 0)
 			printf("%8spredicted: %.3g us by one core\n", "", 1e6 * k->seconds);
 		for (uint32_t i = 0; i < k->nrefused; i++)
@@ -150,6 +160,8 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 	json_string(j, "why", k->why);
 	if (k->stored)
 		json_string(j, "stored", k->stored);
+	if (k->plan)
+		json_string(j, "plan", k->plan);
 	json_open(j, "refused", '[');
 	for (uint32_t i = 0; i < k->nrefused; i++) {
 		json_open(j, NULL, '{');

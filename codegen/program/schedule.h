@@ -50,7 +50,7 @@ typedef struct {
 } SchedTemp;
 
 typedef struct {
-	const char *plan;            /* what was decided, in lines; NULL: nothing */
+	const char *plan;            /* see WeftKernelInfo.plan */
 	const char *algorithm, *why; /* for reports: the name of the schedule, and its parameters */
 	ARRAY(SchedPhase) phase; /* at least one */
 	ARRAY(SchedTemp) temp;

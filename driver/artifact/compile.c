@@ -268,7 +268,7 @@ static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Machine *m
 		k[i] = (WeftKernelInfo){pc->name, pc->algorithm, e->program->fn.data[pc->fn]->name,
 					n.flops, n.bytes, n.launches, pc->why, pc->nrefused, refused,
 					1e-9 * cycles[i] / (double)m->ghz, pc->stored,
-					pc->lines.at.i ? ir_loc_text(e->program->ir, pc->lines.at) : NULL, pc->lines.nline};
+					pc->lines.at.i ? ir_loc_text(e->program->ir, pc->lines.at) : NULL, pc->lines.nline, pc->plan};
 	}
 	return e->ncall;
 }

@@ -74,7 +74,7 @@ typedef struct {
 	uint32_t fn;        /* index into Program.fn */
 	const char *name;   /* the name of the kernel */
 	const char *algorithm, *why;
-	const char *plan;   /* what was decided, in lines; NULL: nothing */
+	const char *plan;   /* see WeftKernelInfo.plan */
 	const char *stored; /* why the result is stored and not computed in the kernel that reads
 	                       it; NULL: the kernel only copies, or is a user operator */
 	SourceLines lines;

@@ -154,7 +154,7 @@ for form in model:"$model" object:"$out/k.so"; do
 	sed -i '1s/, [0-9]* distinct//; 1s/, workspace.*//' "$out/${form%%:*}"
 done
 grep -q '^        chosen: b is a constant' "$out/model" || { echo 'FAIL: no "chosen: b is a constant" among kernels'; bad=1; }
-sed -i '/^        \(stored\|chosen\|predicted\|not\)/d' "$out/model"
+sed -i '/^        \(stored\|chosen\|plan\|predicted\|not\)/d' "$out/model"
 cmp "$out/model" "$out/object" || bad=1
 # Of refusals those that came near are printed; as JSON all of them.
 cat >"$out/near.ir" <<'END'
@@ -169,6 +169,22 @@ expect 0 '^        not contract: columns of b are apart, and without vectors pan
 import json, sys
 near = {r["schedule"]: r["near"] for r in json.load(sys.stdin)["kernels"][0]["refused"]}
 assert near == {"depthwise": False, "contract": True, "parts of rows": False}, near' || bad=1
+# Plans: a line for each phase; as JSON one string.
+cat >"$out/plan.ir" <<'END'
+graph @f(%x: f32[96, 2048], %y: f32[2048, 2048], %z: f32[64, 64]) {
+  %1 = aten.mm(%x, %y) : f32[96, 2048]
+  %2 = aten.add.Tensor(%z, %z) : f32[64, 64]
+  return %1, %2
+}
+END
+for plan in 'rows i<96, columns i<2048, k k<2048; tile 6 x 2 vectors of 8, a in place, b copied; block of [0-9]* rows.*; tasks: [0-9]*' \
+	'copy: panels of 8, columns i<2048, k k<2048; tasks: [0-9]*' 'points, lanes [a-z]<4096; tasks: [0-9]*'; do
+	expect 0 "^        plan: $plan\$" "$weft" show "$out/plan.ir" --kernels --target x86-64-v3
+done
+"$weft" show "$out/plan.ir" --kernels --target x86-64-v3 --json | python3 -c '
+import json, sys
+plan = [k["plan"].split("\n") for k in json.load(sys.stdin)["kernels"]]
+assert [p[0].split()[0] for p in plan] == ["rows", "rows", "points,"] and [len(p) for p in plan] == [2, 2, 1], plan' || bad=1
 # Lines of the source: among kernels, in profiles of both forms, in the text of the program.
 grep -q '^        line: conv.py:565 in 0 (+2 lines)$' "$out/object" || { echo "FAIL: no line with others among the kernels of an object"; bad=1; }
 for form in "$model" "$out/k.so"; do

@@ -48,6 +48,10 @@ void cpu_sort(Cpu *, uint32_t stage);    /* sorts a row; stage: the first of the
 /* transpose.c: as many vectors as there are lanes, the rows of a square, become its columns. */
 void transpose_lanes(Cpu *, Lx *row);
 
+/* What is known ahead of a loop is evaluated there, even if the loop has no rounds: where there may
+ * be nothing to read. Such a kernel has no tasks; indices are checked if there are any. */
+void cpu_leave_out_empty(const Lowered *, const Kernel *, Schedule *);
+
 /* Writes the code of a plan: all phases of the schedule. Decides nothing. */
 typedef void EmitFn(Cpu *, const Plan *);
 EmitFn emit_depthwise, emit_contract, emit_generic;

@@ -133,9 +133,7 @@ static bool checks(const Kernel *k)
 	return false;
 }
 
-/* What is known ahead of a loop is evaluated there, even if the loop has no rounds: where there may
- * be nothing to read. Such a kernel has no tasks; indices are checked if there are any. */
-static void leave_out_empty(const Lowered *l, const Kernel *k, Schedule *s)
+void cpu_leave_out_empty(const Lowered *l, const Kernel *k, Schedule *s)
 {
 	if (!kernel_stores_nothing(l, k) || (checks(k) && !reads_nothing(l, k)))
 		return;
@@ -176,7 +174,7 @@ Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *
 		consider_all(&c, &plain, !c.row, true);
 	}
 	Schedule *s = emit(&c);
-	leave_out_empty(l, kernel, s);
+	cpu_leave_out_empty(l, kernel, s);
 	return s;
 }
 

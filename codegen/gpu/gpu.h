@@ -1,5 +1,5 @@
 /* Schedules for GPUs: kernels become functions that blocks of threads execute. All decisions about
- * threads, blocks and shared memory are taken here. */
+ * threads, blocks and shared memory are in plans (codegen/plan/gpu/); code is written of a plan. */
 #ifndef WEFT_CODEGEN_GPU_H
 #define WEFT_CODEGEN_GPU_H
 

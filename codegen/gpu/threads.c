@@ -2,7 +2,7 @@
  * Tasks of a phase have no order and share nothing, which is what blocks of threads ask for; the
  * fastest axis of the results is the fastest in the number of the task, so neighbouring threads
  * access neighbouring elements. */
-#include "codegen/gpu/gpu.h"
+#include "codegen/gpu/block.h"
 
 /* The GPU as the scalar schedules see it: any number of processors. */
 static const Target *thread_target(const Lowered *l, const Target *gpu)
@@ -41,7 +41,7 @@ static uint32_t threads_for(SymTab *syms, const SchedPhase *p, const Gpu *gpu)
 	return threads ? (uint32_t)threads : WARP;
 }
 
-Schedule *gpu_schedule_kernel(const Lowered *l, const Kernel *k, const Target *target)
+Schedule *threads_schedule(const Lowered *l, const Kernel *k, const Target *target)
 {
 	Schedule *s = schedule_kernel(l, k, thread_target(l, target));
 	SymTab *syms = l->ir->syms;

@@ -50,6 +50,7 @@ typedef struct Plan {
 		const struct ContractPlan *contract;
 		const struct DepthwisePlan *depthwise;
 		const struct GenericPlan *generic;
+		const struct GpuPointsPlan *gpu_points;
 	} of;
 } Plan;
 

@@ -15,8 +15,10 @@ typedef struct {
 	Arena *arena;
 	LoopIndex index;       /* of the function as it was */
 	const bool *is_mutable; /* by old expression */
-	uint32_t nold;
+	uint32_t nold, nvar;
 	Lx *legal;             /* by old expression; none: not asked yet */
+	Lx *packed;            /* by old variable: the lanes of a loaded value that was converted; in
+	                          blocks of threads */
 	LoopShared shared;
 	Lx *name;              /* by expression of this statement: the variable that has its value,
 	                          or what it became */
@@ -64,6 +66,13 @@ static Lx lane_count(Legal *g, Lx n, uint32_t lanes)
 	return lx_nonneg(g->f, n) ? n : library_op(&g->lib, SC_max, i64, (Lx[]){n, lx_int(g->f, 0)}, 2, KNOWN_INDEX);
 }
 
+/* A thread moves several elements in one access, and converts them one by one. */
+static Lx lanes_of(const Legal *g, Lx vector)
+{
+	const LxData *d = &g->f->lx.data[vector.i];
+	return d->kind == LX_VAR && d->u.v.i < g->nvar && g->packed[d->u.v.i].i ? g->packed[d->u.v.i] : vector;
+}
+
 static Lx legal_kind(Legal *g, Lx x, const Lx *in)
 {
 	const LxData d = g->f->lx.data[x.i];
@@ -74,6 +83,8 @@ static Lx legal_kind(Legal *g, Lx x, const Lx *in)
 		return library_call(&g->lib, d.fn, d.type.lanes, in, d.nin);
 	case LX_HREDUCE:
 		return reduce(g, d.sc, in[0]);
+	case LX_LANE:
+		return lx_lane(g->f, lanes_of(g, in[0]), d.u.k);
 	case LX_MASK:
 		return lx_mask(g->f, lane_count(g, in[0], d.type.lanes), d.type.lanes);
 	default:
@@ -283,6 +294,25 @@ static Lx strided_load(Legal *g, LsData s, LType type, int stride)
 	return lx_shuffle(g->f, SHUFFLE_EVEN, a, raw_load(g, s, type));
 }
 
+static Lx unpack_lanes(Legal *g, DType storage, Lx x, uint32_t lanes)
+{
+	Lx lane[4];
+	for (uint32_t k = 0; k < lanes; k++)
+		lane[k] = let(g, "x", library_unpack(&g->lib, storage, lx_lane(g->f, x, k)));
+	return lx_pack(g->f, lane, lanes);
+}
+
+static Lx packed_for_memory(Legal *g, DType storage, Lx x)
+{
+	const LxData d = g->f->lx.data[x.i];
+	Lx lane[4];
+	if (d.kind != LX_PACK)
+		return library_pack(&g->lib, storage, x);
+	for (uint32_t k = 0; k < d.nin; k++)
+		lane[k] = library_pack(&g->lib, storage, d.in[k]);
+	return lx_pack(g->f, lane, d.nin);
+}
+
 static void legal_load(Legal *g, LsData s)
 {
 	LType type = g->f->lv.data[s.v.i].type;
@@ -302,14 +332,17 @@ static void legal_load(Legal *g, LsData s)
 		return;
 	}
 	Lx x = stride ? strided_load(g, s, raw, stride) : raw_load(g, s, raw);
-	put(g, (LsData){.kind = LS_LET, .v = s.v, .x = library_unpack(&g->lib, storage, x)});
+	if (type.lanes > 1 && g->lib.isa->of_block)
+		g->packed[s.v.i] = unpack_lanes(g, storage, x, type.lanes);
+	else
+		put(g, (LsData){.kind = LS_LET, .v = s.v, .x = library_unpack(&g->lib, storage, x)});
 }
 
 static void legal_store(Legal *g, LsData s)
 {
 	DType storage = s.mem.dtype;
 	s.mem.dtype = dtype_raw(storage);
-	s.x = library_pack(&g->lib, storage, s.x);
+	s.x = packed_for_memory(g, storage, s.x);
 	if (s.kind == LS_SCATTER && lx_type(g->f, s.x).lanes == 1) {
 		s.kind = LS_STORE;
 		s.offset = element_offset(g, s.offset, s.y);
@@ -402,6 +435,8 @@ static void legalise_in(const ProgramEntry *e, LoopFn *f, const Isa *isa)
 	Legal g = {.lib = {f, isa}, .entry = e, .f = f, .arena = arena, .nold = f->lx.n};
 	g.is_mutable = loop_find_mutable(f, arena);
 	g.legal = ARENA_ARRAY(arena, Lx, f->lx.n);
+	g.nvar = f->lv.n;
+	g.packed = ARENA_ARRAY(arena, Lx, f->lv.n);
 	loop_index_init(&g.index, f, arena);
 	for (uint32_t k = 0; k < LOOP_TOPS; k++)
 		legal_block(&g, loop_top(f, k));

@@ -481,6 +481,28 @@ bool shuffle_is_of_two(Shuffle how)
 
 /* ---- threads of a block ---- */
 
+Lx lx_lane(LoopFn *f, Lx vector, uint32_t lane)
+{
+	const LxData *from = lx_at(f, vector);
+	if (from->kind == LX_PACK)
+		return from->in[lane];
+	LxData d;
+	lx_clear(&d, LX_LANE, (LType){from->type.dtype, 1});
+	d.nin = 1;
+	d.in[0] = vector;
+	d.u.k = lane;
+	return lx_intern(f, &d);
+}
+
+Lx lx_pack(LoopFn *f, const Lx *lane, uint32_t lanes)
+{
+	LxData d;
+	lx_clear(&d, LX_PACK, (LType){lx_type(f, lane[0]).dtype, lanes});
+	d.nin = lanes;
+	memcpy(d.in, lane, lanes * sizeof *lane);
+	return lx_intern(f, &d);
+}
+
 Lx lx_thread(LoopFn *f)
 {
 	LxData d;

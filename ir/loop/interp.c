@@ -452,11 +452,21 @@ LoopOutcome loop_interp_sizes(const ProgramEntry *e, Arena *a, const int64_t *ex
 	return finish(&in);
 }
 
+/* A GPU's tensors are aligned to what one access of a thread moves. */
+static bool is_for_blocks(const Program *p)
+{
+	for (uint32_t k = 0; k < p->fn.n; k++)
+		if (p->fn.data[k]->threads > 1)
+			return true;
+	return false;
+}
+
 static bool tensor_region(Interp *in, const char *role, const ProgramTensor *t, void *data,
                           Region *r)
 {
-	uint32_t size = dtype_size(t->dtype);
-	*r = (Region){.data = data, .bytes = size, .align = dtype_is_complex(t->dtype) ? size / 2 : size};
+	uint32_t size = dtype_size(t->dtype), align = dtype_is_complex(t->dtype) ? size / 2 : size;
+	align = is_for_blocks(in->program) && align < SHARED_ALIGN ? SHARED_ALIGN : align;
+	*r = (Region){.data = data, .bytes = size, .align = align};
 	r->name = arena_printf(in->arena, "%s %s", role, t->name);
 	for (uint32_t k = 0; k < t->rank; k++) {
 		uint64_t n;

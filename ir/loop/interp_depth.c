@@ -115,6 +115,14 @@ void depth_compute(Exec *e, Lx x)
 	case LX_HREDUCE: of_reduction(e, d, lanes, in[0], out); break;
 	case LX_SHUFFLE: of_shuffle(e, d, lanes, in, out); break;
 	case LX_WARP: of_warp(e, d, in[0], out); break;
+	case LX_LANE:
+		for (uint32_t t = 0; t < e->n; t++)
+			out[t] = in[0][t * lanes + d->u.k];
+		break;
+	case LX_PACK:
+		for (uint32_t k = 0; k < e->n * d->nin; k++)
+			out[k] = in[k % d->nin][k / d->nin];
+		break;
 	case LX_SPLAT:
 		for (uint32_t k = 0; k < e->n * d->type.lanes; k++)
 			out[k] = in[0][k / d->type.lanes];

@@ -169,6 +169,14 @@ static void pick(const Exec *e, const LxData *d, LType from, uint32_t lane, cons
 		       d->type.lanes);
 }
 
+static void pack(const Exec *e, const LxData *d, const void *const *in, char *out)
+{
+	uint32_t size = dtype_size(d->type.dtype);
+	for (uint32_t t = 0; t < e->n; t++)
+		for (uint32_t k = 0; k < d->nin; k++, out += size)
+			memcpy(out, (const char *)in[k] + (size_t)t * size, size);
+}
+
 static void shuffle(const Exec *e, const LxData *d, LType from, const void *const *in, char *out)
 {
 	uint32_t size = dtype_size(from.dtype);
@@ -238,6 +246,8 @@ static bool compute(Exec *e, const Active *a, Lx x, const LxData *d, const void 
 			return loop_finding(&e->at, "reduces %u lanes", from.lanes);
 		reduce(d, from, in[0], out, e->n);
 		break;
+	case LX_LANE: pick(e, d, from, d->u.k, in[0], out); break;
+	case LX_PACK: pack(e, d, in, out); break;
 	case LX_ADDR: memcpy(out, in[0], e->n * sizeof(int64_t)); break;
 	case LX_VAR: break;
 	case LX_THREAD:

@@ -136,7 +136,7 @@ bool loop_is_of_block(const LoopFn *f)
 		if (row[f->ls.data[k].kind].block)
 			return true;
 	for (uint32_t k = 1; k < f->lx.n; k++)
-		if (f->lx.data[k].kind >= LX_THREAD)
+		if (f->lx.data[k].kind >= LX_LANE)
 			return true;
 	return f->threads != 1;
 }

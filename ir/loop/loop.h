@@ -41,6 +41,8 @@ typedef enum {
 	LX_TABLE,   /* table[in[0]], lane by lane; i32 indices, in range; legal functions only */
 	LX_ADDR,    /* programs only: the address of byte in[0] of buffer argument u.k */
 	/* in blocks of threads only */
+	LX_LANE,    /* lane u.k of in[0], a scalar */
+	LX_PACK,    /* the lanes in[0], in[1], ..., scalars: of a store of several elements */
 	LX_THREAD,  /* the number of the thread in its block, an i64 scalar */
 	LX_WARP     /* the WarpOp u.k over the threads of the own warp: all of x of an LS_LET,
 	               LS_VAR or LS_SET that all WARP threads reach together */
@@ -372,6 +374,10 @@ Lx lx_table(LoopFn *, const ScTable *, Lx index);
 Lx lx_op(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
 Lx lx_with(LoopFn *, Lx, const Lx *in);
 Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
+/* The expressions LX_LANE and LX_PACK of 2 or 4 lanes: a thread moves several elements in one
+ * access, and computes with one at a time. */
+Lx lx_lane(LoopFn *, Lx vector, uint32_t lane);
+Lx lx_pack(LoopFn *, const Lx *lane, uint32_t lanes);
 /* The expressions LX_THREAD and LX_WARP, with in[0] a and in[1] b. b is none for votes. */
 Lx lx_thread(LoopFn *);
 Lx lx_warp(LoopFn *, WarpOp, Lx a, Lx b);

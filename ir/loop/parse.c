@@ -135,6 +135,10 @@ static bool lanes_call(Parser *p, const char *name, LType t, const Lx *in, uint3
 		*out = lx_any(p->f, in[0]);
 	if (!strncmp(name, "reduce_", 7) && nin == 1 && find_op(name + 7, &op))
 		*out = lx_hreduce(p->f, op, in[0]);
+	if (!strncmp(name, "lane_", 5) && nin == 1)
+		*out = lx_lane(p->f, in[0], (uint32_t)strtoul(name + 5, NULL, 10));
+	if (!strcmp(name, "pack"))
+		*out = lx_pack(p->f, in, nin);
 	for (WarpOp k = 0; k < WARP_COUNT; k++)
 		if (!strcmp(name, warp_name(k)) && nin == (warp_is_vote(k) ? 1 : 2))
 			*out = lx_warp(p->f, k, in[0], in[1]);

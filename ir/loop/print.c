@@ -176,6 +176,12 @@ static void print_fresh(Printer *p, const LxData *d)
 	case LX_TABLE:
 		print_call(p, d->table->name, d, false);
 		break;
+	case LX_LANE:
+		print_call(p, arena_printf(p->f->ir->ctx->scratch, "lane_%u", d->u.k), d, false);
+		break;
+	case LX_PACK:
+		print_call(p, "pack", d, false);
+		break;
 	case LX_THREAD:
 		text_add(p->t, "thread");
 		break;

@@ -22,6 +22,8 @@ Lx lx_rebuild(LoopFn *f, Lx x, const Lx *in)
 	case LX_MASK: return lx_mask(f, in[0], d.type.lanes);
 	case LX_HREDUCE: return lx_hreduce(f, d.sc, in[0]);
 	case LX_ANY: return lx_any(f, in[0]);
+	case LX_LANE: return lx_lane(f, in[0], d.u.k);
+	case LX_PACK: return lx_pack(f, in, d.nin);
 	case LX_SHUFFLE: case LX_TABLE: case LX_WARP: return lx_with(f, x, in);
 	case LX_ADDR: return lx_addr(f, d.u.k, in[0]);
 	default: return x;

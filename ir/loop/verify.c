@@ -105,6 +105,14 @@ static bool warp_types_ok(const LoopFn *f, const LxData *d)
 	       d->type.dtype == (d->u.k == WARP_BALLOT ? DT_u32 : DT_bool);
 }
 
+static bool pack_types_ok(const LoopFn *f, const LxData *d)
+{
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (!same(lx_type(f, d->in[k]), (LType){d->type.dtype, 1}))
+			return false;
+	return d->nin > 1 && d->nin == d->type.lanes;
+}
+
 static bool lanes_types_ok(const LoopFn *f, const LxData *d)
 {
 	LType a = lx_type(f, d->in[0]);
@@ -120,6 +128,8 @@ static bool lanes_types_ok(const LoopFn *f, const LxData *d)
 	case LX_TABLE: return a.dtype == DT_i32 && d->type.dtype == d->table->dtype;
 	case LX_ADDR: return is_index(f, d->in[0]);
 	case LX_WARP: return warp_types_ok(f, d);
+	case LX_LANE: return d->u.k < a.lanes && a.dtype == d->type.dtype && d->type.lanes == 1;
+	case LX_PACK: return pack_types_ok(f, d);
 	default: return true;
 	}
 }
@@ -142,7 +152,7 @@ static bool lx_ok(const LoopFn *f, const LxData *d)
 static const char *lx_label(const LxData *d)
 {
 	static const char *const name[] = {"int", "float", "param", "var", "sc", "fn", "splat", "ramp",
-	                                   "mask", "hreduce", "any", "shuffle", "table", "addr", "thread"};
+	                                   "mask", "hreduce", "any", "shuffle", "table", "addr", "lane", "pack", "thread"};
 	switch (d->kind) {
 	case LX_SC: return sc_name(d->sc);
 	case LX_FN: return d->fn->name;
@@ -153,7 +163,7 @@ static const char *lx_label(const LxData *d)
 
 static bool is_of_block(const LxData *d)
 {
-	return d->kind == LX_THREAD || d->kind == LX_WARP;
+	return d->kind >= LX_LANE;
 }
 
 static bool is_legal(const Verify *v, const LxData *d)
@@ -349,7 +359,7 @@ static void check_stmt(Verify *v, const LsData *s)
 	}
 	LType value = row->v == V_NONE ? type_of(v, s->x) : v->f->lv.data[s->v.i].type;
 	expect(v, !row->legal || v->isa, "in legal functions only");
-	expect(v, !row->block || (!v->isa && v->f->threads > 1), "in blocks of threads only");
+	expect(v, !row->block || ((!v->isa || v->isa->of_block) && v->f->threads > 1), "in blocks of threads only");
 	expect(v, s->kind != LS_FENCE || !v->isa || prelude_of_statement(v->isa, "fence", false), "the target cannot");
 	check_field(v, row->x, s->x, value, "operand");
 	check_field(v, row->y, s->y, value, "operand");

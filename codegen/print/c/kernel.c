@@ -68,6 +68,11 @@ static CExpr c_addr(Fn *f, const LxData *d, CExpr bytes)
 	return at_start ? base : c_infix(f->u, base, "+", bytes, PREC_ADD);
 }
 
+static CExpr c_pack(CUnit *u, LType type, const CExpr *in)
+{
+	return c_call(u, arena_printf(u->arena, "pack_%s", c_type(u, type)), in, type.lanes);
+}
+
 static CExpr c_lx(Fn *f, Lx x)
 {
 	static const char *const shuffle[SHUFFLE_COUNT] = {"lo", "hi", "reverse", "even", "zip_lo", "zip_hi"};
@@ -97,6 +102,10 @@ static CExpr c_lx(Fn *f, Lx x)
 		return c_call(u, c_helper(u, shuffle[d->u.k], from, from), in, 1 + shuffle_is_of_two((Shuffle)d->u.k));
 	case LX_ADDR:
 		return c_addr(f, d, in[0]);
+	case LX_LANE:
+		return c_atom(arena_printf(u->arena, "%s.at[%u]", c_arg(u, in[0], PREC_ATOM), d->u.k));
+	case LX_PACK:
+		return c_pack(u, d->type, in);
 	case LX_THREAD:
 		return c_atom(u->dialect->block->thread);
 	case LX_WARP:
@@ -149,6 +158,8 @@ static CExpr c_load(Fn *f, const LsData *s)
 	bool gather = s->kind == LS_GATHER, masked = s->mask.i != 0;
 	if (type.lanes == 1)
 		return c_element(f, s, false);
+	if (u->dialect->block)
+		return c_atom(arena_printf(u->arena, "*(const %s *)(%s)", c_type(u, type), c_pointer(f, s->mem, s->offset, false).s));
 	CExpr in[3];
 	uint32_t n = 0;
 	in[n++] = c_pointer(f, s->mem, s->offset, false);
@@ -168,6 +179,11 @@ static void print_store(Fn *f, const LsData *s)
 	if (type.lanes == 1) {
 		line(f);
 		text_printf(f->out, "%s = %s;\n", c_element(f, s, true).s, text_of(f, s->x));
+		return;
+	}
+	if (u->dialect->block) {
+		line(f);
+		text_printf(f->out, "*(%s *)(%s) = %s;\n", c_type(u, type), c_pointer(f, s->mem, s->offset, true).s, text_of(f, s->x));
 		return;
 	}
 	CExpr in[4];

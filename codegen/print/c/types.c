@@ -49,6 +49,20 @@ static uint32_t vector_size(LType t)
 	return t.lanes * dtype_size(dtype_compute(t.dtype));
 }
 
+/* What a thread moves in one access: the language has no vectors to compute with. */
+static void declare_pack(CUnit *u, const char *name, LType t)
+{
+	const char *elem = c_elem(t.dtype);
+	text_printf(&u->types, "struct __align__(%u) %s {\n\t%s at[%u];\n};\n%s %s pack_%s(", vector_size(t), name, elem, t.lanes,
+	            u->dialect->helper, name, name);
+	for (uint32_t k = 0; k < t.lanes; k++)
+		text_printf(&u->types, "%s%s x%u", k ? ", " : "", elem, k);
+	text_printf(&u->types, ")\n{\n\t%s v;\n", name);
+	for (uint32_t k = 0; k < t.lanes; k++)
+		text_printf(&u->types, "\tv.at[%u] = x%u;\n", k, k);
+	text_add(&u->types, "\treturn v;\n}\n");
+}
+
 const char *c_type(CUnit *u, LType t)
 {
 	if (t.lanes == 1)
@@ -58,6 +72,10 @@ const char *c_type(CUnit *u, LType t)
 	intern(&u->known, name, strlen(name), &fresh);
 	if (!fresh)
 		return name;
+	if (u->dialect->block) {
+		declare_pack(u, name, t);
+		return name;
+	}
 	u->wide |= t.dtype != DT_bool && vector_size(t) > u->target->isa.vector_bytes;
 	if (t.dtype == DT_bool)
 		declare_mask(u, name, t.lanes);

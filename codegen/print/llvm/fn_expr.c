@@ -131,7 +131,7 @@ static LLVMValueRef fresh(Fn *f, Lx x)
 	case LX_ANY: return from.lanes == 1 ? in[0] : l_math(u, "llvm.vector.reduce.or", in, 1);
 	case LX_SHUFFLE: return shuffle(f, d, from.lanes, in);
 	case LX_ADDR: return address(f, d->u.k, in[0]);
-	case LX_HREDUCE: case LX_THREAD: case LX_WARP: break;
+	case LX_HREDUCE: case LX_LANE: case LX_PACK: case LX_THREAD: case LX_WARP: break;
 	}
 	ctx_bug(u->ctx, "LLVM: expression of unknown kind");
 }

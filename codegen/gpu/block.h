@@ -1,0 +1,33 @@
+/* Private to schedules for GPUs: what the code of every block of threads has. A Cpu is the code of
+ * a phase, whatever executes it. */
+#ifndef WEFT_CODEGEN_GPU_BLOCK_H
+#define WEFT_CODEGEN_GPU_BLOCK_H
+
+#include "codegen/cpu/sums.h"
+#include "codegen/plan/gpu/gpu.h"
+
+/* Begins the function of the next phase, of blocks of so many threads. */
+void block_begin(Cpu *, const Nest *, uint32_t threads);
+/* The number of the block in its phase. */
+Lx block_number(Cpu *);
+/* The number of the thread in the block; its column and its row, for a block whose threads are in
+ * rows of `row` threads. */
+Lx block_thread(Cpu *);
+Lx block_column(Cpu *, uint32_t row);
+Lx block_row(Cpu *, uint32_t row);
+/* Takes the number t apart into positions along axes, the last axis fastest, and sets the point.
+ * by[i]: elements of axis i that have one number together; NULL: 1 of each. */
+void block_decode(Cpu *, Lx t, const uint32_t *axis, uint32_t n, const int64_t *by);
+/* The number of such numbers. */
+Lx block_count(Cpu *, Sym);
+/* Says that a thread moves `bytes` bytes of the memory in one access. */
+void block_align(Cpu *, LMem, uint32_t bytes);
+/* Evaluates all stages at the point, and stores their results. */
+void block_point(Cpu *);
+
+/* Write the code of a plan, and decide nothing. */
+EmitFn emit_gpu_points;
+/* The scalar schedule of the kernel, each task of which is a thread. */
+Schedule *threads_schedule(const Lowered *, const Kernel *, const Target *);
+
+#endif

@@ -1,0 +1,63 @@
+/* The schedule that takes every kernel: each task of the kernel's scalar schedule becomes a thread,
+ * so a thread has all axes inside of a point. */
+#include "codegen/plan/gpu/gpu.h"
+
+/* What stages do for each point, along the axes that they have inside. */
+static double rounds_inside(const PlanInput *in, const Stage *st)
+{
+	double n = 1;
+	for (uint32_t i = 0; i < st->nred; i++)
+		n *= (double)plan_extent(in, st->red[i]);
+	for (uint32_t i = 0; i < st->nmap; i++)
+		n *= (double)plan_extent(in, st->map[i]);
+	return n;
+}
+
+/* Neighbouring threads are neighbours along the fastest outer axis. Lines that a thread goes along
+ * stay in the caches, if all threads' lines do: half of them is assumed to. */
+static double predict(const PlanInput *in, uint32_t threads)
+{
+	enum { KEPT = 2, WAIT = 8 };
+	const Nest *n = in->nest;
+	uint32_t order[MAX_AXES], nout = axes_outer_order(n, NO_AXIS, order);
+	double points = 1, loads = 0;
+	GpuWork w = {.threads = threads, .rounds = 1};
+	for (uint32_t i = 0; i < nout; i++)
+		points *= (double)plan_extent(in, order[i]);
+	for (uint32_t i = 0; i < n->k->stage.n; i++) {
+		const Stage *st = &n->k->stage.data[i];
+		const double inside = rounds_inside(in, st);
+		w.operations += points * inside * (st->value.i ? gpu_operations(n, st->value) : 1);
+		w.rounds += inside > 1 ? inside / WAIT : 0;
+		loads += inside;
+	}
+	loads = loads > n->k->stage.n ? loads / n->k->stage.n / KEPT : 1;
+	const uint32_t fast = nout ? order[nout - 1] : NO_AXIS;
+	for (uint32_t i = 1; i < n->k->kx.n; i++)
+		if (n->offset[i].i) {
+			const uint32_t size = dtype_size(buf_of(n->l, n->k->kx.data[i].buf)->dtype);
+			w.bytes += points * loads * gpu_bytes_each(n, n->offset[i], fast, size);
+			w.flight += size;
+		}
+	for (uint32_t i = 0; i < n->k->stage.n; i++)
+		if (n->store[i].i)
+			w.bytes += points * gpu_bytes_each(n, n->store[i], fast, dtype_size(n->k->stage.data[i].dtype));
+	w.blocks = points / threads;
+	return gpu_cycles(in->target->gpu, &w);
+}
+
+Refusal plan_gpu_threads(const PlanInput *in, Plan *plan)
+{
+	PlanInput at = *in;
+	plan->cycles = predict(&at, in->target->gpu->threads);
+	at.at = in->larger;
+	plan->larger = predict(&at, in->target->gpu->threads);
+	plan->algorithm = "threads";
+	return taken();
+}
+
+void print_gpu_threads(const Plan *plan, Text *out)
+{
+	(void)plan;
+	text_add(out, "a thread for each task");
+}

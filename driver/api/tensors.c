@@ -96,6 +96,15 @@ static bool open_any(Ctx *ctx, const char *path, StFile *f)
 	return npy_open(ctx, path, &one->tensor);
 }
 
+/* Models for GPUs move so many bytes in one access, whatever the elements. */
+enum { TENSOR_ALIGN = 16 };
+
+static void align(Arena *arena, Tensor *t)
+{
+	if ((uintptr_t)t->data % TENSOR_ALIGN)
+		t->data = arena_dup(arena, t->data, tensor_bytes(t));
+}
+
 static bool read_file(void *arg)
 {
 	Arg *a = arg;
@@ -111,6 +120,7 @@ static bool read_file(void *arg)
 		NamedTensor n = f.tensor[k];
 		if (listed(complex_list, n.name))
 			join_complex(&n.tensor);
+		align(arena, &n.tensor);
 		array_push(arena, &t->item, n);
 		array_push(arena, &t->api, tensor_to_api(arena, &n.tensor));
 	}

@@ -17,8 +17,8 @@ typedef struct {
 	const bool *is_mutable; /* by old expression */
 	uint32_t nold, nvar;
 	Lx *legal;             /* by old expression; none: not asked yet */
-	Lx *packed;            /* by old variable: the lanes of a loaded value that was converted; in
-	                          blocks of threads */
+	Lx *packed; /* by old variable: the lanes of a loaded value that was converted; in blocks
+	               of threads */
 	LoopShared shared;
 	Lx *name;              /* by expression of this statement: the variable that has its value,
 	                          or what it became */

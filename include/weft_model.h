@@ -240,7 +240,7 @@ typedef struct {
 
 /* A provider of threads. */
 typedef struct WeftThreads {
-	/* Chooses m <= n, runs body(arg, 0, m) on the calling thread and body(arg, 1, m), ...,
+	/* Not NULL. Chooses m <= n, runs body(arg, 0, m) on the calling thread and body(arg, 1, m), ...,
 	 * body(arg, m - 1, m) at the same time on others, and returns when all have returned.
 	 * Bodies wait for each other: an implementation that runs them one after the other never
 	 * ends. Results do not depend on m. */

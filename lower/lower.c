@@ -445,6 +445,7 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 {
 	uint32_t errors = g->ir->ctx->nerror;
 	graph_enter(g);
+	graph_require(g);
 	LowerState *state = replaces_inputs(g) ? lower_state_new(g, g->ir->ctx->arena) : NULL;
 	Lowered *l = lower_once(g, opt, state);
 	while (!l && state && state->again)

@@ -227,6 +227,15 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 	return WEFT_OK;
 }
 
+int take_context(WeftContext *ctx, const WeftContext *given, const char *function, WeftStatus *status)
+{
+	if (!take_struct(ctx, sizeof *ctx, given, given ? given->size : 0))
+		return weft_fail(status, WEFT_ERR_ABI, "%s: WeftContext.size is not set", function);
+	if (ctx->threads && !ctx->threads->parallel)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s: WeftContext.threads has no function `parallel`", function);
+	return WEFT_OK;
+}
+
 int32_t threads_wanted(const WeftInstance *in, const WeftContext *ctx, const WeftThreads **t)
 {
 	*t = ctx->threads ? ctx->threads : threads_default();
@@ -313,8 +322,7 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 	const WeftEntry *e = in->model->entry[sizes->entry];
 	if (sizes->nslot != e->nslot)
 		return weft_fail(status, WEFT_ERR_ABI, "run: sizes of another model");
-	if (!take_struct(&ctx, sizeof ctx, given, given ? given->size : 0))
-		return weft_fail(status, WEFT_ERR_ABI, "run: WeftContext.size is not set");
+	TRY(take_context(&ctx, given, "run", status));
 	if (ctx.device.type && ctx.device.type != WEFT_CPU && !device_of(in))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for the processor, not for a device of type %d", (int)ctx.device.type);
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))

@@ -89,6 +89,9 @@ int instance_enter(WeftInstance *, bool alone, WeftStatus *);
 void instance_leave(WeftInstance *, bool alone);
 /* Releases the weights for one instance; frees them after the last one. NULL is allowed. */
 void constants_release(Constants *);
+/* Copies the context of a caller of `function`; fields that it does not have, and all if it is NULL,
+ * are 0. Fails if its size is not set, or if its threads have no function. */
+int take_context(WeftContext *, const WeftContext *given, const char *function, WeftStatus *);
 /* The most threads of a call with this context, at least 1; *t is their provider. */
 int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThreads **);
 /* Allocates memory for a weight section, aligned to 64 bytes at least; the caller frees it by free.

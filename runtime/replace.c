@@ -398,8 +398,7 @@ int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names, 
 	status_clear(status);
 	if (!in || (n && (!names || !values)))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: no %s given", !in ? "instance" : names ? "values" : "names");
-	if (!take_struct(&ctx, sizeof ctx, given, given ? given->size : 0))
-		return weft_fail(status, WEFT_ERR_ABI, "set_weights: WeftContext.size is not set");
+	TRY(take_context(&ctx, given, "set_weights", status));
 	if (!in->model->replaceable)
 		return weft_rt_no_weights(in, n, names, values, given, status);
 	Build b = {.m = in->model, .context = &ctx, .value = calloc(source_count(in->model) + 1, sizeof *b.value),

@@ -96,7 +96,19 @@ Sym meta_sym(Import *im, const json_t *json, const char *where)
 	Sym s = expr_int(&env, text);
 	if (!s.i)
 		ctx_error(im->ctx, where, "size expression not understood: %s", env.error);
+	for (uint32_t k = 0; s.i && k < env.nneed; k++)
+		array_push(im->ctx->arena, &im->need, (Need){env.need[k], text});
 	return s;
+}
+
+bool meta_require_divisors(Import *im, Graph *g, const char *where)
+{
+	for (uint32_t k = 0; k < im->need.n; k++) {
+		const Need *n = &im->need.data[k];
+		TRY(meta_require(im, g, &n->cond, where, arena_printf(im->ctx->arena, "no division by zero in %s", n->text)));
+	}
+	im->need.n = 0;
+	return true;
 }
 
 static bool read_syms(Import *im, const json_t *list, uint32_t n, const char *where,

@@ -572,7 +572,7 @@ bool scope_nodes(Scope *s)
 	json_array_foreach(json_object_get(s->graph, "nodes"), i, node)
 	{
 		uint32_t before = s->st->im->ctx->nerror;
-		if (!import_node(s, node)) {
+		if (!import_node(s, node) || !meta_require_divisors(s->st->im, s->st->g, s->where)) {
 			if (s->st->im->ctx->nerror == before)
 				ctx_error(s->st->im->ctx, s->where, "cannot be imported");
 			return false;

@@ -61,6 +61,12 @@ typedef struct {
 	const char *where, *text;
 } Warning;
 
+/* A condition without which a size of the file has no value (ExprEnv.need); the text of that size. */
+typedef struct {
+	Cond cond;
+	const char *text;
+} Need;
+
 /* The members of a nested input or output, in the order of the flat ones. */
 typedef struct {
 	const PathKey *key;
@@ -87,6 +93,7 @@ typedef struct {
 					 not say */
 	StateSpec *state;            /* by input spec */
 	ARRAY(Warning) warning;      /* of the last pass over the nodes */
+	ARRAY(Need) need; /* of sizes that were read, and not required yet */
 	Intern wrapped_name;         /* the graph's names of weights that wrap tensors */
 	ARRAY(Wrapped *) wrapped;    /* by name id - 1 */
 	Intern loose; /* names of symbols (counts of data) whose range in the file begins
@@ -174,6 +181,9 @@ bool meta_guards(Import *, Graph *);
 /* Adds a condition on sizes as a guard of the graph, with the text for messages; nothing if the
  * condition always holds. Returns false after an error at `where`: the condition never holds. */
 bool meta_require(Import *, Graph *, const Cond *, const char *where, const char *text);
+/* Requires of the graph what the sizes read since the last such call need: no divisor is zero.
+ * Returns false after an error at `where`. */
+bool meta_require_divisors(Import *, Graph *, const char *where);
 /* Adds a warning at `where` to Import.warning. */
 void import_warn(Import *, const char *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -542,10 +542,14 @@ static bool parse(Parser *p, ExprEnv *env, const char *text, Val *out)
 {
 	*p = (Parser){.env = env, .s = text};
 	env->error = NULL;
+	env->need = NULL;
+	env->nneed = 0;
 	if (strnlen(text, MAX_TEXT) == MAX_TEXT)
 		return expr_fail(p, "expression too long");
 	TRY(parse_choice(p, out));
 	skip_space(p);
+	env->need = p->need.data;
+	env->nneed = p->need.n;
 	return !*p->s || expr_fail(p, "unexpected text");
 }
 
@@ -565,7 +569,7 @@ bool expr_cond(ExprEnv *env, const char *text, const Cond **out, uint32_t *n)
 	TRY(parse(&p, env, text, &v));
 	if (v.kind != VAL_COND)
 		return expr_fail(&p, "expected a condition");
-	Val need = {.kind = VAL_COND, .cond = p.need.data, .ncond = p.need.n};
+	Val need = {.kind = VAL_COND, .cond = env->need, .ncond = env->nneed};
 	TRY(val_and(&p, need, v, &v)); /* Python refuses to divide by zero */
 	*out = v.cond;
 	*n = v.ncond;

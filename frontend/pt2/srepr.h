@@ -12,6 +12,8 @@ typedef struct {
 	int64_t index;
 } PathKey;
 
+typedef struct Cond Cond;
+
 typedef struct ExprEnv {
 	Ctx *ctx;
 	SymTab *syms;
@@ -21,20 +23,24 @@ typedef struct ExprEnv {
 	Sym (*input_dim)(void *arg, const PathKey *path, uint32_t n, int64_t dim);
 	void *arg;
 	const char *error; /* why the last parse failed, in the scratch arena */
+	/* Of the last text: need[nneed] are the conditions without which it has no value in Python:
+	 * no divisor is zero. In the scratch arena. */
+	const Cond *need;
+	uint32_t nneed;
 } ExprEnv;
 
 /* A condition, a KIND b (a <= b, a == b, a != b); if `fixed`, the constant `truth`. */
-typedef struct {
+struct Cond {
 	bool fixed, truth;
 	GuardKind kind;
 	Sym a, b;
-} Cond;
+};
 
 /* Parses an integer expression. Symbols that do not exist yet are created. Returns no size, and
  * sets env->error, if the text is no integer expression. */
 Sym expr_int(ExprEnv *, const char *text);
 /* Parses a condition: sets *out (scratch arena) to the conditions whose conjunction it is, and *n
- * to their number. They include that no divisor is zero. Returns false, and sets env->error, if the
+ * to their number. They include env->need. Returns false, and sets env->error, if the
  * text is no condition. */
 bool expr_cond(ExprEnv *, const char *text, const Cond **out, uint32_t *n);
 /* Parses a number that depends on no size, as in sym_float_values. Returns false, and sets

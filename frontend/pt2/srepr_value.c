@@ -165,12 +165,23 @@ static bool not_zero(Parser *p, Sym d)
 	return true;
 }
 
+static bool real_not_zero(Parser *p, Sym d)
+{
+	SymTab *t = p->env->syms;
+	double v;
+	if (sym_real_is_const(t, d, &v))
+		return v != 0 || expr_fail(p, "division by zero");
+	Cond c = {.kind = GUARD_EQ, .a = sym_real_op(t, SYM_REAL_EQUAL, d, sym_real_const(t, 0)), .b = sym_int(t, 0)};
+	array_push(p->env->ctx->scratch, &p->need, c);
+	return true;
+}
+
 static bool divide(Parser *p, Val a, Val b, bool rounded, Val *out)
 {
 	TRY(is_number(p, &a) && is_number(p, &b));
+	TRY(b.kind == VAL_REAL ? real_not_zero(p, b.num) : not_zero(p, b.num));
 	if (is_inexact(p, &a) || is_inexact(p, &b))
 		return real_op(p, SYM_REAL_DIV, a, b, out);
-	TRY(not_zero(p, b.num));
 	SymTab *t = p->env->syms;
 	int64_t d;
 	if (sym_is_const(t, b.num, &d) && d < 0) { /* denominators stay positive where known */

@@ -250,6 +250,7 @@ struct Graph {
 	const char *other_mode; /* a node that writes memory which some operator shares in training
 				   or in evaluation only, so that the graph of the other mode is not
 				   this one with other arguments; NULL: none */
+	bool requires; /* private to graph_require: infer functions add guards */
 	/* Private to graph.c. */
 	Intern names;              /* all names that nodes ever had; name_uses counts them */
 	ARRAY(uint32_t) name_uses; /* by name id */

@@ -13,6 +13,36 @@ typedef struct {
 	uint32_t depth;
 } Verifier;
 
+/* A node's type may say more than what is inferred. */
+static void require_type(Graph *g, Node n, TypeId inferred)
+{
+	if (!inferred.i || inferred.i == node_type_id(g, n).i)
+		return;
+	const Type is = *ir_type_of(g->ir, inferred), said = *node_type(g, n);
+	for (uint32_t k = 0; k < is.n && is.dtype != DT_none; k++)
+		graph_guard(g, GUARD_EQ, is.dim[k], said.dim[k], arena_printf(g->ir->ctx->scratch, "dimension %u of %s", k, graph_name(g, n)));
+}
+
+void graph_require(Graph *g)
+{
+	Arena *scratch = g->ir->ctx->scratch;
+	g->requires = true;
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		const NodeData d = *node_data(g, n);
+		Node *in = ARENA_ARRAY(scratch, Node, d.nin);
+		for (uint32_t k = 0; k < d.nin; k++)
+			in[k] = node_in(g, n, k);
+		if (d.op != OP_input && op_info(d.op)->infer)
+			require_type(g, n, op_infer(&(Build){.g = g, .where = node_near(g, n)}, d.op, in, d.nin, d.attr));
+		for (uint32_t k = 0; k < op_schema(d.op)->narg; k++) {
+			const Attr *a = ir_attr(g->ir, d.attr, k);
+			if (op_schema(d.op)->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
+				graph_require(a->graph);
+		}
+	}
+	g->requires = false;
+}
+
 static bool verify_at_depth(Graph *, uint32_t depth);
 
 static bool fail(Verifier *v, Node n, const char *text)

@@ -403,6 +403,10 @@ bool op_attr_fits(const Ir *, const Arg *, const Attr *);
  * the graph. Returns 0 after errors, for operators without a result, and for composites without
  * .infer. */
 TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
+/* Adds a guard to a verified graph, and to the bodies in it, for each condition on sizes that the
+ * types of their nodes need and that is not certain: that a slice fits, that paired extents are
+ * equal. Code that is made of the graph relies on these conditions. */
+void graph_require(Graph *);
 
 /* Adds the expansion of a call of a composite with these operands and attributes, by .expand or
  * .build. Returns the result (a tuple if there are several), or no node after errors. */

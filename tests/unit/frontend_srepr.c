@@ -178,6 +178,9 @@ static void test_conditions(void **state)
 		{"0.3*torch.sym_float(s0) > 0.29", 1, MAYBE},
 		{"torch.sym_float(s0) ** 0.5 <= 8.0", 1, MAYBE},
 		{"s0 // (s1 - 4) == 1", 2, MAYBE}, /* and s1 is not 4 */
+		{"1.5 / (0.3*torch.sym_float(s0) - 1.5) > 0.1", 2, MAYBE}, /* and the double is not 0 */
+		{"1.5 / ((s0 - 5) / 3) > 0.1", 2, MAYBE}, /* and s0 is not 5 */
+		{"1.5 / (s0 / 3) > 0.1", 1, MAYBE},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
 		const Cond *c;
@@ -250,11 +253,37 @@ static void test_values(void **state)
 		{"math.trunc(torch.sym_float(s1) ** 0.5) == 2", true},
 		{"torch._sym_sqrt(torch.sym_float(s0 + 4)) == 3.0", true},
 		{"(s0 // (s1 - 7)) == 0", false}, /* Python refuses to divide */
+		{"1.0 / (0.3*torch.sym_float(s0) - 1.5) > 0.1", false}, /* here, too */
+		{"1.0 / ((s0 - 5) / 3) > 0.1", false},
+		{"1.0 / (0.3*torch.sym_float(s0) - 1.4) > 0.1", true},
 		{"1 // (s0 - s1) == -1", true},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
 		if (holds(cases[k].text) != cases[k].holds)
 			fail_msg("%s: expected %d", cases[k].text, cases[k].holds);
+}
+
+/* An integer that Python has no value for where a divisor is zero says so. */
+static void test_divisors(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		uint32_t need;
+	} cases[] = {
+		{"s0 // 3", 0},
+		{"s0 // s1", 0},
+		{"s0 // (s1 - 7)", 1},
+		{"Mod(" S0 ", Add(" S1 ", Integer(-3)))", 1},
+		{"math.trunc(1.5 / (0.3*torch.sym_float(s0) - 1.5))", 1},
+		{"math.trunc(1.0 / ((s0 - 5) / 3))", 1},
+		{"s0 // (s1 - 7) + s1 // (s0 - 4)", 2},
+	};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		if (!expr_int(&env, cases[k].text).i)
+			fail_msg("%s: %s", cases[k].text, env.error);
+		assert_int_equal(env.nneed, cases[k].need);
+	}
 }
 
 static void test_floats(void **state)
@@ -280,6 +309,8 @@ static void test_errors(void **state)
 		"Frobnicate(1)",
 		"s0 // 0",
 		"Mod(s0, Integer(0))",
+		"TruncToInt(FloatTrueDiv(ToFloat(s0), Mul(Float('0.3'), Float('0.0'))))",
+		"TruncToInt(FloatTrueDiv(Float('0.3'), Float('0.0')))",
 		"Pow(s0, s1)",
 		"Pow(s0, Integer(1000))",
 		"Integer(1, 2)",
@@ -440,7 +471,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(integers),   TEST(canonical), TEST(new_symbols),
-		TEST(conditions), TEST(values),    TEST(floats), TEST(errors),
+		TEST(conditions), TEST(values),    TEST(divisors), TEST(floats), TEST(errors),
 		TEST(arguments),  TEST(recorded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -420,6 +420,21 @@ static void test_how_many_threads(void **state)
 	fix_free(f);
 }
 
+/* Threads without a function are an error, at every number of threads. */
+static void test_no_function(void **state)
+{
+	(void)state;
+	Fix *f = fix_new(5);
+	const WeftThreads none = {NULL, NULL, 2};
+	assert_int_equal(fix_sizes(f), WEFT_OK);
+	for (int32_t n = 0; n < 3; n++) {
+		const WeftContext c = {.size = sizeof c, .threads = &none, .nthreads = n};
+		assert_int_equal(fix_run(f, &c), WEFT_ERR_ARGUMENT);
+		assert_string_equal(f->status.message, "run: WeftContext.threads has no function `parallel`");
+	}
+	fix_free(f);
+}
+
 /* In the child of a fork threads are gone: run there, for one provider (NULL: the default), is
  * right and ends. */
 static void run_in_child(const WeftThreads *threads)
@@ -479,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_checksum),
 		cmocka_unit_test(test_status),       cmocka_unit_test(test_input_in_workspace),
 		cmocka_unit_test(test_fork),         cmocka_unit_test(test_how_many_threads),
+		cmocka_unit_test(test_no_function),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -403,6 +403,10 @@ static void test_weights(void **state)
 	IS(model.set_weights(in, 1, names, NULL, NULL, &status), WEFT_ERR_ARGUMENT, "set_weights: no values given");
 	WeftContext no_size = {0};
 	IS(model.set_weights(in, 1, names, t, &no_size, &status), WEFT_ERR_ABI, "set_weights: WeftContext.size is not set");
+	const WeftThreads no_function = {.nthreads = 2};
+	const WeftContext lame = {.size = sizeof lame, .threads = &no_function};
+	IS(model.set_weights(in, 1, names, t, &lame, &status), WEFT_ERR_ARGUMENT,
+	   "set_weights: WeftContext.threads has no function `parallel`");
 	shape_w[1] = 4;
 	IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_ERR_INPUT, "weight w: dimension 1 is 4, expected 3");
 	shape_w[1] = 3;

@@ -214,10 +214,19 @@ bool infer_acc(Infer *f, DType x, DType *result)
 	return true;
 }
 
+/* A condition that is not decided here. */
+static bool undecided(Infer *f, const char *what, GuardKind kind, Sym a, Sym b)
+{
+	if (f->g->requires)
+		graph_guard(f->g, kind, a, b, arena_printf(f->g->ir->ctx->scratch, "%s: %s", op_name(f->op), what));
+	return true;
+}
+
 bool infer_at_least(Infer *f, const char *what, Sym v, int64_t lo)
 {
-	if (sym_lt(f->syms, v, sym_int(f->syms, lo)) != YES)
-		return true;
+	Sym least = sym_int(f->syms, lo);
+	if (sym_lt(f->syms, v, least) != YES)
+		return undecided(f, what, GUARD_LE, least, v);
 	return infer_fail(f, "%s: expected at least %lld, got %s", what, (long long)lo,
 	                  sym_str(f->syms, v));
 }
@@ -225,14 +234,14 @@ bool infer_at_least(Infer *f, const char *what, Sym v, int64_t lo)
 bool infer_le(Infer *f, const char *what, Sym a, Sym b)
 {
 	if (sym_le(f->syms, a, b) != NO)
-		return true;
+		return undecided(f, what, GUARD_LE, a, b);
 	return infer_fail(f, "%s: %s exceeds %s", what, sym_str(f->syms, a), sym_str(f->syms, b));
 }
 
 bool infer_same(Infer *f, const char *what, Sym a, Sym b)
 {
 	if (sym_eq(f->syms, a, b) != NO)
-		return true;
+		return undecided(f, what, GUARD_EQ, a, b);
 	return infer_fail(f, "%s: %s differs from %s", what, sym_str(f->syms, a),
 	                  sym_str(f->syms, b));
 }

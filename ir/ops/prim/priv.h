@@ -76,7 +76,7 @@ bool infer_dtype(Infer *, const char *name, DType *);
 bool infer_acc(Infer *, DType x, DType *result);
 
 /* Conditions: a provable violation is an error that begins with `what`; a condition that is not
- * decided before run time passes. */
+ * decided before run time passes, and becomes a guard by graph_require. */
 bool infer_at_least(Infer *, const char *what, Sym v, int64_t lo); /* v >= lo */
 bool infer_le(Infer *, const char *what, Sym a, Sym b);            /* a <= b */
 bool infer_same(Infer *, const char *what, Sym a, Sym b);          /* a == b */

@@ -240,8 +240,8 @@ typedef struct {
 
 /* A provider of threads. */
 typedef struct WeftThreads {
-	/* Not NULL. Chooses m <= n, runs body(arg, 0, m) on the calling thread and body(arg, 1, m), ...,
-	 * body(arg, m - 1, m) at the same time on others, and returns when all have returned.
+	/* Not NULL. Chooses m <= n, runs body(arg, 0, m) on the calling thread and body(arg, 1, m),
+	 * ..., body(arg, m - 1, m) at the same time on others, and returns when all have returned.
 	 * Bodies wait for each other: an implementation that runs them one after the other never
 	 * ends. Results do not depend on m. */
 	void (*parallel)(void *user, int32_t n, void (*body)(void *arg, int32_t i, int32_t n),

@@ -227,15 +227,6 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 	return WEFT_OK;
 }
 
-int take_context(WeftContext *ctx, const WeftContext *given, const char *function, WeftStatus *status)
-{
-	if (!take_struct(ctx, sizeof *ctx, given, given ? given->size : 0))
-		return weft_fail(status, WEFT_ERR_ABI, "%s: WeftContext.size is not set", function);
-	if (ctx->threads && !ctx->threads->parallel)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s: WeftContext.threads has no function `parallel`", function);
-	return WEFT_OK;
-}
-
 int32_t threads_wanted(const WeftInstance *in, const WeftContext *ctx, const WeftThreads **t)
 {
 	*t = ctx->threads ? ctx->threads : threads_default();

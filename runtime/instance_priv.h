@@ -89,9 +89,6 @@ int instance_enter(WeftInstance *, bool alone, WeftStatus *);
 void instance_leave(WeftInstance *, bool alone);
 /* Releases the weights for one instance; frees them after the last one. NULL is allowed. */
 void constants_release(Constants *);
-/* Copies the context of a caller of `function`; fields that it does not have, and all if it is NULL,
- * are 0. Fails if its size is not set, or if its threads have no function. */
-int take_context(WeftContext *, const WeftContext *given, const char *function, WeftStatus *);
 /* The most threads of a call with this context, at least 1; *t is their provider. */
 int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThreads **);
 /* Allocates memory for a weight section, aligned to 64 bytes at least; the caller frees it by free.
@@ -224,6 +221,17 @@ static inline bool take_struct(void *to, size_t n, const void *from, uint32_t si
 	if (from)
 		memcpy(to, from, size < n ? size : n);
 	return !from || size >= 2 * sizeof(uint32_t);
+}
+
+/* The same for the context of a caller of `function`. Fails if the size is not set, or if its
+ * threads have no function. */
+static inline int take_context(WeftContext *ctx, const WeftContext *given, const char *function, WeftStatus *status)
+{
+	if (!take_struct(ctx, sizeof *ctx, given, given ? given->size : 0))
+		return weft_fail(status, WEFT_ERR_ABI, "%s: WeftContext.size is not set", function);
+	if (ctx->threads && !ctx->threads->parallel)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s: WeftContext.threads has no function `parallel`", function);
+	return WEFT_OK;
 }
 
 /* The bytes of an element. */

@@ -61,7 +61,8 @@ typedef struct {
 	const char *where, *text;
 } Warning;
 
-/* A condition without which a size of the file has no value (ExprEnv.need); the text of that size. */
+/* A condition without which a size of the file has no value (ExprEnv.need); the text of that
+ * size. */
 typedef struct {
 	Cond cond;
 	const char *text;

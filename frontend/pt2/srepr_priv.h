@@ -50,9 +50,9 @@ bool val_sub(Parser *, Val a, Val b, Val *out);
 bool val_mul(Parser *, Val a, Val b, Val *out);
 /* -a. */
 bool val_neg(Parser *, Val a, Val *out);
-/* a / b as Python's division. Of two exact numbers, a NUM that is `rounded` unless it is an integer.
- * If an operand is a double (REAL, or a rounded fraction that no double holds), a REAL. Either way
- * b != 0 is added to Parser.need, unless it is certain; a b that is provably 0 fails. */
+/* a / b as Python's division. Of two exact numbers, a NUM that is `rounded` unless it is an
+ * integer. If an operand is a double (REAL, or a rounded fraction that no double holds), a REAL.
+ * Either way b != 0 is added to Parser.need, unless it is certain; a b that is provably 0 fails. */
 bool val_div(Parser *, Val a, Val b, Val *out);
 /* a / b as SymPy's Rational: the same, but the NUM is exact. */
 bool val_rational(Parser *, Val a, Val b, Val *out);

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 weft, data = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve() / "tests/data"
 bad = 0
@@ -68,6 +69,25 @@ with tempfile.TemporaryDirectory() as folder:
                 rc, out, err = call(*run)
                 expect(rc == 1 and len(err.splitlines()) == 1 and name in err and any(t in err for t in text),
                        f"{model} {backend}: input {k} of size {size}: status {rc}: {err}")
+
+    # A size that Python cannot compute, for its divisor is zero: the call is refused.
+    divided = pathlib.Path(folder) / "divided.pt2"
+    symbol = "Symbol('s77', positive=True, integer=True)"
+    with zipfile.ZipFile(data / "import/numbers.pt2") as old, zipfile.ZipFile(divided, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name.endswith("models/model.json"):
+                before = f"FloorDiv({symbol}, Integer(3))".encode()
+                expect(before in text, "numbers.pt2 divides by 3")
+                text = text.replace(before, f"FloorDiv({symbol}, Add({symbol}, Integer(-5)))".encode())
+            new.writestr(name, text)
+    for backend in [], ["--backend", "interp"], ["--backend", "c"]:
+        run = ["run", divided, "--inputs", x, "--outputs", y, *backend]
+        tensors(x, [[4], [3]])
+        rc, out, err = call(*run)
+        expect(rc == 0 and not err, f"divided {backend}: {err}")
+        tensors(x, [[5], [3]])
+        refuse(["no division by zero in FloorDiv"], *run)
 
     log, ref, so = data / "guard_log.pt2", data / "guard_log.safetensors", pathlib.Path(folder) / "m.so"
     guard = "math.log2(torch.sym_float(L['flat_args'][0].size()[0])) < 4.0"

@@ -178,7 +178,8 @@ static void test_conditions(void **state)
 		{"0.3*torch.sym_float(s0) > 0.29", 1, MAYBE},
 		{"torch.sym_float(s0) ** 0.5 <= 8.0", 1, MAYBE},
 		{"s0 // (s1 - 4) == 1", 2, MAYBE}, /* and s1 is not 4 */
-		{"1.5 / (0.3*torch.sym_float(s0) - 1.5) > 0.1", 2, MAYBE}, /* and the double is not 0 */
+		/* and the double is not 0 */
+		{"1.5 / (0.3*torch.sym_float(s0) - 1.5) > 0.1", 2, MAYBE},
 		{"1.5 / ((s0 - 5) / 3) > 0.1", 2, MAYBE}, /* and s0 is not 5 */
 		{"1.5 / (s0 / 3) > 0.1", 1, MAYBE},
 	};

@@ -426,8 +426,8 @@ typedef struct WeftModel {
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
 	void (*threads_free)(WeftThreads *);
 	/* State and threads: runs that read state, and the functions of state below, may run at the
-	 * same time. A run that writes state runs alone. A call that would have to wait does
-	 * nothing and returns WEFT_ERR_BUSY.
+	 * same time. A run that writes state runs alone. A call that would have to wait for a run
+	 * does nothing and returns WEFT_ERR_BUSY.
 	 *
 	 * Replaces the values of the named parameters (`source`) by row-major tensors; all other
 	 * parameters keep their values. Builds a new weight section with the context's threads,
@@ -446,6 +446,7 @@ typedef struct WeftModel {
 			   const WeftTensor *values, const WeftContext *, WeftStatus *);
 	/* Copies state k out of the instance, or into it: row-major tensors of its dtype and shape.
 	 * While runs read state, state_set changes a copy of all state, which later runs use.
+	 * Otherwise state_set copies in place, and runs that read state wait for the copy.
 	 * WEFT_ERR_BUSY: a run that writes state is in progress, another call changes state, or
 	 * runs that began three changes ago have not ended. */
 	int (*state_get)(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);

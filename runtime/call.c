@@ -319,9 +319,10 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s given", inputs || !e->ninput ? "outputs" : "inputs");
 	Call c = {.in = in, .e = e, .sizes = sizes, .strict = ctx.flags & WEFT_STRICT, .status = status};
-	const bool alone = e->flags & WEFT_ENTRY_WRITES_STATE, stateful = alone || e->flags & WEFT_ENTRY_READS_STATE;
+	const StateUse as = e->flags & WEFT_ENTRY_WRITES_STATE ? STATE_WRITE : STATE_READ;
+	const bool stateful = as == STATE_WRITE || e->flags & WEFT_ENTRY_READS_STATE;
 	if (stateful)
-		TRY(instance_enter(in, alone, status));
+		TRY(instance_enter(in, as, status));
 	const uint32_t w = in->model->replaceable ? current_begin(&in->weights) : 0, s = stateful ? current_begin(&in->state) : 0;
 	c.constants = current_at(&in->weights, w);
 	c.state = stateful ? current_at(&in->state, s) : NULL;
@@ -331,6 +332,6 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 	if (!stateful)
 		return code;
 	current_end(in, &in->state, s);
-	instance_leave(in, alone);
+	instance_leave(in, as);
 	return code;
 }

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +215,7 @@ int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 	if (!in || !out)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "clone: no instance or no place for the result");
 	*out = NULL;
-	TRY(instance_enter(in, false, status));
+	TRY(instance_enter(in, STATE_READ, status));
 	WeftInstance *copy = instance_new(in->model);
 	const uint32_t w = current_begin(&in->weights), s = current_begin(&in->state);
 	if (copy) {
@@ -226,7 +227,7 @@ int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 	}
 	current_end(in, &in->state, s);
 	current_end(in, &in->weights, w);
-	instance_leave(in, false);
+	instance_leave(in, STATE_READ);
 #ifdef WEFT_DEVICES
 	const int waited = copy ? memory_wait(copy, WEFT_OK, status) : WEFT_OK;
 	if (waited != WEFT_OK)
@@ -244,18 +245,19 @@ void current_end(WeftInstance *in, Current *c, uint32_t k)
 	atomic_store_explicit(&c->set[k].what, NULL, memory_order_release);
 }
 
-int instance_enter(WeftInstance *in, bool alone, WeftStatus *status)
+int instance_enter(WeftInstance *in, StateUse as, WeftStatus *status)
 {
 	int32_t users = atomic_load_explicit(&in->users, memory_order_relaxed);
 	do {
-		if (alone ? users != 0 : users < 0)
+		for (; as == STATE_READ && users == STATE_CHANGE; users = atomic_load_explicit(&in->users, memory_order_relaxed))
+			sched_yield();
+		if (as == STATE_READ ? users < 0 : users != 0)
 			return weft_fail(status, WEFT_ERR_BUSY, "another call uses the instance");
-	} while (!atomic_compare_exchange_weak_explicit(&in->users, &users, alone ? -1 : users + 1, memory_order_acquire,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(&in->users, &users, users + (int32_t)as, memory_order_acquire, memory_order_relaxed));
 	return WEFT_OK;
 }
 
-void instance_leave(WeftInstance *in, bool alone)
+void instance_leave(WeftInstance *in, StateUse as)
 {
-	atomic_fetch_add_explicit(&in->users, alone ? 1 : -1, memory_order_release);
+	atomic_fetch_sub_explicit(&in->users, (int32_t)as, memory_order_release);
 }

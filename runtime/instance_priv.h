@@ -44,10 +44,17 @@ typedef struct {
 	_Atomic int replacing; /* a call replaces the set */
 } Current;
 
+/* What a call does with the instance's state, as a term of WeftInstance.users. */
+typedef enum {
+	STATE_CHANGE = -2, /* state_set and state_reset, in place: for the time of a copy */
+	STATE_WRITE = -1,  /* a run that writes state */
+	STATE_READ = 1     /* anything else: others may read at the same time */
+} StateUse;
+
 struct WeftInstance {
 	const WeftModel *model;
 	Current weights, state; /* Constants, bytes or NULL */
-	_Atomic int32_t users;  /* calls that use state; -1: a call writes it, in place */
+	_Atomic int32_t users;  /* the sum of StateUse of the calls in progress */
 	int32_t ncpu;
 	void *_Atomic spare; /* the memory of replaced weights, for the next ones; or NULL */
 #ifdef WEFT_DEVICES
@@ -81,12 +88,12 @@ void current_end(WeftInstance *, Current *, uint32_t k);
 int current_replace(WeftInstance *, Current *, void *data, void (*drop)(WeftInstance *, void *),
 		    WeftStatus *);
 
-/* Begins a call that uses the instance's state, or (alone) writes it. Returns WEFT_ERR_BUSY,
- * without beginning, if a call that writes state is in progress, or (alone) any call that uses it.
- */
-int instance_enter(WeftInstance *, bool alone, WeftStatus *);
-/* Ends a call that instance_enter began; alone: the same value. */
-void instance_leave(WeftInstance *, bool alone);
+/* Begins a call. Returns WEFT_ERR_BUSY, without beginning, if STATE_READ finds STATE_WRITE in
+ * progress, or if another use finds any call in progress. STATE_READ waits for the end of
+ * STATE_CHANGE. */
+int instance_enter(WeftInstance *, StateUse, WeftStatus *);
+/* Ends a call that instance_enter began with the same StateUse. */
+void instance_leave(WeftInstance *, StateUse);
 /* Releases the weights for one instance; frees them after the last one. NULL is allowed. */
 void constants_release(Constants *);
 /* The most threads of a call with this context, at least 1; *t is their provider. */

@@ -82,30 +82,32 @@ static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor *from
 /* In place where nobody uses it; a call that writes state is not disturbed. */
 static int change_state(WeftInstance *in, uint64_t offset, const WeftTensor *from, WeftStatus *status)
 {
-	const bool alone = instance_enter(in, true, NULL) == WEFT_OK;
+	StateUse as = STATE_CHANGE;
 	int code = WEFT_OK;
-	if (!alone)
-		TRY(instance_enter(in, false, status));
-	if (alone)
+	if (instance_enter(in, as, NULL) != WEFT_OK) {
+		as = STATE_READ;
+		TRY(instance_enter(in, as, status));
+	}
+	if (as == STATE_CHANGE)
 		change(in, current_now(&in->state), offset, from);
 	else
 		code = change_copy(in, offset, from, status);
 	code = memory_wait(in, code, status);
-	instance_leave(in, alone);
+	instance_leave(in, as);
 	return code;
 }
 
 int weft_rt_state_get(WeftInstance *in, uint32_t k, const WeftTensor *to, WeftStatus *status)
 {
 	TRY(check_state(in, k, to, status));
-	TRY(instance_enter(in, false, status));
+	TRY(instance_enter(in, STATE_READ, status));
 	const uint32_t s = current_begin(&in->state);
 	if (tensor_bytes(to))
 		memory_copy(in, data_of(to), (const char *)current_at(&in->state, s) + in->model->state[k].offset, tensor_bytes(to),
 			    way_of(to, WEFT_TO_HOST));
 	int code = memory_wait(in, WEFT_OK, status);
 	current_end(in, &in->state, s);
-	instance_leave(in, false);
+	instance_leave(in, STATE_READ);
 	return code;
 }
 

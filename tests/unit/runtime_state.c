@@ -561,12 +561,12 @@ static void *set_state_on(void *arg)
 	return NULL;
 }
 
-static void test_under_load(void **unused)
+/* Fewer runners: state is set in place more often. */
+static void under_load(int runners)
 {
-	(void)unused;
-	enum { RUNNERS = 3, SETS_OF_WEIGHTS = 500 };
-	pthread_t thread[RUNNERS + 1];
-	Load load[RUNNERS + 1] = {0};
+	enum { MOST = 3, SETS_OF_WEIGHTS = 500 };
+	pthread_t thread[MOST + 1];
+	Load load[MOST + 1] = {0};
 	_Atomic int stop = 0;
 	float w[3] = {1, 1, 1};
 	const char *name = "w";
@@ -574,12 +574,12 @@ static void test_under_load(void **unused)
 	const WeftContext c = {.size = sizeof c, .nthreads = 1};
 	WeftInstance *in = opened(&replaceable), *copy;
 	assert_int_equal(replaceable.set_weights(in, 1, &name, &t, &c, NULL), WEFT_OK);
-	for (int k = 0; k <= RUNNERS; k++) {
+	for (int k = 0; k <= runners; k++) {
 		load[k].in = in;
 		load[k].stop = &stop;
-		assert_int_equal(pthread_create(&thread[k], NULL, k < RUNNERS ? peek_on : set_state_on, &load[k]), 0);
+		assert_int_equal(pthread_create(&thread[k], NULL, k < runners ? peek_on : set_state_on, &load[k]), 0);
 	}
-	for (int k = 0; k < SETS_OF_WEIGHTS || !all_served(load, RUNNERS + 1, 100);) {
+	for (int k = 0; k < SETS_OF_WEIGHTS || !all_served(load, runners + 1, 100);) {
 		w[0] = w[1] = w[2] = (float)k;
 		int code = replaceable.set_weights(in, 1, &name, &t, &c, NULL);
 		/* a call that stands still over many sets */
@@ -596,13 +596,20 @@ static void test_under_load(void **unused)
 		}
 	}
 	stop = 1;
-	for (int k = 0; k <= RUNNERS; k++)
+	for (int k = 0; k <= runners; k++)
 		pthread_join(thread[k], NULL);
-	for (int k = 0; k < RUNNERS; k++) {
+	for (int k = 0; k < runners; k++) {
 		assert_int_equal(load[k].refused, 0);
 		assert_int_equal(load[k].wrong, 0);
 	}
 	model.close(in);
+}
+
+static void test_under_load(void **unused)
+{
+	(void)unused;
+	under_load(1);
+	under_load(3);
 }
 
 /* ---- values of the weight section ---- */

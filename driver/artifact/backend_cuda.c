@@ -21,15 +21,9 @@ static void print_kernels(const Compilation *c, const TargetLevel *level, Text *
 {
 	const Program *p = level->program;
 	Arena *arena = c->ctx->arena;
-	const char *const *all = kernel_names(p, level->suffix);
 	LoopFn **fn = ARENA_ARRAY(arena, LoopFn *, p->fn.n + 1);
 	const char **name = ARENA_ARRAY(arena, const char *, p->fn.n + 1);
-	uint32_t n = 0;
-	for (uint32_t k = 0; k < p->fn.n; k++)
-		if (loop_is_of_block(p->fn.data[k])) {
-			fn[n] = p->fn.data[k];
-			name[n++] = all[k];
-		}
+	const uint32_t n = cuda_kernels(p, kernel_names(p, level->suffix), fn, name);
 	if (n)
 		emit_cuda(fn, name, n, level->target, out);
 }

@@ -51,9 +51,9 @@ static bool call_op(Exec *e, const Active *a, const LsData *s, uint32_t thread)
 	if (!bytes || (bytes[thread] && !call_buffer(e, c->work, (uint64_t)bytes[thread], true, &work)))
 		return false;
 	WeftStatus status = {0};
-	if (userop_call(c->op, e->at.in->report->context, t, t + c->nin, work, (uint64_t)bytes[thread], &status) || (f->id && e->task[thread] >= f->task))
+	if (userop_call(c->op, e->at.in->report->context, t, t + c->nin, work, (uint64_t)bytes[thread], &status) || !exec_fails_first(e, thread))
 		return true;
-	*f = (struct Failure){.task = e->task[thread], .id = FAILED_CALL};
+	*f = (struct Failure){.task = e->task[thread], .thread = thread, .id = FAILED_CALL};
 	snprintf(f->told, sizeof f->told, "%.*s", (int)sizeof f->told - 1, status.message);
 	return true;
 }

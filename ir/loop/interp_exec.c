@@ -631,7 +631,13 @@ static bool run_if(Exec *e, const Active *a, const LsData *s)
 	return true;
 }
 
-/* The first one in the order of tasks is remembered. */
+bool exec_fails_first(const Exec *e, uint32_t thread)
+{
+	const struct Failure *f = &e->at.in->failure;
+	const uint32_t task = e->task[thread];
+	return !f->id || task < f->task || (task == f->task && e->block && thread < f->thread);
+}
+
 static bool run_fail(Exec *e, const Active *a, const LsData *s)
 {
 	struct Failure *f = &e->at.in->failure;
@@ -640,9 +646,9 @@ static bool run_fail(Exec *e, const Active *a, const LsData *s)
 		if (!(arg[k] = exec_value(e, a, s->arg[k])))
 			return false;
 	for (uint32_t t = 0; t < e->n; t++) {
-		if (!a->on[t] || (f->id && e->task[t] >= f->task))
+		if (!a->on[t] || !exec_fails_first(e, t))
 			continue;
-		*f = (struct Failure){.task = e->task[t], .id = s->k};
+		*f = (struct Failure){.task = e->task[t], .thread = t, .id = s->k};
 		for (uint32_t k = 0; k < s->narg; k++)
 			f->arg[k] = arg[k][t];
 	}

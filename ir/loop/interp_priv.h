@@ -78,7 +78,7 @@ typedef struct {
 	const int64_t *extent; /* of sizes; NULL: `run` is executed */
 	const char *call; /* the kernel instance being executed; NULL: none */
 	struct Failure {
-		uint32_t task, id; /* the first check that failed; id 0: none */
+		uint32_t task, thread, id; /* the first check that failed; id 0: none */
 		int64_t arg[MAX_FAIL_ARGS];
 		char told[480]; /* FAILED_CALL: the message */
 	} failure;
@@ -194,6 +194,9 @@ bool exec_body(Exec *e, const Active *);
 bool exec_top(Exec *, const Active *, Lb b);
 /* Makes messages from now on name this thread and its task. */
 void exec_locate(Exec *, uint32_t thread);
+/* Whether a failed check of this thread comes ahead of the one that is remembered: the first task
+ * counts, of a block the first thread, of a thread its first check. */
+bool exec_fails_first(const Exec *, uint32_t thread);
 /* Returns the values of an expression in all threads, valid until the next statement; NULL after a
  * finding. */
 const void *exec_value(Exec *, const Active *, Lx);

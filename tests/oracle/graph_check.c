@@ -182,7 +182,7 @@ static bool open_models(GraphCheck *c, Candidate *by, bool fused)
 		.size = sizeof o, .no_cache = true, .op_by_op = !fused, .target = c->target};
 	if (c->jit && weft_has_llvm() && strcmp(o.target, "generic-c") != 0)
 		TRY(model_open_jit(&by->model[0], c->w, wg, &o));
-	o.backend = WEFT_BACKEND_C;
+	o.backend = c->c[fused] ? WEFT_BACKEND_C : WEFT_BACKEND_DEFAULT;
 	if (c->c[fused])
 		TRY(model_open(&by->model[1], c->w, wg, &o));
 	return model_open_loops(&by->loops, c->w, wg, &o);

@@ -24,6 +24,7 @@
  *   lines [TARGET]       print which line of the model's source each call has, and of how many
  *   emit-c [TARGET]      print the C of the kernels
  *   emit-model [TARGET]  print the C around them
+ *   emit-cuda TARGET     print the CUDA C of the kernels
  *   interp               run the interpreter, print its results
  *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the
  *                        interpreted loop IR (file_runner --loops: that alone)
@@ -38,6 +39,7 @@
 #include <string.h>
 
 #include "codegen/print/c/emit.h"
+#include "codegen/print/cuda/cuda.h"
 #include "codegen/cpu/host.h"
 #include "codegen/program/schedule.h"
 #include "tests/oracle/derive_check.h"
@@ -391,6 +393,22 @@ static bool run_emit_model(Run *r)
 	return emit(r, true);
 }
 
+static bool run_emit_cuda(Run *r)
+{
+	const Target *t = target(r);
+	if (!t->gpu)
+		return ctx_error(r->w->ctx, NULL, "emit-cuda: %s is no GPU", t->isa.name);
+	r->lowered = NULL; /* groups are a target's */
+	TRY(lower(r, t) && schedule(r, t, false));
+	const Program *p = r->program;
+	LoopFn **fn = ARENA_ARRAY(r->w->ctx->arena, LoopFn *, p->fn.n + 1);
+	const char **name = ARENA_ARRAY(r->w->ctx->arena, const char *, p->fn.n + 1);
+	const uint32_t n = cuda_kernels(p, kernel_names(p, ""), fn, name);
+	if (n)
+		emit_cuda(fn, name, n, t, r->out);
+	return true;
+}
+
 /* ---- numbers ---- */
 
 static bool bind(Run *r, EvalCtx *e, const char *s)
@@ -595,7 +613,7 @@ static const StepWord steps[] = {
 	{"roundtrip", round_trip},      {"verify", run_verify},   {"pipeline", run_pipeline},
 	{"clean", run_clean},           {"lower", run_lower},     {"op-by-op", set_op_by_op},
 	{"loops", run_loops},           {"program", run_program}, {"decide", run_decide}, {"lines", run_lines},
-	{"emit-c", run_emit_c},         {"emit-model", run_emit_model}, {"interp", run_interp},
+	{"emit-c", run_emit_c},         {"emit-model", run_emit_model}, {"emit-cuda", run_emit_cuda}, {"interp", run_interp},
 	{"compiled", run_compiled},     {"calls", run_calls},     {"vmap", run_vmap},
 	{"vjp", run_vjp},               {"jvp", run_jvp},         {"apart", run_apart},
 	{"undone", run_undone},         {"random", run_random},   {"random-input", run_random_input},

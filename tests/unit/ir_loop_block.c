@@ -496,6 +496,39 @@ static void test_check(void **state)
 	}
 }
 
+/* The first thread that fails counts, and of a thread the first check that fails. */
+static void test_first_thread(void **state)
+{
+	(void)state;
+	const char *text = "loop checks()\n"
+			   "  @x: f32 read align 4\n"
+			   "  @y: f32 written align 4\n"
+			   "threads 64 shared 0\n"
+			   "task t.1 {\n"
+			   "  if (thread > 40) {\n"
+			   "    fail message 1 ((thread + 1000))\n"
+			   "  }\n"
+			   "  if eq((thread % 32), 7) {\n"
+			   "    fail message 1 (((t.1 * 64) + thread))\n"
+			   "  } else {\n"
+			   "    if (thread > 5) {\n"
+			   "      fail message 1 ((thread + 2000))\n"
+			   "    }\n"
+			   "  }\n"
+			   "  if (thread > 2) {\n"
+			   "    fail message 1 ((thread + 3000))\n"
+			   "  }\n"
+			   "  if eq(thread, 3) {\n"
+			   "    fail message 1 ((thread + 4000))\n"
+			   "  }\n"
+			   "}\n";
+	Launch l = {text, 3, {0}, 1, {4, 192}};
+	for (it.report.seed = 0; it.report.seed < 3; it.report.seed++) {
+		assert_int_equal(execute(&l), LOOP_FAILED);
+		assert_string_equal(it.report.message, "at 3003");
+	}
+}
+
 /* In a block of one warp all that is the same in the warp is the same in the block. */
 static void test_one_warp(void **state)
 {
@@ -853,7 +886,7 @@ static void test_enter_and_leave(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_rows), T(test_product), T(test_transpose), T(test_votes), T(test_small), T(test_check), T(test_one_warp), T(test_depths),
+		T(test_rows), T(test_product), T(test_transpose), T(test_votes), T(test_small), T(test_check), T(test_first_thread), T(test_one_warp), T(test_depths),
 		T(test_text), T(test_passes), T(test_faults), T(test_any_order), T(test_enter_and_leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,12 +85,7 @@ static void emit_blocks(const Emission *e)
 	Arena *arena = p->ir->ctx->arena;
 	LoopFn **fn = ARENA_ARRAY(arena, LoopFn *, p->fn.n + 1);
 	const char **name = ARENA_ARRAY(arena, const char *, p->fn.n + 1);
-	uint32_t n = 0;
-	for (uint32_t k = 0; k < p->fn.n; k++)
-		if (loop_is_of_block(p->fn.data[k])) {
-			fn[n] = p->fn.data[k];
-			name[n++] = e->kernel[k];
-		}
+	const uint32_t n = cuda_kernels(p, e->kernel, fn, name);
 	if (!n)
 		return;
 	EmitFile *file = add(e, file_name(e, "blocks", "cpp"));

@@ -29,7 +29,12 @@ static const char head[] =
 	"struct WeftFailure {\n"
 	"\tint lock, id;\n"
 	"\tint64_t order, value[13];\n"
-	"};\n"
+	"};\n";
+
+_Static_assert(MAX_FAIL_ARGS == 13, "WeftFailure.value");
+
+/* Records a failed check. Printed if a kernel has checks. */
+static const char checks[] =
 	"\n"
 	"static __device__ void weft_fail(WeftFailure *f, int id, int64_t task, const int64_t *value, int n)\n"
 	"{\n"
@@ -47,8 +52,6 @@ static const char head[] =
 	"\t__threadfence();\n"
 	"\tatomicExch(&f->lock, 0);\n"
 	"}\n";
-
-_Static_assert(MAX_FAIL_ARGS == 13, "WeftFailure.value");
 
 /* Asynchronous copies, and exchanges in a warp, of which all threads are there. The stand-in for a
  * GPU has its own. */
@@ -111,6 +114,17 @@ static const CDialect cuda = {
 	.block = &block,
 };
 
+uint32_t cuda_kernels(const Program *p, const char *const *all, LoopFn **fn, const char **name)
+{
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < p->fn.n; k++)
+		if (loop_is_of_block(p->fn.data[k])) {
+			fn[n] = p->fn.data[k];
+			name[n++] = all[k];
+		}
+	return n;
+}
+
 static bool has_statement(const LoopFn *f, LsKind kind)
 {
 	bool any = false;
@@ -132,16 +146,19 @@ static void print_kernels(LoopFn *const *fn, const char *const *name, uint32_t n
 {
 	CUnit u;
 	Text body;
-	bool copy = false, exchange = false;
+	bool check = false, copy = false, exchange = false;
 	unit_init(&u, fn[0]->ir->ctx, t, &cuda);
 	text_init(&body, u.arena);
 	for (uint32_t k = 0; k < n; k++) {
+		check = check || has_statement(fn[k], LS_FAIL);
 		copy = copy || has_statement(fn[k], LS_COPY_ASYNC);
 		exchange = exchange || has_exchange(fn[k]);
 		text_char(&body, '\n');
 		c_function(&u, fn[k], arena_printf(u.arena, "%s%s", name[k], suffix), FN_KERNEL, NULL, NULL, &body);
 	}
 	unit_head(&u, out, NULL, NULL);
+	if (check)
+		text_add(out, checks);
 	if (copy)
 		text_add(out, copies);
 	if (exchange)

@@ -10,6 +10,11 @@
 #include "ir/loop/program.h"
 #include "ir/target/target.h"
 
+/* Sets fn[] and name[], room for Program.fn.n, to the functions of a program that blocks of threads
+ * execute; all[k] is the name of function k of the program. Returns their number. The others call
+ * functions of the user. */
+uint32_t cuda_kernels(const Program *, const char *const *all, LoopFn **fn, const char **name);
+
 /* Appends a complete text with n > 0 functions, which are legal for the target; name[k] is the
  * symbol of function k. An operation without a form in CUDA is an internal error. */
 void emit_cuda(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *, Text *out);

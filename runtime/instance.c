@@ -256,8 +256,3 @@ int instance_enter(WeftInstance *in, StateUse as, WeftStatus *status)
 	} while (!atomic_compare_exchange_weak_explicit(&in->users, &users, users + (int32_t)as, memory_order_acquire, memory_order_relaxed));
 	return WEFT_OK;
 }
-
-void instance_leave(WeftInstance *in, StateUse as)
-{
-	atomic_fetch_sub_explicit(&in->users, (int32_t)as, memory_order_release);
-}

@@ -93,7 +93,10 @@ int current_replace(WeftInstance *, Current *, void *data, void (*drop)(WeftInst
  * STATE_CHANGE. */
 int instance_enter(WeftInstance *, StateUse, WeftStatus *);
 /* Ends a call that instance_enter began with the same StateUse. */
-void instance_leave(WeftInstance *, StateUse);
+static inline void instance_leave(WeftInstance *in, StateUse as)
+{
+	atomic_fetch_sub_explicit(&in->users, (int32_t)as, memory_order_release);
+}
 /* Releases the weights for one instance; frees them after the last one. NULL is allowed. */
 void constants_release(Constants *);
 /* The most threads of a call with this context, at least 1; *t is their provider. */

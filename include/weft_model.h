@@ -59,7 +59,7 @@ enum {
 	WEFT_F8_E4M3FN = 10,
 	WEFT_F8_E5M2 = 12
 };                     /* WeftDType.code, as DLDataTypeCode */
-enum { WEFT_CPU = 1 }; /* WeftDevice.type, as DLDeviceType */
+enum { WEFT_CPU = 1, WEFT_CUDA = 2 }; /* WeftDevice.type, as DLDeviceType */
 
 typedef struct {
 	uint8_t code, bits;
@@ -91,7 +91,8 @@ enum {
 	WEFT_ERR_FILE, /* weights missing, truncated, or of another model */
 	WEFT_ERR_CPU,  /* the processor lacks instructions the model was compiled for */
 	WEFT_ERR_ABI,
-	WEFT_ERR_BUSY  /* another call writes the same state or weights; this call did nothing */
+	WEFT_ERR_BUSY, /* another call writes the same state or weights; this call did nothing */
+	WEFT_ERR_DEVICE /* no driver, no device, one that the model is not for, or it failed */
 };
 
 typedef struct {
@@ -353,6 +354,9 @@ typedef struct {
 	 * closed. */
 	const void *weights;
 	uint64_t weights_bytes;
+	/* Of a model for GPUs: which of them, by its number in `id`; {0, 0}: the first. Others do
+	 * not look at it. */
+	WeftDevice device;
 } WeftOpen;
 
 typedef struct {

@@ -88,6 +88,9 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 	int64_t *extent = sizes->slot + e->nslot, *x = extent;
 	Origin origin[e->nsymbol + 1];
 	uint64_t copies = 2 * ALIGN; /* for aligning the workspace, and what follows it */
+#ifdef WEFT_DEVICES
+	copies += DEVICE_WORK;
+#endif
 	memset(origin, 0, sizeof origin);
 	for (uint32_t i = 0; i < ninput; i++) {
 		const WeftTensor *t = &inputs[i];

@@ -4,6 +4,14 @@
 #ifdef WEFT_DEVICES
 #include <stdlib.h>
 
+/* After an allocation that failed: what the driver says, or that there is no memory. */
+static int no_memory(const WeftDriver *v, void *stream, uint64_t bytes, const char *what, const char *name, WeftStatus *status)
+{
+	int code = v->wait(v->self, stream, status);
+	return code != WEFT_OK ? code
+			       : weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for the %llu bytes of %s%s", v->name, (unsigned long long)bytes, what, name);
+}
+
 /* ---- instances ---- */
 
 int constants_load(const WeftInstance *in, Constants *c, WeftStatus *status)
@@ -14,7 +22,7 @@ int constants_load(const WeftInstance *in, Constants *c, WeftStatus *status)
 		return WEFT_OK;
 	c->there = v->alloc(v->self, bytes, NULL);
 	if (!c->there)
-		return weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for %llu bytes of weights", v->name, (unsigned long long)bytes);
+		return no_memory(v, NULL, bytes, "the weights", "", status);
 	v->copy(v->self, c->there, c->weights, bytes, WEFT_TO_DEVICE, NULL);
 	return memory_wait(in, WEFT_OK, status);
 }
@@ -28,12 +36,15 @@ int device_begin(DeviceCall *d, const WeftDriver *driver, const WeftContext *c, 
 	*d = (DeviceCall){.driver = driver, .stream = c->stream, .aware = type == driver->type, .staged = staged};
 	if (!d->aware && type != WEFT_CPU)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for %s, not for a device of type %d", driver->name, (int)type);
-	if (d->aware)
-		return WEFT_OK;
-	d->stream = NULL;
-	*work = d->work = driver->alloc(driver->self, work_bytes, NULL);
-	return d->work ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for the %llu bytes of the workspace", driver->name,
-					     (unsigned long long)work_bytes);
+	if (!d->aware) {
+		d->stream = NULL;
+		*work = d->work = driver->alloc(driver->self, work_bytes, NULL);
+	}
+	if (!*work)
+		return no_memory(driver, NULL, work_bytes, "the workspace", "", status);
+	d->record = (char *)*work + (work_bytes - DEVICE_WORK);
+	d->record = (char *)d->record + (-(uintptr_t)d->record % 64);
+	return WEFT_OK;
 }
 
 static void gather(char *to, const char *from, const WeftTensor *t, int32_t d, size_t elem)
@@ -80,8 +91,7 @@ int device_bind(DeviceCall *d, bool output, const char *name, const WeftTensor *
 	*s = (Staged){.bytes = tensor_bytes(t), .back = output ? t : NULL};
 	*data = s->there = v->alloc(v->self, s->bytes, d->stream);
 	if (!s->there)
-		return weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for the %llu bytes of %s %s", v->name, (unsigned long long)s->bytes, role,
-				 name);
+		return no_memory(v, d->stream, s->bytes, output ? "output " : "input ", name, status);
 	d->nstaged++;
 	return output ? WEFT_OK : copy_in(d, s, t, status);
 }
@@ -110,13 +120,39 @@ int device_end(DeviceCall *d, int code, WeftStatus *status)
 
 /* ---- what `run` asks for ---- */
 
+/* Looks whether a kernel has recorded a failed check, and waits for that. Returns whether the call
+ * has failed. */
+static bool look(WeftRegion *r)
+{
+	DeviceCall *d = r->device;
+	WeftRecord record;
+	WeftStatus told;
+	int64_t failure[WEFT_FAILURE] = {0};
+	if (!d->recorded || r->failed)
+		return r->failed;
+	d->recorded = false;
+	if (d->driver->read(d->driver->self, &record, d->record, sizeof record, d->stream, &told) != WEFT_OK)
+		return region_told(r, &told);
+	memcpy(failure + 1, record.value, sizeof record.value);
+	if (record.id)
+		region_record(r, 0, record.id, failure, &told);
+	return r->failed;
+}
+
 int device_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
 {
-	const DeviceCall *d = r->device;
+	DeviceCall *d = r->device;
 	const uint32_t k = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
 	const WeftLaunch *about = &r->entry->launch[k];
+	if (r->failed)
+		return !(call & WEFT_JOINED);
 	WeftDeviceLaunch l = {.kernel = kernel, .buf = buf, .p = p, .nbuf = about->nbuf, .nparam = about->nparam, .call = k, .ntasks = ntasks,
 			      .region = r};
+	if (++d->launches == WEFT_LAUNCHES) { /* numbers begin again */
+		if (look(r))
+			return 1;
+		d->launches = 1;
+	}
 	if (ntasks > 0)
 		d->driver->launch(d->driver->self, &l, d->stream);
 	if (l.failed)
@@ -145,14 +181,15 @@ static bool fetch(WeftRegion *r, void *to, const void *from, uint64_t bytes)
 int64_t device_read(WeftRegion *r, const void *from, int code, int bits)
 {
 	int64_t value = 0;
-	fetch(r, &value, from, code == WEFT_BOOL ? 1 : (uint64_t)bits / 8);
+	if (!look(r))
+		fetch(r, &value, from, code == WEFT_BOOL ? 1 : (uint64_t)bits / 8);
 	return weft_value(&value, code, bits);
 }
 
 void device_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 {
 	const DeviceCall *d = r->device;
-	if (to != from && bytes > 0)
+	if (to != from && bytes > 0 && !look(r))
 		d->driver->copy(d->driver->self, to, from, (uint64_t)bytes, WEFT_ON_DEVICE, d->stream);
 }
 
@@ -183,7 +220,7 @@ static void put_back(WeftRegion *r, const WeftSaved *s)
 
 void device_put_back(WeftRegion *r)
 {
-	const WeftSaved *at = r->failed ? r->saved : NULL;
+	const WeftSaved *at = look(r) ? r->saved : NULL;
 	r->saved = NULL;
 	for (WeftSaved s; at; at = s.before) {
 		fetch(r, &s, at, sizeof s);

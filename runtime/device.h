@@ -51,9 +51,23 @@ typedef struct WeftDriver {
 
 /* WeftDevice.type of the driver that this runtime is linked with. */
 extern const int32_t weft_device_type;
-/* Finds the device for a model; *out NULL: the model runs on the processor. Returns a status
- * code. */
-int weft_device_open(const WeftModel *, const WeftDriver **out, WeftStatus *);
+/* Opens device number `ordinal` for a model, which weft_device_close must follow; *out NULL: the
+ * model runs on the processor. Returns a status code. */
+int weft_device_open(const WeftModel *, int32_t ordinal, const WeftDriver **out, WeftStatus *);
+/* Nothing of the device is used any more. NULL is allowed. */
+void weft_device_close(const WeftDriver *);
+/* The number with which the device was opened. */
+int32_t weft_device_ordinal(const WeftDriver *);
+
+/* What kernels write about the failed check that comes first in the order of launches, tasks and
+ * threads, in memory of the device. All 0: none. The printed text of kernels has the same. */
+typedef struct {
+	int32_t lock, id; /* id: as the result of a WeftKernel */
+	uint64_t key;     /* greater: it comes before */
+	int64_t value[WEFT_FAILURE - 1];
+} WeftRecord;
+enum { WEFT_RECORD = 128, WEFT_LAUNCHES = 1 << 20 }; /* its bytes, and more; a number of a launch
+                                                        is less */
 
 /* Memory of the device that stands for a tensor of the host during a call. */
 typedef struct {
@@ -70,6 +84,12 @@ typedef struct DeviceCall {
 	void *stream;
 	bool aware; /* the caller gives the device */
 	void *work; /* the workspace that the call has allocated; NULL: the caller's */
+	/* For drivers whose kernels execute later: room for a WeftRecord, on the device; whether a
+	 * kernel may have written it (the driver sets it, and clears the room before); the number
+	 * of the launch, from 1. A launch behind a check that failed does nothing. */
+	void *record;
+	bool recorded;
+	uint32_t launches;
 	Staged *staged;
 	uint32_t nstaged;
 	int code; /* of what failed after the tasks */
@@ -79,6 +99,8 @@ typedef struct DeviceCall {
  * every input and output. */
 int device_begin(DeviceCall *, const WeftDriver *, const WeftContext *, Staged *staged, uint64_t work_bytes, void **work,
 		 WeftStatus *);
+/* The bytes at the end of the workspace that device_begin takes for itself. */
+enum { DEVICE_WORK = WEFT_RECORD + 64 };
 /* Sets *data to the tensor's memory on the device: its own, or a copy. */
 int device_bind(DeviceCall *, bool output, const char *name, const WeftTensor *, void **data, WeftStatus *);
 /* Ends a call whose code so far is `code`: copies outputs back if it succeeded, waits, frees.

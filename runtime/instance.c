@@ -135,22 +135,26 @@ void state_begin(const WeftInstance *in, char *state, const Constants *c)
 			memory_copy(in, state + s->offset, (const char *)c->weights + s->init, s->bytes, WEFT_TO_DEVICE);
 }
 
-/* An instance without weights, its state's contents unknown. Closes like any other; NULL: no
- * memory. */
-static WeftInstance *instance_new(const WeftModel *m)
+/* An instance without weights, its state's contents unknown, on that device, if the model is for
+ * devices. Closes like any other; NULL: no memory. */
+static WeftInstance *instance_new(const WeftModel *m, __attribute__((unused)) int32_t ordinal)
 {
 	WeftInstance *in = calloc(1, sizeof *in);
 	if (!in)
 		return NULL;
 	in->model = m;
 #ifdef WEFT_DEVICES
-	if (weft_device_open(m, &in->driver, NULL) != WEFT_OK)
+	if (weft_device_open(m, ordinal, &in->driver, NULL) != WEFT_OK)
 		return free(in), NULL;
 #endif
 	in->ncpu = threads_ncpu();
 	in->state.set[0].what = m->state_bytes ? memory_alloc(in, m->state_bytes) : NULL;
 	if (current_now(&in->state) || !m->state_bytes)
 		return in;
+#ifdef WEFT_DEVICES
+	memory_wait(in, WEFT_OK, NULL); /* what the driver says is not for the next call */
+	weft_device_close(in->driver);
+#endif
 	free(in);
 	return NULL;
 }
@@ -186,9 +190,12 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *given, WeftInstance **out, 
 				 m->manifest->name, m->manifest->target, missing);
 #ifdef WEFT_DEVICES
 	const WeftDriver *driver;
-	TRY(weft_device_open(m, &driver, status)); /* says why not */
+	TRY(weft_device_open(m, o.device.id, &driver, status)); /* says why not */
 #endif
-	WeftInstance *in = instance_new(m);
+	WeftInstance *in = instance_new(m, o.device.id);
+#ifdef WEFT_DEVICES
+	weft_device_close(driver);
+#endif
 	if (!in)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
 	int code = fill(in, &o, status);
@@ -206,6 +213,9 @@ void weft_rt_close(WeftInstance *in)
 	constants_release(current_now(&in->weights));
 	free(in->spare);
 	memory_free(in, current_now(&in->state));
+#ifdef WEFT_DEVICES
+	weft_device_close(in->driver);
+#endif
 	free(in);
 }
 
@@ -216,7 +226,7 @@ int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "clone: no instance or no place for the result");
 	*out = NULL;
 	TRY(instance_enter(in, STATE_READ, status));
-	WeftInstance *copy = instance_new(in->model);
+	WeftInstance *copy = instance_new(in->model, ordinal_of(in));
 	const uint32_t w = current_begin(&in->weights), s = current_begin(&in->state);
 	if (copy) {
 		Constants *c = current_at(&in->weights, w);

@@ -191,6 +191,16 @@ static inline int memory_wait(const WeftInstance *in, int code, WeftStatus *stat
 	return code;
 }
 
+/* The number of the instance's device; 0: it runs on the processor. */
+static inline int32_t ordinal_of(const WeftInstance *in)
+{
+#ifdef WEFT_DEVICES
+	return weft_device_ordinal(in->driver);
+#else
+	return (void)in, 0;
+#endif
+}
+
 /* Whether the instance has a device. */
 static inline bool device_of(const WeftInstance *in)
 {

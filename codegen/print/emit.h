@@ -22,6 +22,7 @@ typedef struct {
 	const char *version, *source_hash, *compiler; /* for the manifest; NULL: "" */
 	const char *recipes_export;  /* with replaceable weights: the name of the function of
 	                                Program.recipes's program */
+	bool launched;               /* kernels of blocks of threads are defined by another file */
 	bool here;                   /* for this process: WeftOpDef.user has an address, of the
 	                                symbol userop_user_symbol */
 } EmitOptions;

@@ -135,7 +135,7 @@ static bool add_runtime(Builder *b)
 	Ctx *ctx = b->c->ctx;
 	const Target *least = b->c->level.data[0].target;
 	const char *triple = least->isa.triple;
-	const EmbeddedFile *object = triple ? runtime_object_for(triple) : NULL;
+	const EmbeddedFile *object = b->c->images ? runtime_cuda_object : triple ? runtime_object_for(triple) : NULL;
 	for (const EmbeddedFile *f = runtime_files; f->name; f++) {
 		if (object && !is_header(f->name))
 			continue;
@@ -167,6 +167,8 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 	words_add(b->a, &w, out);
 	for (uint32_t k = 0; k < b->link.word.n; k++)
 		words_add(b->a, &w, b->link.word.data[k]);
+	if (b->c->images)
+		words_add(b->a, &w, b->c->images);
 	if (weights_object)
 		words_add(b->a, &w, weights_object);
 	user_links(b->c, &w);
@@ -254,7 +256,7 @@ static void makefile_link(const Compilation *c, Text *t)
 /* Models without user operators, state, or replaceable weights go without some files. */
 static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 {
-	if (strcmp(f->name, "device.c") == 0)
+	if (strcmp(f->name, "device.c") == 0 || strcmp(f->name, "cuda.c") == 0 || strcmp(f->name, "cuda.h") == 0)
 		return false;
 	if (strcmp(f->name, "op_call.c") == 0)
 		return user_ops(c).n;

@@ -42,6 +42,8 @@ typedef struct {
 	const Target *target;     /* of the last level, the most capable one */
 	Program *program;         /* likewise */
 	EmitFiles files;          /* the printed C files */
+	const char *images;       /* of a model for GPUs: the object with its images, to link with a
+	                             runtime for devices; NULL: the model is for CPUs */
 } Compilation;
 
 /* Begins a compilation of a graph: fills in *c, checks graph and options (NULL: all 0), clears the

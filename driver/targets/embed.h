@@ -17,6 +17,8 @@ extern const EmbeddedFile runtime_files[]; /* sources and headers of the runtime
 /* The runtime compiled: "runtime-TRIPLE.o" for this machine and for
  * every cross compiler that the build found. */
 extern const EmbeddedFile runtime_object[];
+/* The runtime for models on GPUs compiled, for this machine: the first file. */
+extern const EmbeddedFile runtime_cuda_object[];
 /* The compiled runtime for a triple (NULL: this machine). Returns NULL if this build has none for
  * it. */
 const EmbeddedFile *runtime_object_for(const char *triple);

@@ -196,9 +196,19 @@ static void launch(void *me, WeftDeviceLaunch *l, void *stream)
 EXPORT const WeftDriver weft_double = {.size = sizeof weft_double, .type = 12, .name = "double", .alloc = take, .free = give, .copy = copy,
 				       .fill = fill, .read = read_now, .launch = launch, .wait = wait_for_all};
 
-int weft_device_open(const WeftModel *m, const WeftDriver **out, WeftStatus *status)
+void weft_device_close(const WeftDriver *v)
 {
-	(void)m, (void)status;
+	(void)v;
+}
+
+int32_t weft_device_ordinal(const WeftDriver *v)
+{
+	return (void)v, 0;
+}
+
+int weft_device_open(const WeftModel *m, int32_t ordinal, const WeftDriver **out, WeftStatus *status)
+{
+	(void)m, (void)ordinal, (void)status;
 	*out = begin() ? &weft_double : NULL;
 	return *out ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "double: no address space");
 }

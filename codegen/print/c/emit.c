@@ -130,7 +130,7 @@ bool emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 	emit_model(&e);
 	for (uint32_t k = 0; k < nunits; k++)
 		emit_unit(&e, unit, k, load[k]);
-	if (t->gpu)
+	if (t->gpu && !o->launched)
 		emit_blocks(&e);
 	return true;
 }

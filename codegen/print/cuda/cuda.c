@@ -25,27 +25,35 @@ static const char head[] =
 	"#include <string.h>\n"
 	"#endif\n"
 	"\n"
-	"/* The failed check of the first thread, in the order of tasks and threads. id 0: none. */\n"
+	"/* The failed check of the first thread, in the order of launches, tasks and threads, which has\n"
+	" * the greatest key. id 0: none. */\n"
 	"struct WeftFailure {\n"
 	"\tint lock, id;\n"
-	"\tint64_t order, value[13];\n"
-	"};\n";
+	"\tuint64_t key;\n"
+	"\tint64_t value[13];\n"
+	"};\n"
+	"\n"
+	"/* Whether a check of a launch before failed. */\n"
+	"static __device__ inline bool weft_stopped(const WeftFailure *f, int64_t launch)\n"
+	"{\n"
+	"\treturn f && ((const volatile WeftFailure *)f)->key > ~((uint64_t)launch << 42);\n"
+	"}\n";
 
 _Static_assert(MAX_FAIL_ARGS == 13, "WeftFailure.value");
 
 /* Records a failed check. Printed if a kernel has checks. */
 static const char checks[] =
 	"\n"
-	"static __device__ void weft_fail(WeftFailure *f, int id, int64_t task, const int64_t *value, int n)\n"
+	"static __device__ void weft_fail(WeftFailure *f, int64_t launch, int id, int64_t task, const int64_t *value, int n)\n"
 	"{\n"
-	"\tconst int64_t order = task * blockDim.x + threadIdx.x;\n"
+	"\tconst uint64_t key = ~(((uint64_t)launch << 42) + (uint64_t)(task * blockDim.x + threadIdx.x));\n"
 	"\twhile (atomicCAS(&f->lock, 0, 1))\n"
 	"\t\t;\n"
 	"\t__threadfence();\n"
 	"\tvolatile WeftFailure *v = f;\n"
-	"\tif (!v->id || order < v->order) {\n"
+	"\tif (key > v->key) {\n"
 	"\t\tv->id = id;\n"
-	"\t\tv->order = order;\n"
+	"\t\tv->key = key;\n"
 	"\t\tfor (int k = 0; k < n; k++)\n"
 	"\t\t\tv->value[k] = value[k];\n"
 	"\t}\n"
@@ -82,7 +90,7 @@ static const char exchanges[] =
 
 /* What kernels call, and what the head of the text declares. */
 static const char *const own[] = {
-	"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "first", "failure", "failed", "value", NULL,
+	"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "first", "failure", "launch", "failed", "value", NULL,
 };
 
 static const CBlock block = {
@@ -173,17 +181,22 @@ void emit_cuda(LoopFn *const *fn, const char *const *name, uint32_t n, const Tar
 
 /* ---- the stand-in ---- */
 
+/* Threads that wait for each other. */
+static const char *needs_fibres(const LoopFn *f)
+{
+	return has_statement(f, LS_SYNC) || has_exchange(f) ? "true" : "false";
+}
+
 /* A WeftKernel, whose tasks are the blocks. */
 static void print_adapter(const LoopFn *f, const char *name, Text *out)
 {
 	text_printf(out, "\nextern \"C\" int %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n\tWeftFailure failure = {};\n", name);
-	text_printf(out, "\tweft_blocks(begin, end, %u, %s, [&](int64_t task) {\n\t\t%s_blocks(", f->threads, has_statement(f, LS_SYNC) || has_exchange(f) ? "true" : "false",
-		    name);
+	text_printf(out, "\tweft_blocks(begin, end, %u, %s, [&](int64_t task) {\n\t\t%s_blocks(", f->threads, needs_fibres(f), name);
 	for (uint32_t k = 0; k < f->buf.n; k++)
 		text_printf(out, "(%s%s *)f->buf[%u], ", f->buf.data[k].written ? "" : "const ", c_storage(f->buf.data[k].dtype), k);
 	for (uint32_t k = 0; k < f->param.n; k++)
 		text_printf(out, "f->p[%u], ", k);
-	text_printf(out, "task, &failure);\n\t});\n\treturn weft_failed(f, &failure, %u);\n}\n", f->threads);
+	text_printf(out, "task, &failure, 0);\n\t});\n\treturn weft_failed(f, &failure, %u);\n}\n", f->threads);
 }
 
 void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Text *out)
@@ -193,9 +206,48 @@ void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, cons
 	text_add(out,
 		 "\nstatic int weft_failed(const WeftFrame *f, const WeftFailure *failure, int threads)\n{\n"
 		 "\tif (!failure->id)\n\t\treturn 0;\n"
-		 "\tf->failure[0] = failure->order / threads;\n"
+		 "\tf->failure[0] = (int64_t)~failure->key / threads;\n"
 		 "\tmemcpy(f->failure + 1, failure->value, sizeof failure->value);\n"
 		 "\treturn failure->id;\n}\n");
 	for (uint32_t k = 0; k < n; k++)
 		print_adapter(fn[k], name[k], out);
+}
+
+/* ---- images ---- */
+
+void emit_cuda_stubs(LoopFn *const *fn, const char *const *name, uint32_t n, const CudaImages *im, Text *out)
+{
+	text_printf(out, "/* The images of the kernels, and what launches them. */\n#define WEFT_DEVICES\n#define WEFT_WITH_CUDA\n#include \"cuda.h\"\n\nextern const unsigned char %s[];\n\n", im->data);
+	text_add(out, "static const WeftCudaImage image[] = {\n");
+	for (uint32_t k = 0; k < im->nimage; k++)
+		text_printf(out, "\t{%llu, %llu},\n", (unsigned long long)im->image[k].code, (unsigned long long)im->image[k].ptx);
+	text_add(out, "};\n\nstatic const WeftCudaKernel kernel[] = {\n");
+	for (uint32_t k = 0; k < n; k++)
+		text_printf(out, "\t{\"%s\", %u, %u, %u, %u, %d},\n", name[k], im->of[k], fn[k]->threads, fn[k]->buf.n, fn[k]->param.n, has_statement(fn[k], LS_FAIL));
+	text_add(out, "};\n\nconst WeftCuda weft_cuda = {");
+	text_printf(out, im->arch ? "\"%s\"" : "NULL", im->arch);
+	text_printf(out, ", %u, %u, %u, %u, kernel, image, %s};\n", im->major, im->minor, n, im->nimage, im->data);
+	for (uint32_t k = 0; k < n; k++)
+		text_printf(out, "\nint %s(const WeftFrame *f, int64_t begin, int64_t end);\nint %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n"
+			    "\treturn weft_cuda_launch(f, %u, begin, end);\n}\n", name[k], name[k], k);
+}
+
+static void print_run(const LoopFn *f, const char *name, Text *out)
+{
+	const uint32_t n = f->buf.n + f->param.n;
+	text_printf(out, "\nextern \"C\" __attribute__((visibility(\"default\"))) void %s_run(const int64_t *arg, int64_t blocks)\n{\n", name);
+	text_printf(out, "\tweft_blocks(0, blocks, %u, %s, [&](int64_t task) {\n\t\tblockIdx.x = (unsigned)task;\n\t\t%s(", f->threads, needs_fibres(f), name);
+	for (uint32_t k = 0; k < f->buf.n; k++)
+		text_printf(out, "(%s%s *)arg[%u], ", f->buf.data[k].written ? "" : "const ", c_storage(f->buf.data[k].dtype), k);
+	for (uint32_t k = f->buf.n; k < n; k++)
+		text_printf(out, "arg[%u], ", k);
+	text_printf(out, "arg[%u], (WeftFailure *)arg[%u], arg[%u]);\n\t});\n}\n", n, n + 1, n + 2);
+}
+
+void emit_cuda_standin(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Text *out)
+{
+	text_add(out, "#include \"gpu_host.hpp\"\n");
+	print_kernels(fn, name, n, "", t, out);
+	for (uint32_t k = 0; k < n; k++)
+		print_run(fn[k], name[k], out);
 }

@@ -2,8 +2,10 @@
  * Decides nothing.
  *
  * A kernel has as parameters: one pointer for each buffer of the function; one int64_t for each
- * parameter; `first`, the task of the first block; `failure`, where a failed check is recorded
- * (WeftFailure, printed ahead of the kernels). A grid has one block for each task. */
+ * parameter; `first`, the task of the first block; `failure`, where failed checks of the call are
+ * recorded (WeftFailure, printed ahead of the kernels; NULL: no kernel of the call so far has
+ * checks); `launch`, the number of the launch in the call, less than 2^20. A kernel does nothing if
+ * a launch before has recorded a failure. A grid has one block for each task. */
 #ifndef WEFT_CODEGEN_PRINT_CUDA_H
 #define WEFT_CODEGEN_PRINT_CUDA_H
 
@@ -18,6 +20,26 @@ uint32_t cuda_kernels(const Program *, const char *const *all, LoopFn **fn, cons
 /* Appends a complete text with n > 0 functions, which are legal for the target; name[k] is the
  * symbol of function k. An operation without a form in CUDA is an internal error. */
 void emit_cuda(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *, Text *out);
+
+/* Where compiled kernels lie in an artifact: images, each with some of them. */
+typedef struct {
+	uint64_t code, ptx; /* as in WeftCudaImage (runtime/cuda.h) */
+} CudaImage;
+typedef struct {
+	const char *arch, *data; /* as in WeftCuda: the name of the architecture, or NULL; a
+	                            symbol */
+	const CudaImage *image;
+	const uint32_t *of; /* by kernel: its image */
+	uint32_t nimage, major, minor;
+} CudaImages;
+/* Appends a C file for the artifact: weft_cuda, which describes the images, and for each function a
+ * WeftKernel of that name, which launches it. */
+void emit_cuda_stubs(LoopFn *const *fn, const char *const *name, uint32_t n, const CudaImages *, Text *out);
+
+/* As emit_cuda, a unit of C++ that is the only image for a stand-in of the CUDA driver, on this
+ * CPU: NAME_run(arg, blocks) executes a grid of kernel NAME, with its arguments in an array. For
+ * tests. */
+void emit_cuda_standin(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *, Text *out);
 
 /* As emit_cuda, a unit of C++ that executes the same text on this CPU, behind gpu_host.hpp: name[k]
  * is a WeftKernel (runtime/runtime.h), the tasks of which are the blocks. For tests. */

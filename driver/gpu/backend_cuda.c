@@ -1,0 +1,105 @@
+/* The CUDA back end: kernels of blocks of threads as CUDA C, by NVRTC as images in a shared object,
+ * whose other code is compiled by a C compiler. */
+#include "driver/artifact/backend.h"
+
+#include "codegen/print/cuda/cuda.h"
+#include "driver/gpu/images.h"
+#include "driver/gpu/nvrtc.h"
+#include "driver/artifact/user_links.h"
+#include "frontend/files/out_file.h"
+
+static bool suits(const Compilation *c)
+{
+	(void)c;
+	return true;
+}
+
+static uint32_t units(uint32_t kernels)
+{
+	(void)kernels;
+	return 1;
+}
+
+/* The kernels of one level that blocks of threads execute; returns their number. */
+static uint32_t kernels(const Compilation *c, const TargetLevel *level, LoopFn ***fn, const char ***name)
+{
+	const Program *p = level->program;
+	Arena *arena = c->ctx->arena;
+	*fn = ARENA_ARRAY(arena, LoopFn *, p->fn.n + 1);
+	*name = ARENA_ARRAY(arena, const char *, p->fn.n + 1);
+	return cuda_kernels(p, kernel_names(p, level->suffix), *fn, *name);
+}
+
+static bool emit(Compilation *c, WeftEmit kind, const Place *p)
+{
+	(void)kind;
+	Text t;
+	text_init(&t, c->ctx->arena);
+	for (uint32_t k = 0; k < c->level.n; k++) {
+		LoopFn **fn;
+		const char **name;
+		const uint32_t n = kernels(c, &c->level.data[k], &fn, &name);
+		if (n)
+			emit_cuda(fn, name, n, c->level.data[k].target, &t);
+	}
+	return file_write(c->ctx, p->out, t.n ? t.data : "", t.n);
+}
+
+/* ---- shared objects ---- */
+
+/* What a shared object cannot have yet. NULL: nothing that is asked for. */
+static const char *not_done(const Compilation *c)
+{
+	const char *no = c->target->gpu->arch ? nvrtc_missing(c->ctx->arena) : NULL;
+	if (no)
+		return arena_printf(c->ctx->arena, "kernels for %s are compiled by NVRTC: %s; --emit cuda writes them as text", c->target->isa.name, no);
+	if (c->level.n > 1)
+		return "a shared object for several GPUs is not made yet: give one --target";
+	if (c->o.replaceable)
+		return "replaceable weights of a model for a GPU are not done yet";
+	if (user_ops(c).n)
+		return "user operators in a model for a GPU are not done yet";
+	return NULL;
+}
+
+
+static bool shared(Compilation *c, const Place *p)
+{
+	const TargetLevel *level = &c->level.data[0];
+	EmitOptions o = compile_emit_options(c, level, p->weights_file);
+	CudaImages images;
+	LoopFn **fn;
+	const char **name, *object;
+	const char *no = not_done(c);
+	if (no)
+		return ctx_error(c->ctx, NULL, "%s", no);
+	const uint32_t n = kernels(c, level, &fn, &name);
+	o.launched = true;
+	TRY(emit_c(level->program, level->target, &o, &c->files));
+	phase_end(c, "print");
+	TRY(gpu_images(c, p->folder, fn, name, n, level->target, &images, &object));
+	phase_end(c, "kernels");
+	EmitFile stubs = {.name = "images.c", .flags = level->target->isa.flags};
+	text_init(&stubs.text, c->ctx->arena);
+	emit_cuda_stubs(fn, name, n, &images, &stubs.text);
+	array_push(c->ctx->arena, &c->files.file, stubs);
+	c->images = object;
+	return build_shared(c, p->folder, p->weights_object, p->out);
+}
+
+static bool trusted(const Compilation *c)
+{
+	return backend_c.trusted(c);
+}
+
+const Backend backend_cuda = {
+	.name = "cuda",
+	.about = "CUDA C of the kernels, by NVRTC in a shared object",
+	.gpus = true,
+	.suits = suits,
+	.units = units,
+	.shared = shared,
+	.texts = 1u << WEFT_EMIT_CUDA,
+	.emit = emit,
+	.trusted = trusted,
+};

@@ -1,0 +1,16 @@
+/* Kernels as images: machine code for a GPU by NVRTC, in parallel and cached by content; for a GPU
+ * that is none (Gpu.arch NULL) a shared object for this processor, which a stand-in of the CUDA
+ * driver executes. */
+#ifndef WEFT_DRIVER_GPU_IMAGES_H
+#define WEFT_DRIVER_GPU_IMAGES_H
+
+#include "codegen/print/cuda/cuda.h"
+#include "driver/artifact/compile.h"
+
+/* Compiles the functions, name[k] being the symbol of function k: writes all images into an object
+ * in the folder, *object, which defines the symbol im->data, and fills in *im. Returns false after
+ * errors. */
+bool gpu_images(Compilation *, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, const Target *, CudaImages *im,
+		const char **object);
+
+#endif

@@ -1,0 +1,383 @@
+/* Models on GPUs by the CUDA driver. Empty in other runtimes (cuda.h). */
+#include "instance_priv.h"
+#include "cuda.h"
+
+#ifdef WEFT_WITH_CUDA
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const int32_t weft_device_type = WEFT_CUDA;
+
+/* ---- the driver's library ---- */
+
+typedef struct Context Context;
+typedef struct Module Module;
+typedef struct Function Function;
+typedef struct Stream Stream;
+typedef uint64_t Address;
+
+/* Numbers of cuda.h that are used here; every driver has the same. */
+enum {
+	CU_OK = 0, CU_OUT_OF_MEMORY = 2, CU_NOT_INITIALIZED = 3, CU_DEINITIALIZED = 4, CU_NO_DEVICE = 100,
+	CU_ILLEGAL_ADDRESS = 700, CU_LAUNCH_FAILED = 719,
+	CU_MAJOR = 75, CU_MINOR = 76, CU_POOLS = 115,             /* CUdevice_attribute */
+	CU_PARAM_END = 0, CU_PARAM_BUFFER = 1, CU_PARAM_SIZE = 2, /* CU_LAUNCH_PARAM_... */
+	CU_ERROR_LOG = 5, CU_ERROR_LOG_BYTES = 6                  /* CUjit_option */
+};
+
+static struct {
+	int (*init)(unsigned), (*count)(int *), (*device)(int *, int), (*attribute)(int *, int, int), (*name)(char *, int, int);
+	int (*retain)(Context **, int), (*release)(int), (*push)(Context *), (*pop)(Context **);
+	int (*load)(Module **, const void *, unsigned, int *, void **), (*unload)(Module *), (*function)(Function **, Module *, const char *);
+	int (*launch)(Function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream *, void **, void **);
+	int (*alloc)(Address *, size_t), (*free)(Address), (*alloc_async)(Address *, size_t, Stream *), (*free_async)(Address, Stream *);
+	int (*room)(size_t *, size_t *);
+	int (*in)(Address, const void *, size_t, Stream *), (*out)(void *, Address, size_t, Stream *), (*within)(Address, Address, size_t, Stream *);
+	int (*fill)(Address, unsigned char, size_t, Stream *), (*wait)(Stream *);
+	int (*error_name)(int, const char **), (*error_text)(int, const char **);
+	char missing[400]; /* why it cannot be used; empty: it can */
+	int state;         /* of cuInit */
+} cu;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void load_library(void)
+{
+	static const struct {
+		const char *name;
+		void *at;
+	} wanted[] = {
+		{"cuInit", &cu.init}, {"cuDeviceGetCount", &cu.count}, {"cuDeviceGet", &cu.device}, {"cuDeviceGetAttribute", &cu.attribute},
+		{"cuDeviceGetName", &cu.name}, {"cuDevicePrimaryCtxRetain", &cu.retain}, {"cuDevicePrimaryCtxRelease_v2", &cu.release},
+		{"cuCtxPushCurrent_v2", &cu.push}, {"cuCtxPopCurrent_v2", &cu.pop}, {"cuModuleLoadDataEx", &cu.load},
+		{"cuModuleUnload", &cu.unload}, {"cuModuleGetFunction", &cu.function}, {"cuLaunchKernel", &cu.launch},
+		{"cuMemAlloc_v2", &cu.alloc}, {"cuMemFree_v2", &cu.free}, {"cuMemAllocAsync", &cu.alloc_async}, {"cuMemFreeAsync", &cu.free_async},
+		{"cuMemGetInfo_v2", &cu.room}, {"cuMemcpyHtoDAsync_v2", &cu.in}, {"cuMemcpyDtoHAsync_v2", &cu.out},
+		{"cuMemcpyDtoDAsync_v2", &cu.within}, {"cuMemsetD8Async", &cu.fill}, {"cuStreamSynchronize", &cu.wait},
+		{"cuGetErrorName", &cu.error_name}, {"cuGetErrorString", &cu.error_text},
+	};
+	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!so)
+		snprintf(cu.missing, sizeof cu.missing, "NVIDIA's driver is not there: %.300s", dlerror());
+	for (size_t k = 0; so && k < sizeof wanted / sizeof *wanted; k++) {
+		void *fn = dlsym(so, wanted[k].name);
+		memcpy(wanted[k].at, &fn, sizeof fn);
+		if (!fn)
+			snprintf(cu.missing, sizeof cu.missing, "NVIDIA's driver is older than 11.2: it has no %s", wanted[k].name);
+	}
+	cu.state = *cu.missing ? CU_OK : cu.init(0);
+}
+
+/* ---- errors ---- */
+
+/* A sentence about a result of the driver, after what was done. */
+static int tell(WeftStatus *status, int rc, const char *what, const char *device)
+{
+	const char *name = NULL, *text = NULL;
+	cu.error_name(rc, &name);
+	cu.error_text(rc, &text);
+	const bool dead = rc == CU_ILLEGAL_ADDRESS || (rc >= 714 && rc <= CU_LAUNCH_FAILED);
+	return weft_fail(status, rc == CU_OUT_OF_MEMORY ? WEFT_ERR_MEMORY : WEFT_ERR_DEVICE, "%s on %s: %s (%s)%s", what, device, name ? name : "an unknown error",
+			 text ? text : "?",
+			 dead                       ? "; this process cannot use the device any more"
+			 : rc == CU_NOT_INITIALIZED ? "; a process that was forked cannot use the device of its parent"
+						    : "");
+}
+
+/* The first error of this thread's call that nobody was told. */
+static _Thread_local WeftStatus pending;
+
+/* ---- devices ---- */
+
+typedef struct Gpu {
+	WeftDriver driver;
+	uint32_t users; /* instances, and calls of weft_device_open */
+	int ordinal, device;
+	pid_t process;  /* that opened it */
+	bool pools;     /* cuMemAllocAsync works */
+	Context *context;
+	Module **module;     /* by image */
+	Function **function; /* by kernel */
+	char name[96];
+	struct Gpu *next;
+} Gpu;
+static Gpu *gpus;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void note(const Gpu *g, int rc, const char *what)
+{
+	if (rc != CU_OK && rc != CU_DEINITIALIZED && pending.code == WEFT_OK)
+		tell(&pending, rc, what, g->name);
+}
+
+static bool enter(const Gpu *g, const char *what)
+{
+	int rc = g->process == getpid() ? cu.push(g->context) : CU_NOT_INITIALIZED;
+	note(g, rc, what);
+	return rc == CU_OK;
+}
+
+static void leave(void)
+{
+	Context *c;
+	cu.pop(&c);
+}
+
+static void *gpu_alloc(void *self, uint64_t bytes, void *stream)
+{
+	const Gpu *g = self;
+	Address a = 0;
+	if (!enter(g, "allocating memory"))
+		return NULL;
+	int rc = g->pools ? cu.alloc_async(&a, (size_t)bytes, stream) : cu.alloc(&a, (size_t)bytes);
+	if (rc != CU_OUT_OF_MEMORY)
+		note(g, rc, "allocating memory");
+	leave();
+	return rc == CU_OK ? (void *)(uintptr_t)a : NULL;
+}
+
+static void gpu_free(void *self, void *p, void *stream)
+{
+	const Gpu *g = self;
+	if (!p || !enter(g, "freeing memory"))
+		return;
+	note(g, g->pools ? cu.free_async((uintptr_t)p, stream) : cu.free((uintptr_t)p), "freeing memory");
+	leave();
+}
+
+static void gpu_copy(void *self, void *to, const void *from, uint64_t bytes, WeftWay way, void *stream)
+{
+	const Gpu *g = self;
+	if (!bytes || !enter(g, "copying"))
+		return;
+	int rc = way == WEFT_TO_DEVICE ? cu.in((uintptr_t)to, from, (size_t)bytes, stream)
+		 : way == WEFT_TO_HOST ? cu.out(to, (uintptr_t)from, (size_t)bytes, stream)
+				       : cu.within((uintptr_t)to, (uintptr_t)from, (size_t)bytes, stream);
+	note(g, rc, "copying");
+	leave();
+}
+
+static void gpu_fill(void *self, void *to, uint8_t with, uint64_t bytes, void *stream)
+{
+	const Gpu *g = self;
+	if (!bytes || !enter(g, "filling memory"))
+		return;
+	note(g, cu.fill((uintptr_t)to, with, (size_t)bytes, stream), "filling memory");
+	leave();
+}
+
+static int gpu_wait(void *self, void *stream, WeftStatus *status)
+{
+	const Gpu *g = self;
+	if (enter(g, "waiting")) {
+		note(g, cu.wait(stream), "executing kernels");
+		leave();
+	}
+	const int code = pending.code;
+	if (code != WEFT_OK && status)
+		*status = pending;
+	pending.code = WEFT_OK;
+	return code;
+}
+
+static int gpu_read(void *self, void *to, const void *from, uint64_t bytes, void *stream, WeftStatus *status)
+{
+	gpu_copy(self, to, from, bytes, WEFT_TO_HOST, stream);
+	return gpu_wait(self, stream, status);
+}
+
+/* ---- launches ---- */
+
+static void gpu_launch(void *self, WeftDeviceLaunch *l, void *stream)
+{
+	(void)self, (void)stream; /* they are the call's */
+	const WeftFrame f = {l->buf, l->p, l->failure, &l->told, l->region};
+	l->failed = l->kernel(&f, 0, l->ntasks);
+}
+
+int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
+{
+	enum { GRID = INT32_MAX };
+	const WeftCudaKernel *kernel = &weft_cuda.kernel[k];
+	DeviceCall *d = f->region->device;
+	const Gpu *g = d->driver->self;
+	const uint32_t n = kernel->nbuf + kernel->nparam;
+	int64_t arg[n + 3];
+	size_t bytes = sizeof arg;
+	void *extra[] = {(void *)(uintptr_t)CU_PARAM_BUFFER, arg, (void *)(uintptr_t)CU_PARAM_SIZE, &bytes, (void *)(uintptr_t)CU_PARAM_END};
+	if (!enter(g, kernel->name))
+		return 0;
+	if (kernel->checks && !d->recorded) {
+		note(g, cu.fill((uintptr_t)d->record, 0, WEFT_RECORD, d->stream), kernel->name);
+		d->recorded = true;
+	}
+	for (uint32_t i = 0; i < kernel->nbuf; i++)
+		arg[i] = (int64_t)(uintptr_t)f->buf[i];
+	for (uint32_t i = 0; i < kernel->nparam; i++)
+		arg[kernel->nbuf + i] = f->p[i];
+	arg[n + 1] = d->recorded ? (int64_t)(uintptr_t)d->record : 0;
+	arg[n + 2] = d->launches;
+	for (; begin < end; begin += GRID) {
+		arg[n] = begin;
+		const unsigned blocks = (unsigned)(end - begin < GRID ? end - begin : GRID);
+		note(g, cu.launch(g->function[k], blocks, 1, 1, kernel->threads, 1, 1, 0, d->stream, NULL, extra), kernel->name);
+	}
+	leave();
+	return 0;
+}
+
+/* ---- opening ---- */
+
+/* Loads the images: code for this architecture, else PTX. */
+static int load_images(Gpu *g, bool ptx, WeftStatus *status)
+{
+	char log[256] = "";
+	int option[] = {CU_ERROR_LOG, CU_ERROR_LOG_BYTES};
+	void *value[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+	for (uint32_t k = 0; k < weft_cuda.nimage; k++) {
+		const WeftCudaImage *im = &weft_cuda.image[k];
+		int rc = cu.load(&g->module[k], weft_cuda.data + (ptx ? im->ptx : im->code), ptx ? 2 : 0, option, value);
+		if (rc == CU_OK)
+			continue;
+		size_t left = 0, all = 0;
+		cu.room(&left, &all);
+		char what[400];
+		snprintf(what, sizeof what, "loading kernels (%llu bytes of memory are free)%s%s", (unsigned long long)left, *log ? ": " : "", log);
+		return tell(status, rc, what, g->name);
+	}
+	for (uint32_t k = 0; k < weft_cuda.nkernel; k++) {
+		const WeftCudaKernel *kernel = &weft_cuda.kernel[k];
+		int rc = cu.function(&g->function[k], g->module[kernel->image], kernel->name);
+		if (rc != CU_OK)
+			return tell(status, rc, kernel->name, g->name);
+	}
+	return WEFT_OK;
+}
+
+/* Machine code runs on devices of its major version that are not older; PTX on all newer ones. */
+static int check_device(const WeftModel *m, Gpu *g, bool *ptx, WeftStatus *status)
+{
+	int major = 0, minor = 0, pools = 0;
+	cu.name(g->name, sizeof g->name, g->device);
+	cu.attribute(&major, CU_MAJOR, g->device);
+	cu.attribute(&minor, CU_MINOR, g->device);
+	cu.attribute(&pools, CU_POOLS, g->device);
+	g->pools = pools;
+	const int want = (int)weft_cuda.major, least = (int)weft_cuda.minor;
+	*ptx = weft_cuda.arch && major != want;
+	if (!weft_cuda.arch || (major == want && minor >= least) || major > want)
+		return WEFT_OK;
+	return weft_fail(status, WEFT_ERR_DEVICE, "%s has kernels for %s, and device %d (%s) is sm_%d%d: compile the model with --target cuda-sm_%d%d", m->manifest->name,
+			 weft_cuda.arch, g->ordinal, g->name, major, minor, major, minor);
+}
+
+/* Frees what there is of it. */
+static void gpu_drop(Gpu *g)
+{
+	if (g->context && g->process == getpid() && cu.push(g->context) == CU_OK) {
+		for (uint32_t k = 0; g->module && k < weft_cuda.nimage; k++)
+			if (g->module[k])
+				cu.unload(g->module[k]);
+		leave();
+		cu.release(g->device);
+	}
+	free(g->module);
+	free(g->function);
+	free(g);
+}
+
+static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status)
+{
+	bool ptx;
+	g->ordinal = ordinal;
+	g->process = getpid();
+	g->driver = (WeftDriver){.size = sizeof g->driver, .type = WEFT_CUDA, .name = g->name, .self = g, .alloc = gpu_alloc, .free = gpu_free, .copy = gpu_copy,
+				 .fill = gpu_fill, .read = gpu_read, .launch = gpu_launch, .wait = gpu_wait};
+	int rc = cu.device(&g->device, ordinal);
+	snprintf(g->name, sizeof g->name, "CUDA device %d", ordinal);
+	if (rc != CU_OK)
+		return tell(status, rc, "opening", g->name);
+	TRY(check_device(m, g, &ptx, status));
+	if ((rc = cu.retain(&g->context, g->device)) != CU_OK)
+		return g->context = NULL, tell(status, rc, "opening", g->name);
+	g->module = calloc(weft_cuda.nimage + 1, sizeof *g->module);
+	g->function = calloc(weft_cuda.nkernel + 1, sizeof *g->function);
+	if (!g->module || !g->function)
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+	if ((rc = cu.push(g->context)) != CU_OK)
+		return tell(status, rc, "opening", g->name);
+	int code = load_images(g, ptx, status);
+	leave();
+	return code;
+}
+
+static int check_driver(const WeftModel *m, int ordinal, WeftStatus *status)
+{
+	int n = 0;
+	pthread_once(&once, load_library);
+	const char *name = m->manifest->name;
+	if (*cu.missing)
+		return weft_fail(status, WEFT_ERR_DEVICE, "%s is for a GPU, and %s", name, cu.missing);
+	int rc = cu.state == CU_OK ? cu.count(&n) : cu.state;
+	if (rc == CU_NO_DEVICE || (rc == CU_OK && n == 0))
+		return weft_fail(status, WEFT_ERR_DEVICE, "%s is for a GPU, and NVIDIA's driver finds none", name);
+	if (rc != CU_OK)
+		return tell(status, rc, "beginning", "NVIDIA's driver");
+	if (ordinal < 0 || ordinal >= n)
+		return weft_fail(status, WEFT_ERR_DEVICE, "%s: there is no GPU %d, only 0 to %d", name, ordinal, n - 1);
+	return WEFT_OK;
+}
+
+static int open_locked(const WeftModel *m, int ordinal, const WeftDriver **out, WeftStatus *status)
+{
+	Gpu *g = gpus;
+	while (g && g->ordinal != ordinal)
+		g = g->next;
+	if (g && g->process != getpid())
+		return weft_fail(status, WEFT_ERR_DEVICE, "%s: a process that was forked cannot use the GPU of its parent", m->manifest->name);
+	if (!g) {
+		TRY(check_driver(m, ordinal, status));
+		if (!(g = calloc(1, sizeof *g)))
+			return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
+		int code = gpu_begin(g, m, ordinal, status);
+		if (code != WEFT_OK)
+			return gpu_drop(g), code;
+		g->next = gpus;
+		gpus = g;
+	}
+	g->users++;
+	*out = &g->driver;
+	return WEFT_OK;
+}
+
+int weft_device_open(const WeftModel *m, int32_t ordinal, const WeftDriver **out, WeftStatus *status)
+{
+	*out = NULL;
+	pthread_mutex_lock(&lock);
+	int code = open_locked(m, ordinal, out, status);
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+void weft_device_close(const WeftDriver *v)
+{
+	if (!v)
+		return;
+	Gpu *g = v->self, **at = &gpus;
+	pthread_mutex_lock(&lock);
+	if (--g->users == 0) {
+		while (*at != g)
+			at = &(*at)->next;
+		*at = g->next;
+		gpu_drop(g);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+int32_t weft_device_ordinal(const WeftDriver *v)
+{
+	return ((const Gpu *)v->self)->ordinal;
+}
+#endif

@@ -1,0 +1,45 @@
+/* Private to the runtime: models on GPUs of NVIDIA, by the CUDA driver (libcuda.so.1), which is
+ * loaded when an instance is opened. It exists in runtimes that are compiled with WEFT_WITH_CUDA;
+ * these are compiled with WEFT_DEVICES, too.
+ *
+ * An artifact holds images: machine code of some of its kernels, and their PTX, which the driver
+ * compiles for later devices. Each kernel has a WeftKernel, an emitted function that calls
+ * weft_cuda_launch with the kernel's number. */
+#ifndef WEFT_RUNTIME_CUDA_H
+#define WEFT_RUNTIME_CUDA_H
+
+#include "device.h"
+
+#ifdef WEFT_WITH_CUDA
+typedef struct {
+	uint64_t code;     /* where in WeftCuda.data machine code begins */
+	uint64_t ptx;      /* where PTX begins, a text that ends with 0; 0: there is none */
+} WeftCudaImage;
+
+typedef struct {
+	const char *name;  /* of the function in the image */
+	uint32_t image, threads;
+	uint32_t nbuf, nparam;
+	uint32_t checks;   /* 1: it may fail */
+} WeftCudaKernel;
+
+/* What the emitted code says of the artifact's kernels. A kernel has as parameters, 8 bytes each:
+ * its buffers, its parameters, the task of the first block, the record of failed checks or NULL,
+ * the number of the launch. */
+typedef struct {
+	const char *arch;  /* "sm_90"; NULL: of a stand-in for the driver */
+	uint32_t major, minor; /* of the architecture */
+	uint32_t nkernel, nimage;
+	const WeftCudaKernel *kernel;
+	const WeftCudaImage *image;
+	const unsigned char *data;
+} WeftCuda;
+
+/* Defined by emitted code. */
+extern const WeftCuda weft_cuda;
+/* Begins to execute the tasks begin .. end - 1 of kernel k as blocks, on the stream of the call.
+ * Returns 0; the next `wait` or `read` tells errors, the record failed checks. */
+int weft_cuda_launch(const WeftFrame *, uint32_t k, int64_t begin, int64_t end);
+#endif
+
+#endif

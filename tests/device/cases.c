@@ -1,0 +1,270 @@
+/* What can go wrong with a model for a GPU, one case a process: cases MODEL.so CASE. Prints what
+ * the model says; the exit status is 1 if something else is wrong.
+ *
+ *   open [N]  opens on GPU N
+ *   run       opens and runs once
+ *   cycles    1,000 times: load, open, run, clone, close, unload; nothing is left on the device
+ *   device    tensors and workspace in memory of the device give the bits of tensors of the host
+ *   check     an index out of range is told, a later call works
+ *   fork      a child uses an instance of its parent */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "weft_model.h"
+
+enum { MOST = 8, RANK = 8 };
+
+typedef struct {
+	WeftTensor t;
+	int64_t shape[RANK];
+	size_t bytes;
+} Tensor;
+
+typedef struct {
+	void *so;
+	const WeftModel *m;
+	WeftInstance *in;
+	WeftStatus status;
+} Model;
+
+static _Noreturn void stop(const char *what)
+{
+	printf("FAIL %s\n", what);
+	exit(1);
+}
+
+static Model load(const char *path)
+{
+	Model x = {.so = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
+	const WeftModel *(*get)(void);
+	if (!x.so)
+		stop(dlerror());
+	*(void **)&get = dlsym(x.so, "weft_model");
+	x.m = get();
+	return x;
+}
+
+/* Extents that are symbols become 3; floats small numbers, integers `index`. */
+static Tensor make(const WeftTensorInfo *info, const int64_t *shape, int64_t index)
+{
+	Tensor x = {.t = {.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype}, .bytes = ((size_t)info->dtype.bits + 7) / 8};
+	for (uint32_t d = 0; d < info->rank; d++) {
+		x.shape[d] = shape ? shape[d] : info->dim[d].value >= 0 ? info->dim[d].value : 3;
+		x.bytes *= (size_t)x.shape[d];
+	}
+	x.t.data = calloc(1, x.bytes + 8);
+	for (size_t k = 0; info->dtype.code == WEFT_FLOAT && info->dtype.bits == 32 && k < x.bytes / 4; k++)
+		((float *)x.t.data)[k] = 0.125f * (float)(k % 7) - 0.25f;
+	for (size_t k = 0; info->dtype.code == WEFT_INT && info->dtype.bits == 64 && k < x.bytes / 8; k++)
+		((int64_t *)x.t.data)[k] = index;
+	return x;
+}
+
+/* The driver's functions that a caller with memory on the device uses. */
+static struct {
+	int (*alloc)(uint64_t *, size_t), (*free)(uint64_t), (*in)(uint64_t, const void *, size_t, void *), (*out)(void *, uint64_t, size_t, void *);
+	int (*retain)(void **, int), (*push)(void *), (*live)(void);
+} cu;
+
+static void find(void *so, const char *name, void *at)
+{
+	void *fn = dlsym(so, name);
+	if (!fn)
+		stop(name);
+	memcpy(at, &fn, sizeof fn);
+}
+
+static void load_driver(void)
+{
+	void *so = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!so)
+		stop(dlerror());
+	find(so, "cuMemAlloc_v2", &cu.alloc);
+	find(so, "cuMemFree_v2", &cu.free);
+	find(so, "cuMemcpyHtoDAsync_v2", &cu.in);
+	find(so, "cuMemcpyDtoHAsync_v2", &cu.out);
+	find(so, "cuDevicePrimaryCtxRetain", &cu.retain);
+	find(so, "cuCtxPushCurrent_v2", &cu.push);
+	find(so, "standin_live", &cu.live);
+}
+
+static void *there(size_t bytes)
+{
+	uint64_t p = 0;
+	if (cu.alloc(&p, bytes))
+		stop("no memory of the device");
+	return (void *)(uintptr_t)p;
+}
+
+/* One call of entry 0; the results in y. */
+static int call(Model *x, bool device, int64_t index, Tensor *y)
+{
+	const WeftEntry *e = weft_entry(x->m, 0);
+	Tensor in[MOST];
+	WeftTensor a[MOST], b[MOST];
+	WeftSizes *sizes = malloc(e->sizes_bytes);
+	WeftContext context = {.size = sizeof context};
+	for (uint32_t k = 0; k < e->ninput; k++) {
+		in[k] = make(weft_input(x->m, e, k), NULL, index);
+		a[k] = in[k].t;
+		a[k].shape = in[k].shape;
+		if (device) {
+			a[k].data = there(in[k].bytes);
+			a[k].device = (WeftDevice){WEFT_CUDA, 0};
+			cu.in((uintptr_t)a[k].data, in[k].t.data, in[k].bytes, NULL);
+		}
+	}
+	int code = x->m->sizes(x->in, 0, a, sizes, &x->status);
+	for (uint32_t k = 0; code == WEFT_OK && k < e->noutput; k++) {
+		y[k] = make(weft_output(x->m, e, k), weft_output_shape(x->m, e, sizes, k), 0);
+		b[k] = y[k].t;
+		b[k].shape = y[k].shape;
+		if (device) {
+			b[k].data = there(y[k].bytes);
+			b[k].device = (WeftDevice){WEFT_CUDA, 0};
+		}
+	}
+	void *work = code != WEFT_OK ? NULL : device ? there(sizes->workspace_bytes) : malloc(sizes->workspace_bytes);
+	if (device)
+		context.device = (WeftDevice){WEFT_CUDA, 0};
+	if (code == WEFT_OK)
+		code = x->m->run(x->in, sizes, a, b, work, &context, &x->status);
+	for (uint32_t k = 0; device && k < e->ninput; k++)
+		cu.free((uintptr_t)a[k].data);
+	for (uint32_t k = 0; device && k < e->noutput; k++) {
+		cu.out(y[k].t.data, (uintptr_t)b[k].data, y[k].bytes, NULL);
+		cu.free((uintptr_t)b[k].data);
+	}
+	for (uint32_t k = 0; k < e->ninput; k++)
+		free(in[k].t.data);
+	if (device)
+		cu.free((uintptr_t)work);
+	else
+		free(work);
+	free(sizes);
+	return code;
+}
+
+static void drop(const Model *x, Tensor *y)
+{
+	for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
+		free(y[k].t.data);
+}
+
+static int open_on(Model *x, int32_t id)
+{
+	const WeftOpen o = {.size = sizeof o, .device = {WEFT_CUDA, id}};
+	return x->m->open(x->m, &o, &x->in, &x->status);
+}
+
+static void one_cycle(const char *path)
+{
+	Tensor y[MOST];
+	WeftInstance *copy = NULL;
+	Model x = load(path);
+	if (open_on(&x, 0) || call(&x, false, 0, y) || x.m->clone(x.in, &copy, &x.status))
+		stop(x.status.message);
+	drop(&x, y);
+	x.m->close(x.in);
+	x.in = copy;
+	if (call(&x, false, 0, y))
+		stop(x.status.message);
+	drop(&x, y);
+	x.m->close(copy);
+	if (cu.live())
+		stop("something is left on the device");
+	dlclose(x.so);
+}
+
+static void device(Model *x)
+{
+	Tensor y[MOST], z[MOST];
+	void *context;
+	if (open_on(x, 0) || call(x, false, 0, y))
+		stop(x->status.message);
+	cu.retain(&context, 0);
+	cu.push(context);
+	if (call(x, true, 0, z))
+		stop(x->status.message);
+	for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
+		if (memcmp(y[k].t.data, z[k].t.data, y[k].bytes))
+			stop("other results");
+	printf("equal\n");
+}
+
+static void check(Model *x)
+{
+	Tensor y[MOST];
+	if (open_on(x, 0))
+		stop(x->status.message);
+	if (call(x, false, 105, y) != WEFT_ERR_CHECK)
+		stop("the index is in range");
+	printf("%s\n", x->status.message);
+	drop(x, y);
+	if (call(x, false, 7, y))
+		stop(x->status.message);
+	for (size_t k = 0; k < y[0].bytes / 4; k++)
+		if (((float *)y[0].t.data)[k] != 2 * (0.125f * (float)(7 % 7) - 0.25f))
+			stop("other results");
+}
+
+static void in_child(Model *x)
+{
+	Tensor y[MOST];
+	int status;
+	if (open_on(x, 0))
+		stop(x->status.message);
+	fflush(stdout);
+	if (fork() == 0) {
+		int code = call(x, false, 0, y);
+		printf("%s\n", x->status.message);
+		x->in = NULL;
+		code = open_on(x, 0) == WEFT_ERR_DEVICE && code == WEFT_ERR_DEVICE ? 0 : 1;
+		printf("%s\n", x->status.message);
+		fflush(stdout);
+		_exit(code);
+	}
+	wait(&status);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		stop("the child");
+}
+
+int main(int argc, char **argv)
+{
+	Tensor y[MOST];
+	if (argc < 3)
+		return 2;
+	const char *what = argv[2];
+	if (!strcmp(what, "cycles")) {
+		load_driver();
+		for (int k = 0; k < 1000; k++)
+			one_cycle(argv[1]);
+		printf("1000 cycles\n");
+		return 0;
+	}
+	Model x = load(argv[1]);
+	if (!strcmp(what, "open") || !strcmp(what, "run")) {
+		int code = open_on(&x, argc > 3 ? atoi(argv[3]) : 0);
+		if (code == WEFT_OK && !strcmp(what, "run"))
+			code = call(&x, false, 0, y);
+		printf("%s\n", code ? x.status.message : "opened");
+		x.m->close(x.in);
+		return code && !*x.status.message;
+	}
+	load_driver();
+	if (!strcmp(what, "device"))
+		device(&x);
+	else if (!strcmp(what, "check"))
+		check(&x);
+	else if (!strcmp(what, "fork"))
+		in_child(&x);
+	else
+		return 2;
+	return 0;
+}

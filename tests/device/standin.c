@@ -1,0 +1,403 @@
+/* A stand-in for the CUDA driver, libcuda.so.1, on this CPU: the functions that runtime/cuda.c
+ * uses, memory with addresses of its own, which fault when somebody dereferences them, and images
+ * that are shared objects for this CPU, whose kernels get the real addresses (emit_cuda_standin).
+ * Of code for real GPUs it loads what a device of that architecture would, and launches nothing.
+ * What a program must not do with the driver is an error. The environment says what there is:
+ *
+ *   STANDIN_DEVICES=N   devices (1)
+ *   STANDIN_SM=90       their architecture (90)
+ *   STANDIN_MEMORY=N    bytes of memory of a device (2^36)
+ *
+ * Exported besides, for tests: standin_live (allocations, modules and contexts that are left). */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <elf.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201,
+       NO_BINARY = 209, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, NOT_SUPPORTED = 801 };
+enum { GAP = 4096, MOST = 1 << 16, CUDA_MACHINE = 190 };
+#define SPACE ((uint64_t)1 << 36)
+
+typedef uint64_t Address;
+typedef struct {
+	uint64_t at, bytes;
+} Block;
+typedef struct {
+	void *so; /* NULL: of a real GPU */
+	const char *image;
+	uint64_t bytes;
+} Module;
+
+static struct {
+	pthread_mutex_t lock;
+	int begun, retained, modules;
+	char *real, *window; /* SPACE bytes each */
+	Block *block;        /* by offset */
+	uint32_t n;
+	uint64_t used;
+	int sticky; /* an error after which nothing works */
+} self = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static __thread int current; /* contexts that are pushed */
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+	const char *s = getenv(name);
+	return s && *s ? strtoull(s, NULL, 10) : otherwise;
+}
+
+EXPORT int standin_live(void);
+int standin_live(void)
+{
+	return (int)self.n + self.modules + self.retained;
+}
+
+/* ---- devices and contexts ---- */
+
+EXPORT int cuInit(unsigned flags)
+{
+	if (flags)
+		return INVALID_VALUE;
+	if (!number("STANDIN_DEVICES", 1))
+		return NO_DEVICE;
+	self.begun = 1;
+	return OK;
+}
+
+EXPORT int cuDeviceGetCount(int *n)
+{
+	*n = (int)number("STANDIN_DEVICES", 1);
+	return self.begun ? OK : NOT_INITIALIZED;
+}
+
+EXPORT int cuDeviceGet(int *device, int ordinal)
+{
+	*device = ordinal;
+	return !self.begun ? NOT_INITIALIZED : ordinal >= 0 && ordinal < (int)number("STANDIN_DEVICES", 1) ? OK : INVALID_DEVICE;
+}
+
+EXPORT int cuDeviceGetAttribute(int *value, int which, int device)
+{
+	const int sm = (int)number("STANDIN_SM", 90);
+	(void)device;
+	*value = which == 75 ? sm / 10 : which == 76 ? sm % 10 : which == 115;
+	return self.begun ? OK : NOT_INITIALIZED;
+}
+
+EXPORT int cuDeviceGetName(char *name, int n, int device)
+{
+	snprintf(name, (size_t)n, "Stand-in %d", device);
+	return OK;
+}
+
+EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+	(void)device;
+	pthread_mutex_lock(&self.lock);
+	if (!self.real) {
+		void *real = mmap(NULL, SPACE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *window = mmap(NULL, SPACE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		self.block = calloc(MOST, sizeof *self.block);
+		if (real == MAP_FAILED || window == MAP_FAILED || !self.block)
+			abort();
+		self.real = real;
+		self.window = window;
+	}
+	self.retained++;
+	*context = &self;
+	pthread_mutex_unlock(&self.lock);
+	return OK;
+}
+
+EXPORT int cuDevicePrimaryCtxRelease_v2(int device)
+{
+	(void)device;
+	pthread_mutex_lock(&self.lock);
+	int rc = self.retained > 0 ? OK : INVALID_CONTEXT;
+	self.retained -= rc == OK;
+	pthread_mutex_unlock(&self.lock);
+	return rc;
+}
+
+EXPORT int cuCtxPushCurrent_v2(void *context)
+{
+	if (context != &self || !self.retained)
+		return INVALID_CONTEXT;
+	current++;
+	return OK;
+}
+
+EXPORT int cuCtxPopCurrent_v2(void **context)
+{
+	*context = &self;
+	if (!current)
+		return INVALID_CONTEXT;
+	current--;
+	return OK;
+}
+
+static int state(void)
+{
+	return !current ? INVALID_CONTEXT : self.sticky;
+}
+
+/* ---- memory ---- */
+
+EXPORT int cuMemAllocAsync(Address *out, size_t bytes, void *stream)
+{
+	(void)stream;
+	int rc = state();
+	pthread_mutex_lock(&self.lock);
+	if (rc == OK && !bytes)
+		rc = INVALID_VALUE;
+	if (rc == OK && (self.n == MOST || self.used + bytes > number("STANDIN_MEMORY", SPACE)))
+		rc = OUT_OF_MEMORY;
+	if (rc == OK) {
+		uint64_t at = GAP;
+		uint32_t k = 0;
+		for (; k < self.n && self.block[k].at < at + bytes + GAP; k++)
+			at = (self.block[k].at + self.block[k].bytes + GAP + 255) / 256 * 256;
+		memmove(self.block + k + 1, self.block + k, (self.n++ - k) * sizeof(Block));
+		self.block[k] = (Block){at, bytes};
+		self.used += bytes;
+		memset(self.real + at, 0xab, bytes);
+		*out = (Address)(uintptr_t)(self.window + at);
+	}
+	pthread_mutex_unlock(&self.lock);
+	return rc;
+}
+
+EXPORT int cuMemFreeAsync(Address p, void *stream)
+{
+	(void)stream;
+	int rc = state();
+	uint32_t k = 0;
+	pthread_mutex_lock(&self.lock);
+	while (k < self.n && (Address)(uintptr_t)(self.window + self.block[k].at) != p)
+		k++;
+	if (k == self.n)
+		rc = INVALID_VALUE;
+	else {
+		memset(self.real + self.block[k].at, 0xcd, self.block[k].bytes);
+		self.used -= self.block[k].bytes;
+		memmove(self.block + k, self.block + k + 1, (--self.n - k) * sizeof(Block));
+	}
+	pthread_mutex_unlock(&self.lock);
+	return rc;
+}
+
+EXPORT int cuMemAlloc_v2(Address *out, size_t bytes)
+{
+	return cuMemAllocAsync(out, bytes, NULL);
+}
+
+EXPORT int cuMemFree_v2(Address p)
+{
+	return cuMemFreeAsync(p, NULL);
+}
+
+EXPORT int cuMemGetInfo_v2(size_t *left, size_t *all)
+{
+	*all = number("STANDIN_MEMORY", SPACE);
+	*left = *all - self.used;
+	return state();
+}
+
+static int is_device(Address p)
+{
+	return p >= (Address)(uintptr_t)self.window && p < (Address)(uintptr_t)self.window + SPACE;
+}
+
+/* The real address of bytes within one block; NULL: an error. */
+static char *real_of(Address p, uint64_t bytes)
+{
+	char *found = NULL;
+	pthread_mutex_lock(&self.lock);
+	const uint64_t at = p - (Address)(uintptr_t)self.window;
+	for (uint32_t k = 0; is_device(p) && k < self.n && !found; k++)
+		if (at >= self.block[k].at && at + bytes <= self.block[k].at + self.block[k].bytes)
+			found = self.real + at;
+	pthread_mutex_unlock(&self.lock);
+	return found;
+}
+
+static int copy(char *to, const char *from, size_t bytes)
+{
+	int rc = state();
+	if (rc != OK)
+		return rc;
+	if (!to || !from)
+		return INVALID_VALUE;
+	memmove(to, from, bytes);
+	return OK;
+}
+
+EXPORT int cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, void *stream)
+{
+	(void)stream;
+	return copy(real_of(to, bytes), is_device((Address)(uintptr_t)from) ? NULL : from, bytes);
+}
+
+EXPORT int cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stream)
+{
+	(void)stream;
+	return copy(is_device((Address)(uintptr_t)to) ? NULL : to, real_of(from, bytes), bytes);
+}
+
+EXPORT int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *stream)
+{
+	(void)stream;
+	return copy(real_of(to, bytes), real_of(from, bytes), bytes);
+}
+
+EXPORT int cuMemsetD8Async(Address to, unsigned char with, size_t bytes, void *stream)
+{
+	(void)stream;
+	char *p = real_of(to, bytes);
+	int rc = state();
+	if (rc == OK && p)
+		memset(p, with, bytes);
+	return rc != OK ? rc : p ? OK : INVALID_VALUE;
+}
+
+EXPORT int cuStreamSynchronize(void *stream)
+{
+	(void)stream;
+	return state();
+}
+
+/* ---- images ---- */
+
+/* The bytes of an ELF file, whose section headers lie at its end. */
+static uint64_t elf_bytes(const Elf64_Ehdr *e)
+{
+	return e->e_shoff + (uint64_t)e->e_shnum * e->e_shentsize;
+}
+
+static int open_object(Module *m, const void *image)
+{
+	char path[64];
+	const uint64_t bytes = elf_bytes(image);
+	int fd = memfd_create("image", MFD_CLOEXEC);
+	if (fd < 0 || write(fd, image, bytes) != (ssize_t)bytes)
+		return OUT_OF_MEMORY;
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	m->so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!m->so)
+		fprintf(stderr, "%s\n", dlerror());
+	close(fd);
+	return m->so ? OK : INVALID_IMAGE;
+}
+
+EXPORT int cuModuleLoadDataEx(void **out, const void *image, unsigned n, int *option, void **value)
+{
+	(void)n, (void)option, (void)value;
+	const Elf64_Ehdr *e = image;
+	int rc = state();
+	if (rc != OK)
+		return rc;
+	Module *m = calloc(1, sizeof *m);
+	if (!m)
+		return OUT_OF_MEMORY;
+	m->image = image;
+	if (memcmp(image, ELFMAG, SELFMAG)) {
+		m->bytes = strlen(image);
+		rc = strstr(image, ".version") && strstr(image, ".target") ? OK : INVALID_IMAGE;
+	} else if (e->e_machine == CUDA_MACHINE)
+		m->bytes = elf_bytes(e);
+	else
+		rc = open_object(m, image);
+	pthread_mutex_lock(&self.lock);
+	self.modules += rc == OK;
+	pthread_mutex_unlock(&self.lock);
+	if (rc != OK)
+		free(m);
+	else
+		*out = m;
+	return rc;
+}
+
+EXPORT int cuModuleUnload(void *module)
+{
+	Module *m = module;
+	int rc = state();
+	if (m->so)
+		dlclose(m->so);
+	free(m);
+	pthread_mutex_lock(&self.lock);
+	self.modules--;
+	pthread_mutex_unlock(&self.lock);
+	return rc;
+}
+
+EXPORT int cuModuleGetFunction(void **out, void *module, const char *name)
+{
+	static char unknown; /* of a real GPU */
+	char symbol[512];
+	const Module *m = module;
+	if (!m->so) {
+		*out = &unknown;
+		return memmem(m->image, m->bytes, name, strlen(name)) ? OK : NOT_FOUND;
+	}
+	snprintf(symbol, sizeof symbol, "%s_run", name);
+	*out = dlsym(m->so, symbol);
+	return *out ? state() : NOT_FOUND;
+}
+
+/* All arguments have 8 bytes; those that are addresses of the device become real ones. */
+EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
+			  void **args, void **extra)
+{
+	(void)stream;
+	int64_t arg[512];
+	void (*run)(const int64_t *, int64_t);
+	int rc = state();
+	if (rc != OK)
+		return rc;
+	if (!gx || gy != 1 || gz != 1 || !bx || bx > 1024 || by != 1 || bz != 1 || shared || args || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4])
+		return INVALID_VALUE;
+	Dl_info info;
+	if (!dladdr(function, &info) || !strstr(info.dli_fname, "/fd/"))
+		return NOT_SUPPORTED;
+	const size_t bytes = *(const size_t *)extra[3], n = bytes / 8;
+	if (bytes % 8 || n > sizeof arg / sizeof *arg)
+		return INVALID_VALUE;
+	memcpy(arg, extra[1], bytes);
+	for (size_t k = 0; k < n; k++)
+		if (is_device((Address)arg[k]))
+			arg[k] = (int64_t)(uintptr_t)(self.real + ((Address)arg[k] - (Address)(uintptr_t)self.window));
+	*(void **)&run = function;
+	run(arg, gx);
+	return OK;
+}
+
+/* ---- errors ---- */
+
+EXPORT int cuGetErrorName(int rc, const char **name)
+{
+	static const struct {
+		int rc;
+		const char *name;
+	} names[] = {{INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"}, {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"}, {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
+		     {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"}, {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"}, {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+		     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"}, {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"}};
+	*name = NULL;
+	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+		if (names[k].rc == rc)
+			*name = names[k].name;
+	return *name ? OK : INVALID_VALUE;
+}
+
+EXPORT int cuGetErrorString(int rc, const char **text)
+{
+	*text = rc == OUT_OF_MEMORY ? "out of memory" : "of the stand-in";
+	return OK;
+}

@@ -699,7 +699,7 @@ ENDS_WITH(WeftLayoutDim, padded);
 ENDS_WITH(WeftParamInfo, aliases);
 ENDS_WITH(WeftManifest, compiler);
 ENDS_WITH(WeftEntry, launch);
-ENDS_WITH(WeftOpen, weights_bytes);
+ENDS_WITH(WeftOpen, device);
 ENDS_WITH(WeftContext, comm);
 ENDS_WITH(WeftOpContext, comm);
 ENDS_WITH(WeftComm, user);

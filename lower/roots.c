@@ -5,7 +5,8 @@
  *                           choose, the updates one after the other
  *   update_slice(x, u, at)  copy x to the result; then u over a part of it
  *   sort(x)                 one kernel: a merge sort between the results and two temporary buffers; where only the first
- *                           elements are wanted, a heap of these in the results */
+ *                           elements are wanted, a heap of these in the results
+ *   fft_lines(x, roots)     one kernel: each line is transformed */
 #include "lower/roots.h"
 
 #include <string.h>
@@ -378,6 +379,51 @@ static bool root_sort(Lower *s, Node n)
 	return true;
 }
 
+/* ---- fft_lines ---- */
+
+/* The axes of all lines; at[]: their variables, and room for the place in the line and the part. */
+static void line_axes(Trace *t, Node n, uint32_t dim, Sym *at)
+{
+	Graph *g = t->s->g;
+	trace_start(t, lower_name(t->s, n));
+	for (uint32_t k = 0; k + 1 < node_rank(g, n); k++)
+		if (k != dim)
+			at[k] = trace_root_axis(t, node_dim(g, n, k));
+	trace_all_outer(t);
+}
+
+static bool root_fft_lines(Lower *s, Node n)
+{
+	Graph *g = s->g;
+	Trace t = {.s = s, .root = n};
+	uint32_t dim = (uint32_t)node_int(g, n, "dim"), rank = node_rank(g, n);
+	NodePlace to = lower_result_place(s, n, 0);
+	Sym at[MAX_RANK], in_table[2];
+	Stage line = {0}, table = {0};
+	line_axes(&t, n, dim, at);
+	at[dim] = trace_inner_axis(&t, "n", node_dim(g, n, dim), &line);
+	in_table[0] = trace_inner_axis(&t, "k", node_dim(g, n, dim), &table);
+	for (uint32_t k = 0; k < 4; k++) {
+		Sym part = sym_int(g->ir->syms, k & 1);
+		at[rank - 1] = in_table[1] = part;
+		Stage st = global_stage(&t, STAGE_FFT, &to, at, rank);
+		if (k >= 2)
+			st = (Stage){.kind = STAGE_FFT, .dtype = st.acc, .acc = st.acc, .result = RESULT_REGISTER};
+		st.nred = 1;
+		st.red[0] = k < 2 ? line.red[0] : table.red[0];
+		st.out2 = k < 3 ? k + 1 : 0;
+		st.reverse = node_bool(g, n, "inverse");
+		st.value = k < 2 ? trace_value(&t, node_in(g, n, 0), at, (Kx){0})
+				 : trace_value(&t, node_in(g, n, 1), in_table, (Kx){0});
+		trace_push_stage(&t, st);
+	}
+	trace_order_axes(&t);
+	t.k->name = lower_name(s, n);
+	lower_push_kernel(s, t.k);
+	lower_publish_result(s, n, 0, &to);
+	return true;
+}
+
 /* ---- assert ---- */
 
 static bool root_assert(Lower *s, Node n)
@@ -410,6 +456,7 @@ static const RootFn fns[OP_UNNAMED] = {
 	[OP_update_slice] = {.steps = root_update_slice},
 	[OP_sort] = {.steps = root_sort},
 	[OP_assert] = {.steps = root_assert},
+	[OP_fft_lines] = {.steps = root_fft_lines},
 	[OP_scan] = {.steps = lower_scan},
 	[OP_while] = {.steps = lower_while},
 	[OP_cond] = {.steps = lower_cond},

@@ -45,6 +45,10 @@ void cpu_vector_loop(Cpu *, uint32_t axis, Lx lo, Lx hi, bool divisible,
 void cpu_scatter(Cpu *, uint32_t stage); /* one update of a scatter */
 void cpu_sort(Cpu *, uint32_t stage);    /* sorts a row; stage: the first of the four stages */
 
+/* fft.c: transforms a line, or as many lines as there are lanes; stage: the first of the four
+ * stages. ntasks: of the phase. */
+void cpu_fft(Cpu *, uint32_t stage, Sym ntasks);
+
 /* transpose.c: as many vectors as there are lanes, the rows of a square, become its columns. */
 void transpose_lanes(Cpu *, Lx *row);
 

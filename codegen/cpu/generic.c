@@ -480,11 +480,18 @@ static void run_stage(Generic *g, uint32_t stage)
 {
 	Cpu *s = g->s;
 	const Stage *st = &s->e.k->stage.data[stage];
-	if (st->kind == STAGE_CHECK || st->kind == STAGE_SORT) {
-		if (st->kind == STAGE_CHECK)
-			eval_check(&s->e, stage);
-		else if (st->value.i)
+	if (st->kind == STAGE_CHECK) {
+		eval_check(&s->e, stage);
+		return;
+	}
+	if (st->kind == STAGE_SORT) {
+		if (st->value.i)
 			cpu_sort(s, stage);
+		return;
+	}
+	if (st->kind == STAGE_FFT) {
+		if (stage == 0 || s->e.k->stage.data[stage - 1].out2 != stage)
+			cpu_fft(s, stage, g->phase->grid.ntasks);
 		return;
 	}
 	StageRun r = {.g = g, .stage = stage};

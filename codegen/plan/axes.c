@@ -204,9 +204,31 @@ static uint32_t choose_gathered(const PlanInput *in)
 	return best;
 }
 
+/* Lines that are transformed side by side: neighbours along the longest axis. */
+static uint32_t choose_lines(const PlanInput *in)
+{
+	uint32_t best = NO_AXIS;
+	for (uint32_t a = 0; a < in->nest->n; a++)
+		if (in->nest->var[a].i && nest_is_outer(in->nest, a) &&
+		    (best == NO_AXIS || nest_hint(in->nest, a) > nest_hint(in->nest, best)))
+			best = a;
+	const double least = target_lanes(in->target, DT_f32) / 2.0;
+	return best != NO_AXIS && (double)nest_hint(in->nest, best) >= least ? best : NO_AXIS;
+}
+
+static bool transforms_lines(const PlanInput *in)
+{
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
+		if (in->nest->k->stage.data[i].kind == STAGE_FFT)
+			return true;
+	return false;
+}
+
 uint32_t axes_choose_vector(const PlanInput *in)
 {
 	uint32_t best = NO_AXIS;
+	if (transforms_lines(in))
+		return choose_lines(in);
 	double best_score = 0;
 	for (uint32_t a = 0; a < in->nest->n; a++) {
 		if (!in->nest->var[a].i || !can_be_vector(in, a))

@@ -59,6 +59,9 @@ static double per_point(const Kernel *k, uint32_t stage)
 	case STAGE_ARGREDUCE:
 	case STAGE_RUNNING:
 		return 1;
+	case STAGE_FFT: /* five for each of log2 n halvings, of which a stage has half; n is taken
+			   as some hundreds */
+		return st->out2 && st->result == RESULT_GLOBAL ? 20 : 0;
 	case STAGE_SCATTER:
 		return st->combine != REDUCE_SET || computes(k, st->value);
 	default:

@@ -119,7 +119,11 @@ typedef enum {
 	STAGE_SCATTER,   /* stores `value` at an index that depends on data, if `guard` holds, and
 	                    combines it with the old value; serial along its reduced axes, in
 	                    order */
-	STAGE_CHECK      /* checks at run time that `value` is true; no result */
+	STAGE_CHECK,     /* checks at run time that `value` is true; no result */
+	STAGE_FFT        /* a discrete Fourier transform along one inner axis. Four stages, linked
+	                    by out2: the real and the imaginary parts; then, without a place for
+	                    results, those of the roots of unity exp(-2 pi i k / n), along an axis
+	                    of their own. `reverse`: with the conjugate roots */
 } StageKind;
 
 /* where the result is stored */
@@ -141,7 +145,7 @@ typedef struct {
 	StageResult result;
 	BufId buf;        /* RESULT_GLOBAL: the buffer, stored at idx[] (one per dimension) */
 	const Sym *idx;
-	uint32_t out2;    /* SORT: the next stage of the same sort, or 0 */
+	uint32_t out2;    /* SORT, FFT: the next stage of the same sort or transform, or 0 */
 } Stage;
 
 typedef struct {

@@ -18,7 +18,7 @@ typedef struct {
 
 static const char *const buf_kind[] = {"temp", "input", "output", "const", "state"};
 static const char *const stage_kind[] = {"map", "reduce", "argreduce", "running", "sort", "scatter",
-                                         "check"};
+                                         "check", "fft"};
 static const char *const result_name[] = {"register", "local", "global"};
 
 static void print_syms(const Lowered *l, Text *t, const Sym *s, uint32_t n)

@@ -60,7 +60,8 @@ static ShapeKind other_kind(const SymTab *syms, const Kernel *k)
 	bool reduces = false;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		StageKind kind = k->stage.data[i].kind;
-		if (kind == STAGE_RUNNING || kind == STAGE_SORT || kind == STAGE_SCATTER)
+		if (kind == STAGE_RUNNING || kind == STAGE_SORT || kind == STAGE_SCATTER ||
+		    kind == STAGE_FFT)
 			return SHAPE_SERIAL;
 		reduces |= kind == STAGE_REDUCE || kind == STAGE_ARGREDUCE;
 	}

@@ -131,7 +131,7 @@ static void check_stage_ref(Verify *v, const KxData *d)
 		return;
 	}
 	const Stage *s = &v->k->stage.data[d->stage];
-	bool keeps = s->kind == STAGE_RUNNING || s->kind == STAGE_SORT;
+	bool keeps = s->kind == STAGE_RUNNING || s->kind == STAGE_SORT || s->kind == STAGE_FFT;
 	if (d->nidx != s->nmap + (keeps ? s->nred : 0) && d->nidx != s->nmap)
 		fail(v, "number of indices differs from the stage's axes", "");
 	if (d->dtype != dtype_compute(s->dtype))
@@ -282,7 +282,8 @@ static void check_stage(Verify *v, const Stage *s)
 		fail(v, "stage without a dtype", "");
 	if (s->kind == STAGE_MAP && s->nred)
 		fail(v, "a map stage does not reduce", "");
-	if ((s->kind == STAGE_ARGREDUCE && s->nred != 1) || (s->kind == STAGE_SORT && s->nred != 1 && s->nred != 2))
+	if ((s->kind == STAGE_ARGREDUCE && s->nred != 1) || (s->kind == STAGE_SORT && s->nred != 1 && s->nred != 2) ||
+	    (s->kind == STAGE_FFT && s->nred != 1))
 		fail(v, "needs exactly one axis to work along", "");
 	check_written_once(v, s);
 	check_place(v, s);

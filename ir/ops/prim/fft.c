@@ -1,0 +1,433 @@
+/* The discrete Fourier transform along one dimension, on pairs of real numbers. fft_c2c is what
+ * expansions build; transforms see it whole. When it is lowered it becomes fft_lines, which has a
+ * schedule (codegen/cpu/fft.c), beside the table of the roots of unity, which is a constant if the
+ * length is. A length with a prime factor above FFT_PRIME is a convolution with a chirp (Bluestein):
+ *
+ *   k * j = (k^2 + j^2 - (k - j)^2) / 2:   y[k] = c[k] * sum_j (x[j] * c[j]) * conj(c[k - j])
+ *
+ * with c[k] = exp(-i pi k^2 / n); a transform of a length that is a power of two does it. */
+#include <math.h>
+#include <string.h>
+
+#include "ir/ops/batch.h"
+#include "ir/ops/common.h"
+#include "ir/ops/parts.h"
+#include "ir/ops/prim/priv.h"
+
+enum { FFT_PRIME = 47 };
+
+/* ---- types ---- */
+
+static bool shape_fft(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	uint32_t dim;
+	if (!dtype_is_float(x.dtype))
+		return infer_fail(f, "expected float numbers, got %s", dtype_name(x.dtype));
+	if (x.n < 2)
+		return infer_fail(f, "expected pairs along a last dimension of two, got rank %u", x.n);
+	TRY(infer_same(f, "a last dimension of two", x.dim[x.n - 1], sym_int(f->syms, 2)));
+	TRY(infer_dim(f, "dim", x.n - 1, &dim));
+	return infer_result(f, x.dtype, x.n, x.dim);
+}
+INFER(fft)
+
+static bool shape_fft_lines(Infer *f)
+{
+	Type x = infer_in(f, 0), roots = infer_in(f, 1);
+	uint32_t dim;
+	TRY(shape_fft(f));
+	TRY(infer_dim(f, "dim", x.n - 1, &dim));
+	if (roots.n != 2 || roots.dtype != dtype_compute(x.dtype))
+		return infer_fail(f, "expected a table of pairs of %s",
+				  dtype_name(dtype_compute(x.dtype)));
+	return infer_same(f, "a root for each element", roots.dim[0], x.dim[dim]) &&
+	       infer_same(f, "a last dimension of two", roots.dim[1], sym_int(f->syms, 2));
+}
+INFER(fft_lines)
+
+/* ---- the interpreter, in f64 ---- */
+
+typedef struct {
+	double re, im;
+} C64;
+
+static C64 times(C64 a, C64 b)
+{
+	return (C64){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+/* exp(-2 pi i k / n), 0 <= k < n. The angle is reduced to an eighth of a turn by integers. */
+static C64 root_of(int64_t k, int64_t n)
+{
+	int64_t quarter = (8 * k + n) / (2 * n), rest = 4 * k - quarter * n;
+	double angle = 1.57079632679489661923 * (double)rest / (double)n;
+	double c = cos(angle), s = sin(angle);
+	switch (quarter & 3) {
+	case 0:
+		return (C64){c, -s};
+	case 1:
+		return (C64){-s, -c};
+	case 2:
+		return (C64){-c, s};
+	default:
+		return (C64){s, c};
+	}
+}
+
+static C64 *roots_of(Arena *a, int64_t n)
+{
+	C64 *w = ARENA_ARRAY(a, C64, n);
+	for (int64_t k = 0; k < n; k++)
+		w[k] = root_of(k, n);
+	return w;
+}
+
+static int64_t least_factor(int64_t n)
+{
+	for (int64_t p = 2; p * p <= n; p++)
+		if (n % p == 0)
+			return p;
+	return n;
+}
+
+/* A transform of length n as part of one of length `all`, whose roots are w. */
+typedef struct {
+	Arena *arena;
+	const C64 *w;
+	int64_t all;
+} Dft;
+
+static void dft(const Dft *d, const C64 *x, int64_t stride, C64 *y, int64_t n);
+
+/* y = transform of x[0], x[stride], ... of a length with a large prime factor. */
+static void dft_chirp(const Dft *d, const C64 *x, int64_t stride, C64 *y, int64_t n)
+{
+	int64_t m = 1;
+	while (m < 2 * n - 1)
+		m *= 2;
+	C64 *chirp = ARENA_ARRAY(d->arena, C64, n), *a = ARENA_ARRAY(d->arena, C64, m);
+	C64 *b = ARENA_ARRAY(d->arena, C64, m), *c = ARENA_ARRAY(d->arena, C64, m);
+	Dft long_one = {d->arena, roots_of(d->arena, m), m};
+	int64_t square = 0; /* k * k mod 2 n */
+	for (int64_t k = 0; k < n; square = (square + 2 * k + 1) % (2 * n), k++) {
+		chirp[k] = root_of(square, 2 * n);
+		a[k] = times(x[k * stride], chirp[k]);
+		b[k] = (C64){chirp[k].re, -chirp[k].im};
+		b[k ? m - k : 0] = b[k];
+	}
+	dft(&long_one, a, 1, c, m);
+	dft(&long_one, b, 1, a, m);
+	for (int64_t k = 0; k < m; k++) {
+		C64 v = times(c[k], a[k]);
+		b[k] = (C64){v.re, -v.im};
+	}
+	dft(&long_one, b, 1, c, m);
+	for (int64_t k = 0; k < n; k++)
+		y[k] = times(chirp[k], (C64){c[k].re / (double)m, -c[k].im / (double)m});
+}
+
+/* y[k + q m] for q < p, of p transforms of length m in y. */
+static void butterfly(const Dft *d, C64 *y, int64_t p, int64_t m, int64_t k, C64 *t)
+{
+	int64_t step = d->all / (p * m);
+	for (int64_t j = 0; j < p; j++)
+		t[j] = times(y[j * m + k], d->w[j * k * step]);
+	for (int64_t q = 0; q < p; q++) {
+		C64 sum = {0, 0};
+		for (int64_t j = 0; j < p; j++) {
+			C64 v = times(t[j], d->w[j * q % p * (d->all / p)]);
+			sum = (C64){sum.re + v.re, sum.im + v.im};
+		}
+		y[q * m + k] = sum;
+	}
+}
+
+/* y = transform of x[0], x[stride], ... */
+static void dft(const Dft *d, const C64 *x, int64_t stride, C64 *y, int64_t n)
+{
+	int64_t p = least_factor(n), m = n / p;
+	C64 t[FFT_PRIME];
+	if (n == 1) {
+		y[0] = x[0];
+	} else if (p > FFT_PRIME) {
+		dft_chirp(d, x, stride, y, n);
+	} else {
+		for (int64_t j = 0; j < p; j++)
+			dft(d, x + j * stride, stride * p, y + j * m, m);
+		for (int64_t k = 0; k < m; k++)
+			butterfly(d, y, p, m, k, t);
+	}
+}
+
+/* The inverse is the transform of exchanged parts, exchanged. */
+static void exchange(bool inverse, C64 *x, int64_t n)
+{
+	for (int64_t k = 0; inverse && k < n; k++)
+		x[k] = (C64){x[k].im, x[k].re};
+}
+
+static void put_second_to_last(uint32_t rank, uint32_t dim, uint32_t *perm)
+{
+	uint32_t at = 0;
+	for (uint32_t k = 0; k + 1 < rank; k++)
+		if (k != dim)
+			perm[at++] = k;
+	perm[at++] = dim;
+	perm[at] = rank - 1;
+}
+
+static bool eval_fft(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	bool inverse = node_bool(g, n, "inverse");
+	uint32_t perm[MAX_RANK], back[MAX_RANK];
+	int64_t dim;
+	TRY(eval_int(e, g, n, "dim", &dim));
+	put_second_to_last(in->rank, (uint32_t)dim, perm);
+	perm_inverse(in->rank, perm, back);
+	Tensor x = eval_permuted(e, in, perm), y = x;
+	int64_t length = in->dim[dim], total = tensor_numel(in);
+	y.data = arena_alloc(e->arena, tensor_bytes(&x));
+	C64 *a = EVAL_ARRAY(e, C64, length), *b = EVAL_ARRAY(e, C64, length);
+	Dft d = {e->arena, total ? roots_of(e->arena, length) : NULL, length};
+	for (int64_t at = 0; at < total; at += 2 * length) {
+		tensor_read_f64(&x, at, 2 * length, &a->re);
+		exchange(inverse, a, length);
+		dft(&d, a, 1, b, length);
+		exchange(inverse, b, length);
+		tensor_write_f64(&y, at, 2 * length, &b->re);
+	}
+	y = eval_permuted(e, &y, back);
+	copy_elems(out, &y);
+	return true;
+}
+
+/* ---- rules ---- */
+
+/* The adjoint of the matrix exp(-2 pi i j k / n), which is symmetric, is its conjugate. */
+static Node other_direction(Build *b, Node n, const Node *in)
+{
+	Attr *attr = batch_attrs(b, n);
+	int k = op_arg_index(node_op(b->g, n), "inverse");
+	attr[k] = attr_bool(!attr[k].b);
+	return batch_again(b, n, in, attr);
+}
+
+static bool adjoint_fft(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Node in[2] = {ct[0], node_nin(b->g, n) > 1 ? node_in(b->g, n, 1) : (Node){0}};
+	(void)want;
+	g[0] = other_direction(b, n, in);
+	return g[0].i;
+}
+
+static bool tangent_fft(Build *b, Node n, const Node *t, Node *ty)
+{
+	if (t[0].i)
+		ty[0] = batch_again(b, n, t, batch_attrs(b, n));
+	return ty[0].i || !t[0].i;
+}
+
+static Node batch_fft_lines(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	if (batched[1])
+		return batch_by_scan(b, n, in, batched, size);
+	return batch_dim(b, n, in, (bool[]){true, true}, size);
+}
+
+/* ---- the table of roots ---- */
+
+/* [k, 2]: the pairs exp(-2 pi i k / n), for k * 8 in i64, of dtype d; see root_of. */
+static Node roots_table(Build *b, Node k, Sym n, DType d)
+{
+	Node size = b_from_size(b, n);
+	Node turns = b_bin(b, OP_add, b_bin_scalar(b, OP_mul, k, 8), size);
+	Node quarter = b_bin(b, OP_floordiv, turns, b_bin_scalar(b, OP_mul, size, 2));
+	Node rest = b_bin(b, OP_sub, b_bin_scalar(b, OP_mul, k, 4), b_bin(b, OP_mul, quarter, size));
+	Node angle = b_bin_scalar(b, OP_mul, b_convert(b, rest, DT_f64), 1.57079632679489661923);
+	angle = b_bin(b, OP_div, angle, b_convert(b, size, DT_f64));
+	Node c = b_un(b, OP_cos, angle), s = b_un(b, OP_sin, angle);
+	Node odd = b_bin_scalar(b, OP_ne, b_bin_scalar(b, OP_bit_and, quarter, 1), 0);
+	Node half = b_bin_scalar(b, OP_ne, b_bin_scalar(b, OP_bit_and, quarter, 2), 0);
+	Node re = b_select(b, odd, b_un(b, OP_neg, s), c);
+	Node im = b_un(b, OP_neg, b_select(b, odd, c, s));
+	Node part[2] = {b_select(b, half, b_un(b, OP_neg, re), re),
+			b_select(b, half, b_un(b, OP_neg, im), im)};
+	for (uint32_t i = 0; i < 2; i++)
+		part[i] = b_unsqueeze(b, b_convert(b, part[i], d), -1);
+	return b_concat(b, part, 2, -1);
+}
+
+static Node lines(Build *b, Node x, uint32_t dim, bool inverse)
+{
+	if (!x.i || sym_is(b_syms(b), b_dim(b, x, (int)dim), 1))
+		return x;
+	Sym n = b_dim(b, x, (int)dim);
+	Node in[2] = {x, roots_table(b, b_iota(b, DT_i64, n), n, dtype_compute(node_dtype(b->g, x)))};
+	Attr attr[4] = {attr_none(), attr_none(), attr_int(b->g->ir, dim), attr_bool(inverse)};
+	return b_node(b, OP_fft_lines, in, 2, attr, 4);
+}
+
+/* ---- lengths with a large prime factor ---- */
+
+/* The least power of two from 2 n - 1 on, for n up to 2^31. */
+static Sym chirp_length(const Build *b, Sym n)
+{
+	SymTab *t = b_syms(b);
+	Sym most = sym_addi(t, sym_muli(t, n, 2), -2), sum = b_int(b, 1);
+	int64_t lo, hi;
+	sym_range(t, most, &lo, &hi);
+	for (uint32_t k = 0; k < 32 && hi >> k; k++) {
+		Sym reached = sym_min(t, b_int(b, 1), sym_divi(t, most, INT64_C(1) << k));
+		sum = sym_add(t, sum, sym_muli(t, reached, INT64_C(1) << k));
+	}
+	return sum;
+}
+
+/* exp(-i pi k^2 / n), or the conjugates. */
+static Parts chirp(Build *b, Node k, Sym n, DType d, bool conjugate)
+{
+	Sym turn = sym_muli(b_syms(b), n, 2);
+	Node square = b_bin(b, OP_remainder, b_bin(b, OP_mul, k, k), b_from_size(b, turn));
+	Parts c = parts_of_pairs(b, roots_table(b, square, turn, d));
+	if (conjugate)
+		c.im = b_un(b, OP_neg, c.im);
+	c.pairs = (Node){0};
+	return c;
+}
+
+/* A vector [n], so that it broadcasts with dimension dim of a value of that rank. */
+static Node along(Build *b, Node v, uint32_t rank, uint32_t dim)
+{
+	for (uint32_t k = dim + 1; v.i && k < rank; k++)
+		v = b_unsqueeze(b, v, -1);
+	return v;
+}
+
+static Node multiplied(Build *b, Node pairs, uint32_t dim, Parts by)
+{
+	const uint32_t rank = node_rank(b->g, pairs) - 1;
+	by.re = along(b, by.re, rank, dim);
+	by.im = along(b, by.im, rank, dim);
+	Parts product = parts_multiply(b, parts_of_pairs(b, pairs), by);
+	return product.re.i && product.im.i ? parts_to_pairs(b, &product) : (Node){0};
+}
+
+/* The transform, of length m, of what x * chirp is convolved with, over m. */
+static Parts chirp_spectrum(Build *b, Sym n, Sym m, DType d, bool inverse)
+{
+	Node k = b_iota(b, DT_i64, m);
+	Node other = b_bin(b, OP_sub, b_from_size(b, m), k), j = b_bin(b, OP_minimum, k, other);
+	Node is_in = b_bin(b, OP_lt, j, b_from_size(b, n)), size = b_convert(b, b_from_size(b, m), d);
+	Parts c = chirp(b, b_select(b, is_in, j, b_bin_scalar(b, OP_mul, j, 0)), n, d, !inverse);
+	Node zero = b_scalar(b, d, 0);
+	c.re = b_bin(b, OP_div, b_select(b, is_in, c.re, zero), size);
+	c.im = b_bin(b, OP_div, b_select(b, is_in, c.im, zero), size);
+	return parts_of_pairs(b, lines(b, parts_to_pairs(b, &c), 0, false));
+}
+
+static Node by_chirp(Build *b, Node x, uint32_t dim, bool inverse)
+{
+	const DType stored = node_dtype(b->g, x), d = dtype_compute(stored);
+	const uint32_t rank = node_rank(b->g, x);
+	Sym n = b_dim(b, x, (int)dim), m = chirp_length(b, n), low[MAX_RANK], high[MAX_RANK];
+	Parts c = chirp(b, b_iota(b, DT_i64, n), n, d, inverse);
+	for (uint32_t k = 0; k < rank; k++)
+		low[k] = high[k] = b_int(b, 0);
+	high[dim] = sym_sub(b_syms(b), m, n);
+	Node y = multiplied(b, b_convert(b, x, d), dim, c);
+	y = lines(b, b_pad(b, y, low, high, b_scalar(b, d, 0)), dim, false);
+	if (!y.i)
+		return y;
+	y = lines(b, multiplied(b, y, dim, chirp_spectrum(b, n, m, d, inverse)), dim, true);
+	y = y.i ? b_slice(b, y, (int)dim, b_int(b, 0), n, b_int(b, 1)) : y;
+	return y.i ? b_convert(b, multiplied(b, y, dim, c), stored) : y;
+}
+
+/* Whether n has only small factors: their product to a high power is a multiple of n. Also if n is
+ * too large for the convolution. */
+static Node is_smooth(Build *b, Sym n)
+{
+	const int64_t primes = INT64_C(614889782588491410); /* the product of all up to FFT_PRIME */
+	Node size = b_from_size(b, n);
+	Node rest = b_bin(b, OP_remainder, b_full_int(b, DT_i64, primes, 0, NULL), size);
+	for (uint32_t k = 0; k < 6; k++)
+		rest = b_bin(b, OP_remainder, b_bin(b, OP_mul, rest, rest), size);
+	Node large = b_bin_scalar(b, OP_gt, size, 2147483648.0);
+	return b_bin(b, OP_bit_or, b_bin_scalar(b, OP_eq, rest, 0), large);
+}
+
+static Graph *branch(Build *b, Node x, uint32_t dim, bool inverse, bool smooth)
+{
+	Graph *g = graph_new(b->g->ir, smooth ? "smooth" : "chirp");
+	Build inner = {.g = g, .loc = b->loc, .where = b->where};
+	Node in = graph_add_input(g, "x", INPUT_USER, node_type_id(b->g, x));
+	Node y = smooth ? lines(&inner, in, dim, inverse) : by_chirp(&inner, in, dim, inverse);
+	if (!y.i)
+		return NULL;
+	graph_add_output(g, "y", y, -1);
+	return g;
+}
+
+/* Of a length that is no number, each call chooses. */
+static Node chosen(Build *b, Node x, uint32_t dim, bool inverse)
+{
+	Graph *yes = branch(b, x, dim, inverse, true), *no = branch(b, x, dim, inverse, false);
+	Node in[2] = {is_smooth(b, b_dim(b, x, (int)dim)), x};
+	if (!yes || !no)
+		return (Node){0};
+	Attr attr[4] = {attr_none(), attr_int(b->g->ir, 1), attr_graph(yes), attr_graph(no)};
+	Node both = b_node(b, OP_cond, in, 2, attr, 4);
+	return both.i ? b_get(b, both, 0) : both;
+}
+
+static int64_t greatest_factor(int64_t n)
+{
+	while (n > 1 && least_factor(n) < n)
+		n /= least_factor(n);
+	return n;
+}
+
+static Node build_fft(Build *b, Node n)
+{
+	Node x = node_in(b->g, n, 0);
+	const uint32_t dim = (uint32_t)node_int(b->g, n, "dim");
+	const bool inverse = node_bool(b->g, n, "inverse");
+	int64_t length, lo, hi;
+	if (sym_is_const(b_syms(b), b_dim(b, x, (int)dim), &length))
+		return greatest_factor(length) > FFT_PRIME ? by_chirp(b, x, dim, inverse) : lines(b, x, dim, inverse);
+	sym_range(b_syms(b), b_dim(b, x, (int)dim), &lo, &hi);
+	return hi <= FFT_PRIME ? lines(b, x, dim, inverse) : chosen(b, x, dim, inverse);
+}
+
+OP(fft_c2c) {
+	.schema = "fft_c2c(Tensor x, *, int dim, bool inverse) -> Tensor",
+	.doc = "the discrete Fourier transform along dim of pairs [..., 2], not scaled; inverse: with the "
+	       "conjugate roots of unity",
+	.expands = EXPANDS_IN_DECOMPOSE,
+	.adjoint = adjoint_fft,
+	.tangent = tangent_fft,
+	.batch = batch_dim,
+	.infer = infer_fft,
+	.eval = eval_fft,
+	.build = build_fft,
+	.sample = "f32[3, n=4, 2], dim=1, inverse=false; f32[n=6, 3, 2], dim=0, inverse=true; "
+		  "f64[2, n=15, 2], dim=1, inverse=false; f32[n=1, 2], dim=0, inverse=false; "
+		  "f32[n=67, 2], dim=0, inverse=true; f32[n=0, 3, 2], dim=1, inverse=false",
+};
+
+OP(fft_lines) {
+	.schema = "fft_lines(Tensor x, Tensor roots, *, int dim, bool inverse) -> Tensor",
+	.doc = "fft_c2c beside the table of roots [n, 2], exp(-2 pi i k / n), which a kernel reads",
+	.linear = LINEAR_TOGETHER,
+	.linear_in = 1,
+	.folds = FOLDS,
+	.adjoint = adjoint_fft,
+	.batch = batch_fft_lines,
+	.infer = infer_fft_lines,
+	.eval = eval_fft,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
+	.accumulates = true,
+	.sample = "f32[3, 4, 2], f32[4, 2] of 1 0 0 -1 -1 0 0 1, dim=1, inverse=false; "
+		  "f32[2, 3, 2], f32[2, 2] of 1 0 -1 0, dim=0, inverse=true",
+};

@@ -5,10 +5,10 @@
  *     a[j] = x[q + s (p + m j)]                                      for j < r
  *     y[q + s (r p + k)] = exp(-2 pi i k p s / n) * sum_j a[j] exp(-2 pi i j k / r)   for k < r
  *
- * The first step reads the operand and the last one stores the result; between them lines lie in two
- * rooms by turns, as vectors of lines, the imaginary parts behind the real ones. If the length is a
- * number, so are the factors. Else they are found when the kernel runs, and the line is copied to a
- * room before the first step and from a room after the last. */
+ * The first step reads the operand and the last one stores the result; between them lines lie in
+ * two rooms by turns, as vectors of lines, the imaginary parts behind the real ones. If the length
+ * is a number, so are the factors. Else they are found when the kernel runs, and the line is copied
+ * to a room before the first step and from a room after the last. */
 #include <math.h>
 
 #include "codegen/cpu/cpu.h"
@@ -441,8 +441,8 @@ static void any_length(Fft *t, Lx base, Lx room)
 
 /* ---- rooms ---- */
 
-/* Two rooms for the lines at hand: an array of the task if they are small, else the task's part of a
- * temporary. Returns where they begin; *room: the elements of each. */
+/* Two rooms for the lines at hand: an array of the task if they are small, else the task's part of
+ * a temporary. Returns where they begin; *room: the elements of each. */
 static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
 {
 	Cpu *s = t->s;

@@ -1,7 +1,7 @@
 /* Fourier transforms of ATen, as fft_c2c on pairs of real numbers (ir/ops/prim/fft.c): dimensions
  * one after the other, then the scale. Real input has pairs whose imaginary parts are 0; of the
- * transform of a real signal the first half of the last dimension is kept (n / 2 + 1 elements), from
- * which the signal is made again. Also short-time transforms: of windows of a signal. */
+ * transform of a real signal the first half of the last dimension is kept (n / 2 + 1 elements),
+ * from which the signal is made again. Also short-time transforms: of windows of a signal. */
 #include <math.h>
 #include <string.h>
 
@@ -119,8 +119,8 @@ static Node mirror_weights(Build *b, Sym length, DType dtype)
 static Node complex_to_real(Build *b, Node x, const Axes *d, Scale scale)
 {
 	Node pairs = to_pairs(b, x);
-	if (!pairs.i || !d->n)
-		return b_part(b, x, false);
+	if (!pairs.i)
+		return pairs;
 	const uint32_t last = d->dim[d->n - 1];
 	const Sym length = d->length[d->n - 1];
 	for (uint32_t k = 0; k + 1 < d->n; k++)
@@ -170,11 +170,11 @@ static bool scale_of(Build *b, Node n, bool forward, Scale *scale)
 	return true;
 }
 
-static bool scale_number(Build *b, Node n, Scale *scale)
+/* The argument "normalization"; other numbers than those of Scale count as SCALE_BY_COUNT. */
+static Scale scale_number(Build *b, Node n)
 {
 	const int64_t v = aten_int(b, n, "normalization");
-	*scale = (Scale)v;
-	return v >= 0 && v <= 2 ? true : (b_error(b, "unknown normalization %lld", (long long)v), false);
+	return v == SCALE_NONE || v == SCALE_BY_ROOT ? (Scale)v : SCALE_BY_COUNT;
 }
 
 static void require_points(Build *b, const Axes *d)
@@ -183,7 +183,7 @@ static void require_points(Build *b, const Axes *d)
 		aten_require_le(b, b_int(b, 1), d->length[k], "number of data points of a transform");
 }
 
-/* The argument "dim" of the functions with numbers for scales: a list. */
+/* The argument "dim", a list of different dimensions. */
 static bool listed_dims(Build *b, Node n, Node x, Axes *d)
 {
 	const Sym *dim = node_ints(b->g, n, "dim", &d->n);
@@ -223,24 +223,25 @@ static bool several_dims(Build *b, Node n, Node x, bool half, Axes *d)
 {
 	SymTab *t = b_syms(b);
 	uint32_t ns = 0, rank = aten_rank(b, x);
-	const Sym *s = aten_has(b, n, "s") ? node_ints(b->g, n, "s", &ns) : NULL;
+	const bool has = aten_has(b, n, "s");
+	const Sym *s = has ? node_ints(b->g, n, "s", &ns) : NULL;
 	if (!x.i)
 		return false;
 	if (aten_has(b, n, "dim")) {
 		if (!listed_dims(b, n, x, d))
 			return false;
 	} else {
-		d->n = s ? ns : rank;
+		d->n = has ? ns : rank;
 		if (d->n > rank)
 			return b_error(b, "%u lengths for %u dimensions", ns, rank), false;
 		for (uint32_t k = 0; k < d->n; k++)
 			d->dim[k] = rank - d->n + k;
 	}
-	if (s && ns != d->n)
+	if (has && ns != d->n)
 		return b_error(b, "%u lengths for %u dimensions", ns, d->n), false;
 	for (uint32_t k = 0; k < d->n; k++) {
 		Sym size = b_dim(b, x, (int)d->dim[k]);
-		bool given = s && !sym_is(t, s[k], -1);
+		bool given = has && !sym_is(t, s[k], -1);
 		d->length[k] = given ? s[k] : half && k + 1 == d->n ? sym_muli(t, sym_addi(t, size, -1), 2) : size;
 	}
 	if (half && !d->n)
@@ -372,69 +373,84 @@ static Node build_ihfftn(Build *b, Node n)
 	return half_inverse(b, n, true);
 }
 
-#define ONE "Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"
-#define TWO "Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor"
-#define SEVERAL "Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor"
 
 OP(aten_fft_fft){
-	.schema = "aten.fft_fft(" ONE,
+	.schema = "aten.fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
+		   "-> Tensor",
 	.build = build_fft,
 	.sample = "c64[n=3, 4]; f32[2, n=6], n=5, dim=1; c64[n=4, 3], n=6, dim=0, norm=\"ortho\"; "
-		  "i64[5], norm=\"forward\"; c128[3, 1]; f32[n=67]",
+		  "i64[5], norm=\"forward\"; c128[3, 1]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.fft_ifft(" ONE, .build = build_ifft},
-		{.schema = "aten.fft_fft2(" TWO,
+		{.schema = "aten.fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
+		   "-> Tensor", .build = build_ifft},
+		{.schema = "aten.fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? "
+		   "norm=None) -> Tensor",
 		 .build = build_fftn,
 		 .sample = "c64[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; c64[2, 3, 4], s=[-1, 5], dim=[2, 0], norm=\"ortho\""},
-		{.schema = "aten.fft_ifft2(" TWO,
+		{.schema = "aten.fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
+		   "str? norm=None) -> Tensor",
 		 .build = build_ifftn,
 		 .sample = "c64[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; c64[2, 3, 4], dim=[2, 0], norm=\"forward\""},
-		{.schema = "aten.fft_fftn(" SEVERAL,
+		{.schema = "aten.fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
+		   "norm=None) -> Tensor",
 		 .build = build_fftn,
 		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; c64[2, 3, 4], dim=[1], norm=\"ortho\""},
-		{.schema = "aten.fft_ifftn(" SEVERAL,
+		{.schema = "aten.fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
+		   "norm=None) -> Tensor",
 		 .build = build_ifftn,
 		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; c64[2, 3, 4], dim=[1], norm=\"ortho\""},
 	},
 };
 
 OP(aten_fft_rfft){
-	.schema = "aten.fft_rfft(" ONE,
+	.schema = "aten.fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
+		   "-> Tensor",
 	.build = build_rfft,
 	.sample = "f32[2, n=6]; f32[3, 5], n=8, dim=0; f64[4], norm=\"ortho\"; i64[n=7], norm=\"forward\"",
 	.overloads = (const Overload[]){
-		{.schema = "aten.fft_ihfft(" ONE, .build = build_ihfft},
-		{.schema = "aten.fft_rfft2(" TWO,
+		{.schema = "aten.fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? "
+		   "norm=None) -> Tensor", .build = build_ihfft},
+		{.schema = "aten.fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
+		   "str? norm=None) -> Tensor",
 		 .build = build_rfftn,
 		 .sample = "f32[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; f32[2, 3, 4], dim=[2, 0], norm=\"ortho\""},
-		{.schema = "aten.fft_ihfft2(" TWO,
+		{.schema = "aten.fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
+		   "str? norm=None) -> Tensor",
 		 .build = build_ihfftn,
 		 .sample = "f32[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; f32[2, 3, 4], dim=[2, 0], norm=\"forward\""},
-		{.schema = "aten.fft_rfftn(" SEVERAL,
+		{.schema = "aten.fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
+		   "norm=None) -> Tensor",
 		 .build = build_rfftn,
 		 .sample = "f32[n=3, 4, 2]; f32[2, n=6], s=[5]; f32[2, 3, 4], dim=[1], norm=\"ortho\""},
-		{.schema = "aten.fft_ihfftn(" SEVERAL,
+		{.schema = "aten.fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
+		   "norm=None) -> Tensor",
 		 .build = build_ihfftn,
 		 .sample = "f32[n=3, 4, 2]; f32[2, n=6], s=[5]; f32[2, 3, 4], dim=[1], norm=\"ortho\""},
 	},
 };
 
 OP(aten_fft_irfft){
-	.schema = "aten.fft_irfft(" ONE,
+	.schema = "aten.fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? "
+		   "norm=None) -> Tensor",
 	.build = build_irfft,
 	.sample = "c64[2, n=4]; c64[3, 5], n=7, dim=0; c128[4], n=5, norm=\"ortho\"; f32[n=7], norm=\"forward\"",
 	.overloads = (const Overload[]){
-		{.schema = "aten.fft_hfft(" ONE, .build = build_hfft},
-		{.schema = "aten.fft_irfft2(" TWO,
+		{.schema = "aten.fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
+		   "-> Tensor", .build = build_hfft},
+		{.schema = "aten.fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
+		   "str? norm=None) -> Tensor",
 		 .build = build_irfftn,
 		 .sample = "c64[n=3, 4]; c64[2, 3, n=6], s=[2, 5]; c64[2, 3, 4], dim=[2, 0], norm=\"ortho\""},
-		{.schema = "aten.fft_hfft2(" TWO,
+		{.schema = "aten.fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
+		   "str? norm=None) -> Tensor",
 		 .build = build_hfftn,
 		 .sample = "c64[n=3, 4]; c64[2, 3, n=6], s=[2, 5]; c64[2, 3, 4], dim=[2, 0], norm=\"forward\""},
-		{.schema = "aten.fft_irfftn(" SEVERAL,
+		{.schema = "aten.fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
+		   "norm=None) -> Tensor",
 		 .build = build_irfftn,
 		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; c64[2, 3, 4], dim=[1], norm=\"ortho\""},
-		{.schema = "aten.fft_hfftn(" SEVERAL,
+		{.schema = "aten.fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
+		   "norm=None) -> Tensor",
 		 .build = build_hfftn,
 		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; c64[2, 3, 4], dim=[1], norm=\"ortho\""},
 	},
@@ -446,11 +462,9 @@ static Node build_c2c(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	Axes d;
-	Scale scale;
-	if (!listed_dims(b, n, x, &d) || !scale_number(b, n, &scale))
+	if (!listed_dims(b, n, x, &d))
 		return (Node){0};
-	require_points(b, &d);
-	return complex_to_complex(b, complex_only(b, x), &d, scale, !node_bool(b->g, n, "forward"));
+	return complex_to_complex(b, complex_only(b, x), &d, scale_number(b, n), !node_bool(b->g, n, "forward"));
 }
 OP(aten__fft_c2c){
 	.schema = "aten._fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
@@ -464,11 +478,11 @@ static Node build_r2c(Build *b, Node n)
 {
 	Node x = real_only(b, arg(b, n, "self"));
 	Axes d;
-	Scale scale;
-	if (!listed_dims(b, n, x, &d) || !scale_number(b, n, &scale))
+	if (!listed_dims(b, n, x, &d))
 		return (Node){0};
-	require_points(b, &d);
-	return real_to_complex(b, x, &d, scale, node_bool(b->g, n, "onesided"));
+	if (!d.n)
+		return b_error(b, "at least one dimension must be transformed");
+	return real_to_complex(b, x, &d, scale_number(b, n), node_bool(b->g, n, "onesided"));
 }
 OP(aten__fft_r2c){
 	.schema = "aten._fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
@@ -482,13 +496,17 @@ static Node build_c2r(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	Axes d;
-	Scale scale;
-	if (!listed_dims(b, n, x, &d) || !scale_number(b, n, &scale))
+	uint32_t count;
+	const Sym *dim = node_ints(b->g, n, "dim", &count);
+	for (uint32_t k = 0; k < count; k++)
+		if (sym_le(b_syms(b), b_int(b, 0), dim[k]) == NO)
+			return b_error(b, "a negative dimension");
+	if (!listed_dims(b, n, x, &d))
 		return (Node){0};
-	if (d.n)
-		d.length[d.n - 1] = node_sym(b->g, n, "last_dim_size");
-	require_points(b, &d);
-	return complex_to_real(b, complex_only(b, x), &d, scale);
+	if (!d.n)
+		return b_error(b, "at least one dimension must be transformed");
+	d.length[d.n - 1] = node_sym(b->g, n, "last_dim_size");
+	return complex_to_real(b, complex_only(b, x), &d, scale_number(b, n));
 }
 OP(aten__fft_c2r){
 	.schema = "aten._fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
@@ -505,9 +523,10 @@ static Node frequencies(Build *b, Node n, bool half)
 	const int64_t count = aten_int(b, n, "n");
 	const double step = node_float(b->g, n, "d");
 	const DType d = aten_dtype_or(b, n, "dtype", DT_f32);
-	if (count < 1)
+	const int64_t points = half ? count / 2 + 1 : count;
+	if (points < 0)
 		return b_error(b, "frequencies of %lld points", (long long)count);
-	Node k = b_iota(b, DT_i64, b_int(b, half ? count / 2 + 1 : count));
+	Node k = b_iota(b, DT_i64, b_int(b, points));
 	if (!half) {
 		Node back = b_bin_scalar(b, OP_ge, k, (double)((count + 1) / 2));
 		k = b_select(b, back, b_bin_scalar(b, OP_sub, k, (double)count), k);
@@ -523,16 +542,15 @@ static Node build_rfftfreq(Build *b, Node n)
 	return frequencies(b, n, true);
 }
 
-#define FREQUENCIES                                                                                \
-	"int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, " \
-	"bool? pin_memory=None) -> Tensor"
-
 OP(aten_fft_fftfreq){
-	.schema = "aten.fft_fftfreq(" FREQUENCIES,
+	.schema = "aten.fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? "
+		   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_fftfreq,
 	.sample = "n=5; n=6, d=0.25; n=1, dtype=f64",
 	.overloads = (const Overload[]){
-		{.schema = "aten.fft_rfftfreq(" FREQUENCIES, .build = build_rfftfreq},
+		{.schema = "aten.fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, "
+		   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+		   "Tensor", .build = build_rfftfreq},
 	},
 };
 
@@ -576,7 +594,8 @@ static Node with_border(Build *b, Node x, int64_t low, int64_t high, const char 
 {
 	Sym pad[2] = {b_int(b, low), b_int(b, high)};
 	Attr attr[4] = {attr_none(), attr_ints(pad, 2), attr_str(b->g->ir, mode ? mode : "constant"), attr_none()};
-	Node in = x.i ? b_unsqueeze(b, x, 0) : x; /* padding that is no constant takes two dimensions */
+	Node in = x.i ? b_unsqueeze(b, x, 0) : x; /* padding that is no constant takes two
+	                                             dimensions */
 	in = in.i ? b_node(b, OP_aten_pad, &in, 1, attr, 4) : in;
 	return in.i ? b_select_dim(b, in, 0, b_int(b, 0)) : in;
 }
@@ -593,16 +612,16 @@ static Node build_stft(Build *b, Node n)
 		return x;
 	const bool is_complex = dtype_is_complex(aten_dtype(b, x)) || dtype_is_complex(aten_dtype(b, f.window));
 	const bool center = op_arg_index(node_op(b->g, n), "center") >= 0 && node_bool(b->g, n, "center");
-	if (center) {
+	const uint32_t time = rank - 1;
+	if (center)
 		x = with_border(b, x, f.n / 2, f.n / 2, node_str(b->g, n, "pad_mode"));
-	} else if (bool_or(b, n, "align_to_window", false)) {
+	aten_require_le(b, b_int(b, f.n), b_dim(b, x, (int)time), "length of a frame");
+	if (!center && bool_or(b, n, "align_to_window", false)) {
 		const int64_t low = (f.n - f.width) / 2;
 		x = with_border(b, x, low, f.n - f.width - low, NULL);
 	}
 	if (!x.i)
 		return x;
-	const uint32_t time = rank - 1;
-	aten_require_le(b, b_int(b, f.n), b_dim(b, x, (int)time), "length of a frame");
 	Sym room = sym_addi(t, b_dim(b, x, (int)time), -f.n);
 	Sym count = sym_addi(t, sym_divi(t, room, f.hop), 1);
 	Node frames = b_window(b, x, time, f.n, f.hop, 1, 0, count);
@@ -615,20 +634,25 @@ static Node build_stft(Build *b, Node n)
 	Node y = is_complex ? complex_to_complex(b, complex_only(b, frames), &d, f.scale, false)
 			    : real_to_complex(b, real_only(b, frames), &d, f.scale, half);
 	y = y.i ? b_transpose(b, y, -1, -2) : y;
-	return bool_or(b, n, "return_complex", is_complex) ? y : to_pairs(b, y);
+	if (!is_complex && !aten_has(b, n, "return_complex"))
+		return b_error(b, "expected return_complex, since input is real");
+	return bool_or(b, n, "return_complex", true) ? y : to_pairs(b, y);
 }
-#define FRAMES "Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
 OP(aten_stft){
-	.schema = "aten.stft(" FRAMES "bool normalized=False, bool? onesided=None, bool? return_complex=None, "
+	.schema = "aten.stft(Tensor self, int n_fft, int? hop_length=None, int? "
+		  "win_length=None, Tensor? window=None, "
+		  "bool normalized=False, bool? onesided=None, bool? return_complex=None, "
 		  "bool? align_to_window=None) -> Tensor",
 	.build = build_stft,
 	.sample = "f32[n=11], none, n_fft=4, return_complex=true; f32[2, n=9], f32[3] in 0..2, n_fft=4, hop_length=2, "
 		  "win_length=3, normalized=true, return_complex=true; "
 		  "c64[10], f32[4] in 0..2, n_fft=4, hop_length=3; f32[8], none, n_fft=5, hop_length=1, onesided=false, "
-		  "return_complex=false; f32[12], f32[2] in 0..2, n_fft=5, win_length=2, hop_length=2, "
+		  "return_complex=false; f32[12], f32[2] in 0..2, n_fft=6, win_length=2, hop_length=2, "
 		  "return_complex=true, align_to_window=true",
 	.overloads = (const Overload[]){
-		{.schema = "aten.stft.center(" FRAMES "bool center=True, str pad_mode=\"reflect\", bool "
+		{.schema = "aten.stft.center(Tensor self, int n_fft, int? hop_length=None, int? "
+		  "win_length=None, Tensor? window=None, "
+		  "bool center=True, str pad_mode=\"reflect\", bool "
 			   "normalized=False, bool? onesided=None, bool? return_complex=None, bool? "
 			   "align_to_window=None) -> Tensor",
 		 .sample = "f32[n=11], none, n_fft=4, return_complex=true; f32[2, n=9], f32[4] in 0..2, n_fft=4, "
@@ -641,14 +665,17 @@ static Node overlapped(Build *b, Node frames, const Frames *f, Sym length)
 {
 	Attr attr[6] = {attr_none(), attr_int(b->g->ir, 1), attr_sym(length), attr_int(b->g->ir, f->hop),
 			attr_int(b->g->ir, 1), attr_int(b->g->ir, 0)};
-	return frames.i ? b_node(b, OP_fold, &frames, 1, attr, 6) : frames;
+	if (!frames.i || !dtype_is_complex(aten_dtype(b, frames)))
+		return frames.i ? b_node(b, OP_fold, &frames, 1, attr, 6) : frames;
+	Node re = b_part(b, frames, false), im = b_part(b, frames, true);
+	return b_complex(b, overlapped(b, re, f, length), overlapped(b, im, f, length));
 }
 
 /* The sums of the squares of the windows, none of which may be 0: [length]. */
 static Node envelope(Build *b, const Frames *f, Sym count, Sym length, Sym start, Sym end)
 {
 	Shape s = {3, {b_int(b, 1), count, b_int(b, f->n)}};
-	Node square = b_bin(b, OP_mul, f->window, f->window);
+	Node window = aten_to_float(b, f->window), square = b_bin(b, OP_mul, window, window);
 	Node sum = overlapped(b, aten_expand_shape(b, square, &s), f, length);
 	sum = sum.i ? b_slice(b, sum, 1, start, end, b_int(b, 1)) : sum;
 	Node some = b_bin_scalar(b, OP_gt, aten_abs(b, sum), 1e-11);
@@ -692,7 +719,9 @@ static Node build_istft(Build *b, Node n)
 	return y.i && rank == 2 ? b_select_dim(b, y, 0, b_int(b, 0)) : y;
 }
 OP(aten_istft){
-	.schema = "aten.istft(" FRAMES "bool center=True, bool normalized=False, bool? onesided=None, int? "
+	.schema = "aten.istft(Tensor self, int n_fft, int? hop_length=None, int? "
+		  "win_length=None, Tensor? window=None, "
+		  "bool center=True, bool normalized=False, bool? onesided=None, int? "
 		  "length=None, bool return_complex=False) -> Tensor",
 	.build = build_istft,
 	.sample = "c64[3, n=4], none, n_fft=4; c64[2, 3, n=5], f32[3] of 1 2 1, n_fft=4, hop_length=1, win_length=3, "

@@ -35,6 +35,7 @@ const Command command_bench = {
 	"  --python ENV         a Python environment that has them\n"
 	"  -v                   where a peer fails: its traceback instead of one line\n"
 	"  --no-op-by-op        leave that row out\n"
+	"  --device cuda|cuda:N run on a GPU of this machine; a model file is compiled for it\n"
 	"  --target NAME, --tune NAME, --cc COMMAND, --no-cache   see weft compile\n"
 	LOAD_HELP
 	"  --json               print the rows, and the profile, as JSON\n",
@@ -343,6 +344,7 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 			   {"--python", OPT_STRING, &o->python},
 			   {"--no-op-by-op", OPT_FLAG, &o->no_op_by_op},
 			   {"-v", OPT_FLAG, &o->verbose},
+			   {"--device", OPT_STRING, &o->device},
 			   {"--target", OPT_STRING, &o->compile.target},
 			   {"--tune", OPT_STRING, &o->compile.tune},
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},

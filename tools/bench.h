@@ -15,6 +15,7 @@ typedef struct {
 	WeftOptions compile;
 	LoadArgs load;
 	const char *entry; /* NULL: the only one */
+	const char *device; /* RunnerOptions.device */
 } BenchOptions;
 
 enum { MOST_SIZES = 16 };

@@ -327,11 +327,11 @@ static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o,
 static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op_by_op, BenchRow *row)
 {
 	WeftOptions c = o->compile;
-	RunnerOptions ro = {.compile = &c, .load = &o->load, .entry = o->entry};
+	RunnerOptions ro = {.compile = &c, .load = &o->load, .entry = o->entry, .device = o->device};
 	bool jit = !is_shared_object(path);
 	double start = now();
 	c.op_by_op = op_by_op;
-	ro.backend = jit ? RUN_JIT : RUN_DEFAULT;
+	ro.backend = jit && !o->device ? RUN_JIT : RUN_DEFAULT;
 	bool ok = runner_open(r, path, &ro);
 	if (row && jit)
 		row->compile = now() - start;

@@ -30,7 +30,7 @@ const Command command_check = {
 	"which begin with the state that the one before left: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n"
 	"Models that are named, each before its references, are compiled as one with several entries, and\n"
 	"checked one by one.\n\n"
-	"  --entry NAME         of a shared object that has several\n"
+	"  --entry NAME         of a shared object with several\n"
 	"  --backend jit|c|llvm|loops|gpu-host|interp   see weft run\n"
 	MODE_HELP("(default: what the reference has gradients or tangents of).\n"
 		  "                       A reference without any for the mode is skipped\n")
@@ -46,7 +46,7 @@ const Command command_check = {
 	"  --runner COMMAND     run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS THREADS, "
 	"as\n"
 	"                       \"qemu-aarch64 -L /usr/aarch64-linux-gnu run_file\"; see docs/targets.md\n"
-	"  --target NAME, --tune NAME, --cc COMMAND, --no-cache, --op-by-op   see weft compile\n"
+	"  --target NAME, --tune NAME, --cc COMMAND, --no-cache, --op-by-op, --device cuda[:N]   see weft compile, run\n"
 	LOAD_HELP
 	"  -q                   print failures and the summary only\n"
 	"  --json               print results as JSON\n"
@@ -352,6 +352,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"-j", OPT_INT, jobs},
 			   {"--weights", OPT_FLAG, &o->weights},
 			   {"--runner", OPT_STRING, &o->runner},
+			   {"--device", OPT_STRING, &o->device},
 			   {"--target", OPT_STRING, &o->compile.target},
 			   {"--tune", OPT_STRING, &o->compile.tune},
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},

@@ -14,6 +14,7 @@ typedef struct {
 	WeftOptions compile;
 	LoadArgs load;
 	const char *entry; /* of models that are compiled */
+	const char *device; /* RunnerOptions.device */
 	ModeArgs mode;     /* its file is each case's own */
 } CheckOptions;
 

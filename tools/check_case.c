@@ -420,11 +420,12 @@ static bool open_case(Case *c)
 {
 	ModeArgs mode;
 	RunnerOptions ro = {.load = &c->o->load, .backend = c->o->backend, .remote = c->o->runner, .share_all = true, .mode = &mode,
-			    .compile = &c->o->compile, .entry = c->cs->entry, .verify = c->o->weights};
+			    .compile = &c->o->compile, .entry = c->cs->entry, .verify = c->o->weights, .device = c->o->device};
 	c->files = weft_new();
 	if (!c->files || !ask(c, &mode) || !runner_open(&c->r, c->cs->model, &ro))
 		return false;
 	ro.backend = RUN_INTERP;
+	ro.device = NULL;
 	if (c->o->sizes && !runner_open(&c->oracle, c->cs->model, &ro))
 		return false;
 	c->in = calloc(c->r.ninput + 1, sizeof *c->in);

@@ -30,6 +30,7 @@ const Command command_run = {
 	"                       GPU its CUDA C, compiled by a C++ compiler for this processor; or the graph interpreted\n"
 	MODE_HELP("(default: inputs)\n")
 	"  --threads N          default: as many as there are processors\n"
+	"  --device cuda|cuda:N run on a GPU of this machine; a model file is compiled for it\n"
 	"  --target NAME, --tune NAME, --cc COMMAND   for a model file: see weft compile\n"
 	LOAD_HELP
 	"  --json               print shapes and time\n",
@@ -37,7 +38,7 @@ const Command command_run = {
 
 typedef struct {
 	StringList inputs;
-	const char *outputs, *backend, *entry, *load_state, *save_state, *mode, *wrt;
+	const char *outputs, *backend, *device, *entry, *load_state, *save_state, *mode, *wrt;
 	ModeArgs transform;
 	int threads;
 	bool json;
@@ -235,7 +236,7 @@ static bool ask(Weft *w, Args *a)
 static bool run_model(Args *a, const char *model)
 {
 	Runner r;
-	RunnerOptions ro = {.compile = &a->o, .load = &a->load, .entry = a->entry, .mode = &a->transform};
+	RunnerOptions ro = {.compile = &a->o, .load = &a->load, .entry = a->entry, .mode = &a->transform, .device = a->device};
 	if (!parse_backend(a->backend, &ro.backend) || !parse_mode(a->mode, a->wrt, &a->transform))
 		return false;
 	Weft *w = weft_new();
@@ -267,6 +268,7 @@ static int run(int argc, char **argv)
 			   {"--in-dims", OPT_STRING, &a.transform.in_dims},
 			   {"--out-dims", OPT_STRING, &a.transform.out_dims},
 			   {"--threads", OPT_INT, &a.threads},
+			   {"--device", OPT_STRING, &a.device},
 			   {"--target", OPT_STRING, &a.o.target},
 			   {"--tune", OPT_STRING, &a.o.tune},
 			   {"--cc", OPT_STRING, &a.o.cc},

@@ -84,10 +84,26 @@ static bool find_entry(Runner *r, const char *path)
 	return fail("%s: choose one of its entries with --entry: %s", path, all), false;
 }
 
-static bool open_model(Runner *r, const char *path, bool verify)
+/* "cuda", "cuda:1"; NULL: the first. */
+static bool parse_device(const char *text, WeftDevice *out)
+{
+	const size_t n = strlen("cuda");
+	char *end = NULL;
+	*out = (WeftDevice){0};
+	if (!text)
+		return true;
+	out->type = WEFT_CUDA;
+	if (!strncmp(text, "cuda", n) && text[n] == ':' && text[n + 1] >= '0' && text[n + 1] <= '9')
+		out->id = (int32_t)strtol(text + n + 1, &end, 10);
+	return !strcmp(text, "cuda") || (end && !*end) || (fail("--device is cuda or cuda:N, not %s", text), false);
+}
+
+static bool open_model(Runner *r, const char *path, const RunnerOptions *o)
 {
 	WeftStatus status = {0};
-	WeftOpen how = {.size = sizeof how, .flags = verify ? WEFT_OPEN_VERIFY : 0};
+	WeftOpen how = {.size = sizeof how, .flags = o->verify ? WEFT_OPEN_VERIFY : 0};
+	if (!parse_device(o->device, &how.device))
+		return false;
 	const char *wrong = weft_model_check(r->model);
 	if (wrong)
 		return fail("%s: %s", path, wrong), r->model = NULL, false;
@@ -123,7 +139,7 @@ static bool is_for_here(const char *path)
 	       (fail("%s is for another machine: run it there, or its model file with weft check --runner", path), false);
 }
 
-static bool open_object(Runner *r, const char *path, bool verify)
+static bool open_object(Runner *r, const char *path, const RunnerOptions *o)
 {
 	char full[4096];
 	const WeftModel *(*get)(void);
@@ -137,7 +153,7 @@ static bool open_object(Runner *r, const char *path, bool verify)
 	if (!get)
 		return fail("%s: no compiled model: it has no function weft_model", path), false;
 	r->model = get();
-	return open_model(r, path, verify);
+	return open_model(r, path, o);
 }
 
 static void remove_folder(Runner *r)
@@ -162,7 +178,7 @@ static bool open_graph(Runner *r)
 
 /* Compile into a temporary file that is gone once it is loaded, or at the end where another program
  * loads it. */
-static bool open_compiled(Runner *r, const WeftOptions *o)
+static bool open_compiled(Runner *r, const WeftOptions *o, const RunnerOptions *how)
 {
 	const char *base = getenv("TMPDIR");
 	char path[4096];
@@ -176,16 +192,16 @@ static bool open_compiled(Runner *r, const WeftOptions *o)
 		fail_messages(r->w);
 	if (r->remote)
 		return ok && open_graph(r);
-	ok = ok && open_object(r, path, false);
+	ok = ok && open_object(r, path, how);
 	remove_folder(r);
 	return ok;
 }
 
 /* By LLVM, or as loop IR that is interpreted. */
-static bool open_in_process(Runner *r, const char *path, const WeftOptions *o, bool loops)
+static bool open_in_process(Runner *r, const char *path, const WeftOptions *o, bool loops, const RunnerOptions *how)
 {
 	r->model = (loops ? weft_loops : weft_jit)(r->w, r->g, o);
-	return r->model ? open_model(r, path, false) : (fail_messages(r->w), false);
+	return r->model ? open_model(r, path, how) : (fail_messages(r->w), false);
 }
 
 /* The file, or those that are joined, and what is the entry. */
@@ -208,7 +224,7 @@ static bool load_graph(Runner *r, const char *path, const LoadArgs *a)
 /* Another program needs a file, made as weft compile would. */
 static RunBackend choose(const RunnerOptions *o)
 {
-	return o->remote ? o->backend : backend_resolve(o->backend);
+	return o->remote || (o->device && o->backend == RUN_DEFAULT) ? o->backend : backend_resolve(o->backend);
 }
 
 static WeftBackend compiler_of(RunBackend b)
@@ -219,7 +235,10 @@ static WeftBackend compiler_of(RunBackend b)
 static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 {
 	WeftOptions c = {.size = sizeof c};
+	WeftDevice device;
 	RunBackend backend = choose(o);
+	if (!parse_device(o->device, &device))
+		return false;
 	r->interp = backend == RUN_INTERP;
 	r->remote = r->interp ? NULL : o->remote;
 	bool in_process = backend == RUN_JIT || backend == RUN_LOOPS;
@@ -234,7 +253,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 			return fail("%s is compiled: --mode is for model files", path), false;
 		if (load_args_given(o->load))
 			return fail("%s is compiled: --ignore-guard, --output-names, --ops, --seed and --rng are for model files", path), false;
-		return open_object(r, path, o->verify);
+		return open_object(r, path, o);
 	}
 	if (!o->remote)
 		backend_note(o->backend);
@@ -243,11 +262,15 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 		return false;
 	if (o->compile)
 		c = *o->compile;
+	if (o->device && o->backend != RUN_DEFAULT)
+		return fail("--device chooses the back end: give no --backend"), false;
+	if (o->device && !c.target)
+		c.target = o->device;
 	c.backend = compiler_of(backend);
 	c.backend_name = backend == RUN_GPU_HOST ? "gpu-host" : NULL;
 	link_with_ops(&c, o->load);
 	if (!r->interp)
-		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS) : open_compiled(r, &c);
+		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS, o) : open_compiled(r, &c, o);
 	return open_graph(r) && runner_begin_state(r);
 }
 

@@ -236,6 +236,8 @@ typedef struct {
 	const char *entry;          /* the name of the entry; NULL: the only one */
 	bool any_entry;             /* with entry NULL: the first of several */
 	bool verify;                /* compare the checksum of a weight file */
+	const char *device;         /* the GPU to run on, "cuda" or "cuda:N"; NULL: the first, if
+	                               the model is for GPUs */
 } RunnerOptions;
 
 /* A runner: one entry of a model that is open for execution, by a compiled model or by the

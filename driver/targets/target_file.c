@@ -1,3 +1,4 @@
+#include "driver/targets/gpu_here.h"
 #include "driver/targets/target_file.h"
 
 #include <string.h>
@@ -149,6 +150,8 @@ static const Target *target_read(Ctx *ctx, const char *name, const char *first)
 {
 	if (is_description_file(name))
 		return read_file(ctx, name);
+	if (gpu_here_is(name))
+		return gpu_here(ctx, name);
 	const Target *t = target_named(name);
 	if (!t && first)
 		t = find_short(ctx, name, first);

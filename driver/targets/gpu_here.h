@@ -1,0 +1,14 @@
+/* GPUs of this machine. */
+#ifndef WEFT_DRIVER_TARGETS_GPU_HERE_H
+#define WEFT_DRIVER_TARGETS_GPU_HERE_H
+
+#include "base/ctx.h"
+#include "ir/target/target.h"
+
+/* Whether the name is "cuda" or "cuda:N", a GPU of this machine. */
+bool gpu_here_is(const char *name);
+/* The target of that GPU, which NVIDIA's driver (libcuda.so.1) finds: of the targets with the major
+ * version of the device's architecture the last that is not newer. NULL after an error. */
+const Target *gpu_here(Ctx *, const char *name);
+
+#endif

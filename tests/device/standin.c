@@ -72,6 +72,14 @@ EXPORT int cuInit(unsigned flags)
 	return OK;
 }
 
+/* NVRTC asks, in a process that has a driver. */
+EXPORT int cuGetExportTable(const void **table, const void *id)
+{
+	(void)id;
+	*table = NULL;
+	return NOT_FOUND;
+}
+
 EXPORT int cuDeviceGetCount(int *n)
 {
 	*n = (int)number("STANDIN_DEVICES", 1);

@@ -118,6 +118,26 @@ def check_cases(folder, env, cases):
             fail(f"{model.stem} {what}", f"{p.stdout}{p.stderr}exit status {p.returncode}, expected: {want}")
 
 
+def check_tool(folder, env):
+    """weft's own options, and what it refuses."""
+    mlp, ref = root / "tests/data/mlp.pt2", root / "tests/data/mlp.safetensors"
+    none = dict(env, LD_LIBRARY_PATH=str(folder / "nothing"))
+    check, compile = ["check", mlp, ref, "--device"], ["compile", mlp, "-o", folder / "refused.so", "--target"]
+    for arguments, where, want in [
+            (check + ["cuda", "--target", "gpu-model"], env, "1 passed, 0 failed"),
+            (check + ["cuda:2"], env, "cuda:2: there is no such GPU, only 0 to 0"),
+            (check + ["cpu"], env, "--device is cuda or cuda:N, not cpu"),
+            (check + ["cuda", "--backend", "c"], env, "give no --backend"),
+            (check + ["cuda"], none, "cuda: NVIDIA's driver is not there"),
+            (check + ["cuda"], dict(env, STANDIN_SM="75"), "there is no target for a device of sm_75"),
+            (compile + ["cuda-sm_90"], dict(env, WEFT_NVRTC="/nowhere"), "there is no libnvrtc.so in /nowhere ($WEFT_NVRTC); --emit cuda writes them as text"),
+            (compile + ["gpu-model,cuda-sm_90"], env, "several GPUs"),
+            (compile + ["gpu-model", "--replaceable-weights"], env, "replaceable weights of a model for a GPU are not done yet")]:
+        p = run(weft, *arguments, env=where, check=False)
+        if want not in p.stdout + p.stderr or (p.returncode == 0) != ("passed" in want):
+            fail(" ".join(map(str, arguments)), f"{p.stdout}{p.stderr}exit status {p.returncode}, expected: {want}")
+
+
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
     library = folder / "driver"
@@ -127,6 +147,7 @@ with tempfile.TemporaryDirectory() as folder:
     run(*cc, "-std=c17", "-D_GNU_SOURCE", "-O1", "-I", root / "include", root / "tests/device/cases.c", "-o", cases, "-ldl")
     env = {"LD_LIBRARY_PATH": str(library)}
     check_models(folder, env)
+    check_tool(folder, env)
     check_cases(folder, env, cases)
     check_real(folder, env, cases)
 sys.exit(bad != 0)

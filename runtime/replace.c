@@ -81,6 +81,9 @@ static int match(Build *b, uint32_t n, const char *const *names, const WeftTenso
 				TRY(again(p, names[i], &values[i], names[b->value[k] - values], b->value[k], status));
 			b->value[k] = &values[i];
 		}
+		for (uint32_t k = 0; !found && k < b->m->nstate; k++)
+			if (is_called(b->m->state[k].name, b->m->state[k].aliases, names[i]))
+				return weft_fail(status, WEFT_ERR_ARGUMENT, "%s is state, which set_weights does not change: call state_set", names[i]);
 		if (!found)
 			return weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", names[i]);
 	}

@@ -467,7 +467,7 @@ static Role *find_roles(const Builder *b)
 		}
 	for (uint32_t k = 0; k < p->constant.n; k++) {
 		const ProgramConst *c = &p->constant.data[k];
-		if (layout_is_row_major(&c->layout, ir_const_of(p->ir, c->source)->rank))
+		if (!c->first && layout_is_row_major(&c->layout, ir_const_of(p->ir, c->source)->rank))
 			role[const_root(p->ir, c->source).i].stored = (int32_t)k;
 	}
 	return role;
@@ -501,6 +501,8 @@ static uint64_t add_from(Builder *b, const Role *role)
 	for (uint32_t k = 0; k < p->constant.n; k++) {
 		const Role *r = &role[const_root(p->ir, p->constant.data[k].source).i];
 		WeftFrom from = {r->source, r->group, r->output};
+		if (p->constant.data[k].first)
+			from = (WeftFrom){-1, -1, -1};
 		memcpy(b->im->data + at + k * sizeof from, &from, sizeof from);
 	}
 	return at;

@@ -81,7 +81,8 @@ static void add_first_contents(Section *s, ProgramState *state, uint32_t number)
 		dim[k] = sym_int(p->ir->syms, state->dim[k]);
 	intern(&s->constant, key, sizeof key, &fresh);
 	add_constant(p, &(ProgramConst){.source = state->init, .layout = layout_row_major(p->ir, state->rank, dim),
-	                                .dtype = state->dtype, .offset = state->first, .bytes = state->bytes, .name = state->name});
+	                                .dtype = state->dtype, .offset = state->first, .bytes = state->bytes, .name = state->name,
+	                                .first = true});
 }
 
 static void add_state(Section *s, const LoweredState *of)

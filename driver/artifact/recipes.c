@@ -224,10 +224,11 @@ static void list_all(Recipes *r)
 	/* all levels have what the first one has */
 	const Program *p = r->c->program, *all = r->c->level.data[0].program;
 	for (uint32_t k = 0, n = p->constant.n; k < n; k++)
-		list_source(r, p->constant.data[k].source);
+		if (!p->constant.data[k].first)
+			list_source(r, p->constant.data[k].source);
 	for (uint32_t k = 0; k < all->constant.n; k++) {
 		const ProgramConst *c = &all->constant.data[k];
-		if (layout_is_row_major(&c->layout, ir_const_of(r->ir, c->source)->rank))
+		if (!c->first && layout_is_row_major(&c->layout, ir_const_of(r->ir, c->source)->rank))
 			r->stored[const_root(r->ir, c->source).i] = true;
 	}
 	for (uint32_t k = 0; k < r->out->group.n; k++) {

@@ -246,20 +246,26 @@ static bool run_node(Run *r, Node n)
 	}
 }
 
-/* Count readers, and the most operands of a node. */
+/* Nobody reads the value of a node whose turn it is, so it is not computed, as in compiled code. */
+static bool is_dead(const Run *r, Node n)
+{
+	return !r->value[n.i].uses && node_op(r->g, n) != OP_input && !node_has_effect(r->g, n);
+}
+
+/* Count readers that are not dead themselves, and the most operands of a node. */
 static void count_readers(Run *r)
 {
 	const Graph *g = r->g;
 	uint32_t most = 0;
 	r->value = ARENA_ARRAY(r->e.arena, Value, g->node.n);
-	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		uint32_t nin = node_nin(g, n);
+	for (uint32_t k = 0; k < g->output.n; k++)
+		r->value[g->output.data[k].node.i].uses++;
+	for (Node n = g->last; n.i; n = node_prev(g, n)) {
+		uint32_t nin = is_dead(r, n) ? 0 : node_nin(g, n);
 		most = nin > most ? nin : most;
 		for (uint32_t k = 0; k < nin; k++)
 			r->value[node_in(g, n, k).i].uses++;
 	}
-	for (uint32_t k = 0; k < g->output.n; k++)
-		r->value[g->output.data[k].node.i].uses++;
 	r->operand = ARENA_ARRAY(r->e.arena, Tensor, most);
 }
 
@@ -278,6 +284,8 @@ static bool run_nodes(Run *r)
 	count_readers(r);
 	interp_grow_symbols(&r->e);
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		if (is_dead(r, n))
+			continue;
 		TRY(run_node(r, n));
 		if (r->value[n.i].uses == 0)
 			value_drop(&r->value[n.i]);

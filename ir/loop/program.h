@@ -15,6 +15,7 @@ typedef struct {
 	DType dtype;
 	uint64_t offset, bytes; /* in the weight section, 64-byte aligned */
 	const char *name;
+	bool first; /* initial contents of a state, which set_weights never changes */
 } ProgramConst;
 
 typedef struct {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "weft_call.h"
 #include "weft_graph.h"
 
 typedef struct {
@@ -171,6 +172,126 @@ static const char *internal(Weft *w)
 	return NULL;
 }
 
+/* ---- what the graph computes ---- */
+
+/* Small numbers, which most operators take. */
+static void fill(Fuzz *f, const WeftTensor *t, int64_t n)
+{
+	const uint32_t bytes = t->dtype.bits / 8u;
+	for (int64_t k = 0; k < n * (t->dtype.code == WEFT_COMPLEX ? 2 : 1); k++) {
+		const double v = (double)draw(f, 17) / 4 - 2;
+		const int64_t i = (int64_t)draw(f, t->dtype.code == WEFT_BOOL ? 2 : 4);
+		void *to = (char *)t->data + k * (t->dtype.code == WEFT_COMPLEX ? bytes / 2 : bytes);
+		if (t->dtype.code == WEFT_FLOAT || t->dtype.code == WEFT_COMPLEX) {
+			const uint32_t part = t->dtype.code == WEFT_COMPLEX ? bytes / 2 : bytes;
+			const float single = (float)v;
+			const uint16_t half = (uint16_t)(0x3c00 + draw(f, 3) * 0x200); /* 1, 1.5, 2 */
+			memcpy(to, part == 8 ? (const void *)&v : part == 4 ? (const void *)&single : &half, part);
+		} else if (t->dtype.code == WEFT_BFLOAT) {
+			const float single = (float)v;
+			memcpy(to, (const char *)&single + 2, 2);
+		} else
+			memcpy(to, &i, bytes);
+	}
+}
+
+static int64_t count(const WeftTensor *t)
+{
+	int64_t n = 1;
+	for (int32_t d = 0; d < t->ndim; d++)
+		n *= t->shape[d];
+	return n;
+}
+
+static double number(const WeftTensor *t, int64_t k)
+{
+	const char *p = (const char *)t->data + k * (t->dtype.bits / 8u);
+	double d;
+	float s;
+	int64_t i = 0;
+	memcpy(&d, p, t->dtype.bits == 64 ? 8 : 0);
+	memcpy(&s, p, t->dtype.bits == 32 ? 4 : 0);
+	memcpy(&i, p, t->dtype.bits / 8u < 8 ? t->dtype.bits / 8u : 8);
+	return t->dtype.code == WEFT_FLOAT && t->dtype.bits == 64   ? d
+	       : t->dtype.code == WEFT_FLOAT && t->dtype.bits == 32 ? (double)s
+								    : (double)i;
+}
+
+/* Whether two results are one but for rounding; numbers of other dtypes than f32, f64 and integers
+ * are not looked at. */
+static bool like(const WeftTensor *a, const WeftTensor *b)
+{
+	const int64_t n = count(a);
+	const bool floats = a->dtype.code == WEFT_FLOAT && a->dtype.bits >= 32;
+	bool same = a->ndim == b->ndim && n == count(b);
+	for (int32_t d = 0; same && d < a->ndim; d++)
+		same = a->shape[d] == b->shape[d];
+	if (!same || (!floats && a->dtype.code != WEFT_INT && a->dtype.code != WEFT_UINT && a->dtype.code != WEFT_BOOL))
+		return same;
+	for (int64_t k = 0; k < n; k++) {
+		const double x = number(a, k), y = number(b, k), by = x < y ? y - x : x - y;
+		const double size = (x < 0 ? -x : x) + 1;
+		if (x == x || y == y) /* not both NaN */
+			if (!(x == y || (floats && by <= 1e-3 * size)))
+				return false;
+	}
+	return true;
+}
+
+/* Interprets the graph and its loop IR on the same inputs: both refuse them, or give the same. */
+static const char *compare(Fuzz *f, WeftGraph *g)
+{
+	enum { MOST = 64, ROOM = 1 << 18 };
+	static char data[MOST][ROOM];
+	static int64_t shape[MOST][12];
+	WeftTensor in[MOST], want[MOST];
+	int64_t value[MOST], total = 0;
+	uint32_t nin, nout, nsym;
+	const WeftTensorInfo *info = weft_inputs(f->w, g, &nin);
+	const WeftSymbolInfo *sym = weft_symbols(f->w, g, &nsym);
+	weft_outputs(f->w, g, &nout);
+	if (!info || !sym || nin > MOST || nout > MOST || nsym > MOST)
+		return NULL;
+	for (uint32_t k = 0; k < nsym; k++)
+		value[k] = sym[k].lo > 1000 || sym[k].lo < 0 ? 1 : sym[k].lo + (int64_t)draw(f, 5);
+	for (uint32_t k = 0; k < nsym; k++)
+		value[k] = value[k] > sym[k].hi ? sym[k].hi : value[k];
+	for (uint32_t k = 0; k < nin; k++) {
+		if (!weft_input_shape(f->w, g, k, value, shape[k]))
+			return NULL;
+		in[k] = (WeftTensor){.data = data[k], .device = {WEFT_CPU, 0}, .dtype = info[k].dtype, .ndim = (int32_t)info[k].rank, .shape = shape[k]};
+		for (uint32_t d = 0; d < info[k].rank; d++)
+			if (shape[k][d] < 0 || shape[k][d] > 1024)
+				return NULL;
+		const int64_t n = count(&in[k]);
+		total += n;
+		if (n > ROOM / 16 || total > ROOM / 16)
+			return NULL;
+		fill(f, &in[k], n);
+	}
+	const uint32_t before = weft_nmessages(f->w);
+	const bool fine = weft_interpret(f->w, g, in, nin, want);
+	const char *why = weft_nmessages(f->w) > before ? weft_message(f->w, before).text : "";
+	const WeftModel *m = weft_loops(f->w, g, NULL);
+	WeftCall c;
+	if (!m)
+		return internal(f->w) ? "it cannot be compiled" : NULL;
+	if (weft_call_open(&c, m, 0))
+		return "it cannot be opened";
+	static char said[1200];
+	const int code = weft_call_run(&c, in);
+	snprintf(said, sizeof said, "interpreter: %s; loops: %s", fine ? "fine" : why, code ? c.status.message : "fine");
+	const char *wrong = strstr(said, "statements") ? NULL : fine != !code ? said : NULL;
+	for (uint32_t k = 0; !wrong && fine && !code && k < nout; k++)
+		if (!like(&want[k], &c.output[k])) {
+			snprintf(said, sizeof said, "output %u differs", k);
+			wrong = said;
+		}
+	weft_call_close(&c);
+	weft_release(f->w);
+	return wrong;
+}
+
 /* What verifies can be used. */
 static const char *use(Fuzz *f, WeftGraph *g)
 {
@@ -182,7 +303,8 @@ static const char *use(Fuzz *f, WeftGraph *g)
 		return "its text becomes another one";
 	weft_plan(f->w, g, NULL);
 	weft_vjp(f->w, g, NULL);
-	return internal(f->w);
+	const char *wrong = compare(f, g);
+	return wrong ? wrong : internal(f->w);
 }
 
 /* The graph of a file test. */
@@ -222,6 +344,8 @@ static int run(const char *path, uint64_t seed, uint32_t steps, uint32_t *used)
 		wrong = use(&f, g);
 		++*used;
 	}
+	if (wrong && getenv("FUZZ_TEXT"))
+		printf("%s\n", weft_graph_text(f.w, g, NULL));
 	if (wrong)
 		printf("FAIL %s --seed %llu: %s\n%s", path, (unsigned long long)seed, wrong,
 		       weft_messages(f.w));

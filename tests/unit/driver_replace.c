@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "weft.h"
+#include "weft_call.h"
+#include "weft_trace.h"
 
 enum { CHANNELS = 48, SIDE = 6, OUTPUTS = 16, MOST_SOURCES = 64 };
 
@@ -168,6 +169,43 @@ static void test_get(void **state)
 	}
 	print_message("%u weights, %u packed, %u computed only\n", all, packed, missing);
 	assert_true(packed >= 3 && missing >= 1 && missing < all / 2);
+	weft_free(w);
+}
+
+/* State is never among the weights that can be set, whatever it holds at first. */
+static void test_state(void **state)
+{
+	(void)state;
+	static const float first[2] = {1, 2}, by[2] = {3, 4};
+	static float x[2] = {1, 1}, other[2] = {100, 100}, got[2];
+	const int64_t two = 2;
+	const char *const v = "v", *const p = "p";
+	const WeftTensor in = weft_tensor(x, WEFT_F32, 1, &two), value = weft_tensor(other, WEFT_F32, 1, &two), to = weft_tensor(got, WEFT_F32, 1, &two);
+	const WeftContext lenient = {.size = sizeof lenient, .flags = WEFT_IGNORE_UNKNOWN};
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "counter");
+	WeftValue was = weft_trace_variable(t, "v", "f32[2]", first);
+	WeftValue y = weft_add(t, weft_mul(t, weft_trace_input(t, "x", "f32[2]"), weft_trace_param(t, "p", "f32[2]", by)), was);
+	weft_trace_assign(t, was, y);
+	weft_trace_output(t, "y", y);
+	WeftOptions o = {.size = sizeof o, .replaceable = true};
+	const WeftModel *m = weft_loops(w, weft_trace_end(t), &o);
+	WeftCall c;
+	assert_int_equal(weft_call_open(&c, m, 0), WEFT_OK);
+	assert_int_equal(m->nsource, 1);
+	assert_string_equal(weft_source(m, 0)->name, "p");
+	assert_int_equal(m->set_weights(c.instance, 1, &v, &value, NULL, &c.status), WEFT_ERR_ARGUMENT);
+	assert_string_equal(c.status.message, "v is state, which set_weights does not change: call state_set");
+	assert_int_equal(m->set_weights(c.instance, 1, &v, &value, &lenient, &c.status), WEFT_OK);
+	assert_int_equal(m->set_weights(c.instance, 1, &p, &value, NULL, &c.status), WEFT_OK);
+	assert_int_equal(m->get_weights(c.instance, 1, &v, &to, NULL, &c.status), WEFT_OK);
+	assert_memory_equal(got, first, sizeof first);
+	for (int k = 0; k < 2; k++) { /* first contents as before, the weight is another one */
+		assert_int_equal(m->state_reset(c.instance, &c.status), WEFT_OK);
+		assert_int_equal(weft_call_run(&c, &in), WEFT_OK);
+		assert_true(((const float *)c.output[0].data)[1] == 102);
+	}
+	weft_call_close(&c);
 	weft_free(w);
 }
 
@@ -355,7 +393,8 @@ static void test_names(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_process), cmocka_unit_test(test_get), cmocka_unit_test(test_entries), cmocka_unit_test(test_index),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_process), cmocka_unit_test(test_get), cmocka_unit_test(test_entries),
+		cmocka_unit_test(test_state), cmocka_unit_test(test_index),
 					    cmocka_unit_test(test_parts), cmocka_unit_test(test_wrong),
 					    cmocka_unit_test(test_names)};
 	return cmocka_run_group_tests(tests, NULL, NULL);

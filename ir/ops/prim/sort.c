@@ -29,6 +29,7 @@ static bool shape_sort(Infer *f)
 		TRY(infer_sym(f, "first", &first));
 		if (sym_le(f->syms, sym_int(f->syms, 0), first) == NO || sym_le(f->syms, first, x.dim[at]) == NO)
 			return infer_fail(f, "argument first: expected 0 to %s, got %s", sym_str(f->syms, x.dim[at]), sym_str(f->syms, first));
+		TRY(infer_at_least(f, "argument first", first, 0) && infer_le(f, "argument first", first, x.dim[at]));
 		x.dim = shape_with(f, x, at, first);
 	}
 	elem[0] = ir_type(ir, x.dtype, x.n, x.dim);
@@ -89,6 +90,8 @@ static bool eval_sort(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	Tensor x = eval_permuted(e, in, perm), values = x, index;
 	int64_t count = in->dim[dim], total = tensor_numel(in), first = out[0].dim[dim];
 	size_t size = dtype_size(in->dtype);
+	if (first > count)
+		return eval_error(e, g, n, "the first %lld of %lld elements", (long long)first, (long long)count);
 	values.dim[x.rank - 1] = first;
 	index = values;
 	index.dtype = DT_i64;

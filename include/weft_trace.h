@@ -123,7 +123,8 @@ WeftValue weft_trace_call(WeftTrace *, const char *op, const WeftArg *, uint32_t
 /* Result k of an operator with several results. */
 WeftValue weft_trace_result(WeftTrace *, WeftValue several, uint32_t k);
 /* Returns the rank of a tensor, and fills in shape: the extents, -1 for an extent that is not
- * constant. Returns -1 after an error, and for a value of several results. */
+ * constant. Returns -1 after an error; a value of several results, a value with node 0, and shape
+ * NULL are errors, which end the trace. */
 int32_t weft_trace_shape(WeftTrace *, WeftValue, int64_t shape[12]);
 
 /* Arguments of weft_trace_call, by kind, without a name (weft_arg_named). Lists and texts are

@@ -60,6 +60,16 @@ with tempfile.TemporaryDirectory() as folder:
         if not sample or sample not in got:
             complain(f"docs/c-api.md quotes {sample!r}, and the command says {got!r}")
 
+# ---- functions: docs/c-api.md names each one ----
+
+page = (root / "docs/c-api.md").read_text()
+exported = re.findall(r"^\t(weft_\w+);$", (root / "install/libweft.map").read_text(), re.M)
+if len(exported) < 100:
+    complain(f"install/libweft.map has only {len(exported)} functions")
+for name in exported:
+    if not re.search(rf"`{name}\b|\b{name}\(", page):
+        complain(f"docs/c-api.md does not name {name}")
+
 # ---- files ----
 
 TOPS = "base|ir|frontend|passes|lower|transform|codegen|driver|runtime|include|tools|tests|scripts|docs|examples|bench|install"

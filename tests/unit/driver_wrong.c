@@ -510,6 +510,7 @@ TRACE(result_single, weft_trace_result(k->t, k->x, 0))
 TRACE(result_9, weft_trace_result(k->t, CALL("aten.max.dim", X, INT(0)), 9))
 TRACE(result_none, weft_trace_result(k->t, (WeftValue){0, 0}, 0))
 TRACE(shape_null, weft_trace_shape(k->t, k->x, NULL))
+TRACE(shape_none, weft_trace_shape(k->t, (WeftValue){0, 0}, (int64_t[12]){0}))
 TRACE(shape_several, weft_trace_shape(k->t, CALL("aten.max.dim", X, INT(0)), (int64_t[12]){0}))
 TRACE(block_name, weft_invertible(k->t, NULL, &k->x, 1, &(WeftValue){0, 0}, 1, block, block, NULL))
 TRACE(block_empty, weft_invertible(k->t, "", &k->x, 1, &(WeftValue){0, 0}, 1, block, block, NULL))
@@ -605,7 +606,7 @@ static const struct {
 	T(call_args), T(call_many), T(call_in_place), T(call_input), T(call_missing), T(call_surplus), T(call_twice), T(call_no_such),
 	T(call_empty_name), T(call_kind), T(call_kind_negative), T(call_text), T(call_text_bad), T(call_dtype), T(call_values),
 	T(call_no_values), T(call_ints), T(call_floats), T(call_bools), T(call_other), T(result_single), T(result_9), T(result_none),
-	T(shape_null), T(shape_several), T(block_name), T(block_empty), T(block_x), T(block_y), T(block_forward), T(block_inverse), T(mark),
+	T(shape_null), T(shape_none), T(shape_several), T(block_name), T(block_empty), T(block_x), T(block_y), T(block_forward), T(block_inverse), T(mark),
 	T(mark_null), T(softmax_dim), T(softmax_negative), T(log_softmax_dim), T(sum_dim), T(sum_twice), T(mean_dim), T(mean_twice),
 	T(permute_twice), T(permute_few), T(permute_dim), T(transpose_dim), T(select_dim), T(select_index), T(select_negative), T(flatten_dim),
 	T(flatten_order), T(reshape_two), T(reshape_count), T(reshape_negative), T(reshape_part), T(concat_dim), T(concat_shape), T(quantile),

@@ -462,12 +462,13 @@ static const WeftTensor *fill(Runner *r, uint32_t k, const WeftTensor *like, con
 	free(t->shape);
 	*t = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
 	t->shape = calloc(info->rank + 1, sizeof *t->shape);
-	if (!t->shape || !shape_of(r, k, like, t->shape))
+	const bool known = t->shape && shape_of(r, k, like, t->shape);
+	if (!known && !one)
 		return fail("%s: no tensor %s, whose shape is not known either", path, name), NULL;
-	t->data = calloc(bytes_of(t) + 16, 1);
-	if (!t->data)
+	t->data = known ? calloc(bytes_of(t) + 16, 1) : NULL;
+	if (known && !t->data)
 		return fail("out of memory"), NULL;
-	if (one && numel_of(t) != 1)
+	if (one && (!known || numel_of(t) != 1))
 		return fail("%s: no tensor %s: only where output 0 is one number, a loss, its cotangent is 1 by itself", path, name), NULL;
 	if (one)
 		set_one(t);

@@ -1,23 +1,35 @@
 #!/bin/sh
 # The public headers stand alone, in any order, in C11 to C23 and C++11 to C++23, and say nothing under strict warnings, with the compilers given
-# and with gcc and clang where they are: headers.sh SOURCE_ROOT CC... -- CXX...
+# and with gcc and clang where they are; so do headers that weft emits: headers.sh SOURCE_ROOT WEFT CC... -- CXX...
+root=$1
 include=$1/include
-shift
+weft=$2
+shift 2
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 bad=0
+
+# emit FILE ARGUMENT...: a header of one model, of several entries, of names that are no identifiers.
+emit() {
+	file=$1
+	shift
+	"$weft" compile "$@" --emit header -o "$out/$file" >"$out/log" 2>&1 || { echo "FAIL: compile $*:"; cat "$out/log"; bad=1; }
+}
+emit one.h "$root/examples/digits/digits_cnn.pt2"
+emit two.h step="$root/tests/golden/graphs/step.pt2" peek="$root/tests/golden/graphs/peek.pt2" --name '2 entries'
+emit three.h "$root/tests/data/mlp.pt2" --output-names '*/ int x; /*??/\' --symbol other_model
 
 # accepts LANGUAGE COMPILER...: the file $out/x.LANGUAGE is compiled without a word.
 accepts() {
 	language=$1
 	shift
-	"$@" -Wall -Wextra -pedantic -Werror -I "$include" -fsyntax-only "$out/x.$language" >"$out/log" 2>&1 && [ ! -s "$out/log" ] ||
+	"$@" -Wall -Wextra -pedantic -Werror -I "$include" -I "$out" -fsyntax-only "$out/x.$language" >"$out/log" 2>&1 && [ ! -s "$out/log" ] ||
 		{ echo "FAIL: $*:"; cat "$out/x.$language" "$out/log"; bad=1; }
 }
 
 # all LANGUAGE COMPILER...: each header alone, and in orders that matter.
 all() {
-	for headers in weft.h weft_backend.h 'weft_op.h weft_backend.h weft_trace.h' weft_call.h 'weft_call.h weft.h' weft_graph.h weft_model.h weft_op.h weft_saved.h weft_trace.h 'weft_saved.h weft.h' 'weft_trace.h weft_op.h' 'weft_graph.h weft_trace.h' 'weft.h weft_op.h weft_model.h' 'weft_op.h weft_model.h weft.h' 'weft_model.h weft.h weft_model.h'; do
+	for headers in one.h two.h three.h 'three.h two.h one.h' 'weft_call.h one.h weft_trace.h two.h' weft.h weft_backend.h 'weft_op.h weft_backend.h weft_trace.h' weft_call.h 'weft_call.h weft.h' weft_graph.h weft_model.h weft_op.h weft_saved.h weft_trace.h 'weft_saved.h weft.h' 'weft_trace.h weft_op.h' 'weft_graph.h weft_trace.h' 'weft.h weft_op.h weft_model.h' 'weft_op.h weft_model.h weft.h' 'weft_model.h weft.h weft_model.h'; do
 		for h in $headers; do
 			echo "#include <$h>"
 		done >"$out/x.$1"

@@ -71,7 +71,7 @@ def check_models(folder, env):
         if p and p.returncode:
             fail(m.stem, p.stdout + p.stderr)
         for r in wrong:
-            here, there = run(weft, "check", m, r, "-q", "--backend", "interp", check=False), run(weft, "check", so, r, "-q", env=env, check=False)
+            here, there = run(weft, "check", m, r, "-q", "--backend", "loops", check=False), run(weft, "check", so, r, "-q", env=env, check=False)
             if not there.returncode or said(here) != said(there):
                 fail(r.stem, there.stdout + there.stderr + here.stderr)
     print(f"{ran} models, {refused} refused")

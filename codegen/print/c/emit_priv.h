@@ -71,6 +71,8 @@ const char *c_elem(DType);                /* the C type of the dtype_compute: "f
                                              "int64_t", "bool" */
 const char *c_storage(DType);             /* the C type of the dtype_raw: "uint16_t" for f16 */
 const char *c_type(CUnit *, LType);       /* "f32x16", "b16", "float"; declares it */
+const char *c_pack_function(CUnit *, LType); /* the name of the function that makes a pack of its
+                                                elements; declares it */
 const char *type_label(CUnit *, LType);   /* for names of functions: "f32x16", "b16", "f32" */
 
 /* ---- expressions (ops.c) ---- */

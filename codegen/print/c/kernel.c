@@ -70,7 +70,7 @@ static CExpr c_addr(Fn *f, const LxData *d, CExpr bytes)
 
 static CExpr c_pack(CUnit *u, LType type, const CExpr *in)
 {
-	return c_call(u, arena_printf(u->arena, "pack_%s", c_type(u, type)), in, type.lanes);
+	return c_call(u, c_pack_function(u, type), in, type.lanes);
 }
 
 static CExpr c_lx(Fn *f, Lx x)

@@ -52,15 +52,24 @@ static uint32_t vector_size(LType t)
 /* What a thread moves in one access: the language has no vectors to compute with. */
 static void declare_pack(CUnit *u, const char *name, LType t)
 {
-	const char *elem = c_elem(t.dtype);
-	text_printf(&u->types, "struct __align__(%u) %s {\n\t%s at[%u];\n};\n%s %s pack_%s(", vector_size(t), name, elem, t.lanes,
-	            u->dialect->helper, name, name);
+	text_printf(&u->types, "struct __align__(%u) %s {\n\t%s at[%u];\n};\n", vector_size(t), name, c_elem(t.dtype), t.lanes);
+}
+
+const char *c_pack_function(CUnit *u, LType t)
+{
+	bool fresh;
+	const char *name = c_type(u, t), *elem = c_elem(t.dtype), *function = arena_printf(u->arena, "pack_%s", name);
+	intern(&u->known, function, strlen(function), &fresh);
+	if (!fresh)
+		return function;
+	text_printf(&u->types, "%s %s %s(", u->dialect->helper, name, function);
 	for (uint32_t k = 0; k < t.lanes; k++)
 		text_printf(&u->types, "%s%s x%u", k ? ", " : "", elem, k);
 	text_printf(&u->types, ")\n{\n\t%s v;\n", name);
 	for (uint32_t k = 0; k < t.lanes; k++)
 		text_printf(&u->types, "\tv.at[%u] = x%u;\n", k, k);
 	text_add(&u->types, "\treturn v;\n}\n");
+	return function;
 }
 
 const char *c_type(CUnit *u, LType t)

@@ -188,6 +188,16 @@ static int gpu_read(void *self, void *to, const void *from, uint64_t bytes, void
 	return gpu_wait(self, stream, status);
 }
 
+static uint64_t gpu_left(void *self)
+{
+	size_t left = 0, all = 0;
+	if (enter(self, "asking for free memory")) {
+		cu.room(&left, &all);
+		leave();
+	}
+	return left;
+}
+
 /* ---- launches ---- */
 
 static void gpu_launch(void *self, WeftDeviceLaunch *l, void *stream)
@@ -294,7 +304,7 @@ static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status
 	g->ordinal = ordinal;
 	g->process = getpid();
 	g->driver = (WeftDriver){.size = sizeof g->driver, .type = WEFT_CUDA, .name = g->name, .self = g, .alloc = gpu_alloc, .free = gpu_free, .copy = gpu_copy,
-				 .fill = gpu_fill, .read = gpu_read, .launch = gpu_launch, .wait = gpu_wait};
+				 .fill = gpu_fill, .read = gpu_read, .launch = gpu_launch, .wait = gpu_wait, .left = gpu_left};
 	int rc = cu.device(&g->device, ordinal);
 	snprintf(g->name, sizeof g->name, "CUDA device %d", ordinal);
 	if (rc != CU_OK)

@@ -2,14 +2,19 @@
 #include "instance_priv.h"
 
 #ifdef WEFT_DEVICES
+#include <stdio.h>
 #include <stdlib.h>
 
 /* After an allocation that failed: what the driver says, or that there is no memory. */
 static int no_memory(const WeftDriver *v, void *stream, uint64_t bytes, const char *what, const char *name, WeftStatus *status)
 {
+	char left[48] = "";
 	int code = v->wait(v->self, stream, status);
-	return code != WEFT_OK ? code
-			       : weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for the %llu bytes of %s%s", v->name, (unsigned long long)bytes, what, name);
+	if (code != WEFT_OK)
+		return code;
+	if (v->left)
+		snprintf(left, sizeof left, "; %llu bytes are free", (unsigned long long)v->left(v->self));
+	return weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for the %llu bytes of %s%s%s", v->name, (unsigned long long)bytes, what, name, left);
 }
 
 /* ---- instances ---- */

@@ -47,6 +47,8 @@ typedef struct WeftDriver {
 	int (*read)(void *self, void *to, const void *from, uint64_t bytes, void *stream, WeftStatus *);
 	void (*launch)(void *self, WeftDeviceLaunch *, void *stream);
 	int (*wait)(void *self, void *stream, WeftStatus *);
+	/* The bytes of memory that are free, for messages; NULL: nobody knows. */
+	uint64_t (*left)(void *self);
 } WeftDriver;
 
 /* WeftDevice.type of the driver that this runtime is linked with. */

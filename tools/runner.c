@@ -107,7 +107,8 @@ static bool open_model(Runner *r, const char *path, const RunnerOptions *o)
 	const char *wrong = weft_model_check(r->model);
 	if (wrong)
 		return fail("%s: %s", path, wrong), r->model = NULL, false;
-	if (r->model->open(r->model, &how, &r->instance, &status) != WEFT_OK)
+	int code = r->model->open(r->model, &how, &r->instance, &status);
+	if (code != WEFT_OK && !(o->shown && code == WEFT_ERR_DEVICE))
 		return fail("%s: %s", path, status.message), false;
 	if (!find_entry(r, path))
 		return false;

@@ -324,7 +324,7 @@ static void open_entry(Json *j, const char *name)
 static int show_object(const char *path, const Args *a)
 {
 	Runner r;
-	RunnerOptions ro = {.entry = a->entry, .any_entry = true};
+	RunnerOptions ro = {.entry = a->entry, .any_entry = true, .shown = true};
 	Json j = {.f = a->json ? stdout : NULL};
 	if (!runner_open(&r, path, &ro))
 		return 1;

@@ -236,6 +236,8 @@ typedef struct {
 	const char *entry;          /* the name of the entry; NULL: the only one */
 	bool any_entry;             /* with entry NULL: the first of several */
 	bool verify;                /* compare the checksum of a weight file */
+	bool shown;                 /* only the table is needed: a GPU that the model is for may be
+	                               missing */
 	const char *device;         /* the GPU to run on, "cuda" or "cuda:N"; NULL: the first, if
 	                               the model is for GPUs */
 } RunnerOptions;

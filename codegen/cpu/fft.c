@@ -24,10 +24,12 @@ typedef struct {
 	Lx re, im;
 } Cx;
 
-/* A place for lines: the operand, the result, or a room that begins at `room`. */
+/* A place for lines: the operand, the result, or a room that begins at `room`. exchanged: a room's
+ * imaginary parts stand in front of the real ones. */
 typedef struct {
 	enum { IN_OPERAND, IN_RESULT, IN_ROOM } where;
 	Lx room;
+	bool exchanged;
 } Place;
 
 typedef struct {
@@ -39,6 +41,8 @@ typedef struct {
 	LType type;           /* of a value of all lines */
 	LMem rooms;
 	Lx n;
+	Sym length;
+	bool turns_operand, turns_result; /* by tiles */
 } Fft;
 
 /* ---- complex arithmetic ---- */
@@ -46,6 +50,11 @@ typedef struct {
 static Cx let(Fft *t, const char *name, Cx x)
 {
 	return (Cx){lx_var(t->f, ls_let(t->f, name, x.re)), lx_var(t->f, ls_let(t->f, name, x.im))};
+}
+
+static Lx let_index(Fft *t, const char *name, Lx x)
+{
+	return eval_let(&t->s->e, name, x);
 }
 
 static Cx add(Fft *t, Cx a, Cx b)
@@ -100,11 +109,11 @@ static Lx value_of(Fft *t, uint32_t stage)
 	return eval_convert(e, v, t->type.dtype);
 }
 
-static Lx address(Fft *t, Lx room, Lx at, uint32_t part)
+static Lx address(Fft *t, Place p, Lx at, uint32_t part)
 {
 	LoopFn *f = t->f;
-	Lx element = lx_add(f, lx_mul(f, at, lx_int(f, 2)), lx_int(f, part));
-	return lx_add(f, room, lx_mul(f, element, lx_int(f, t->type.lanes)));
+	Lx element = lx_add(f, lx_mul(f, at, lx_int(f, 2)), lx_int(f, part ^ p.exchanged));
+	return lx_add(f, p.room, lx_mul(f, element, lx_int(f, t->type.lanes)));
 }
 
 /* Element `at` of all lines. */
@@ -116,8 +125,8 @@ static Cx get(Fft *t, Place from, Lx at)
 		x = (Cx){value_of(t, t->re), value_of(t, t->im)};
 		return let(t, "x", exchange(t, x));
 	}
-	x.re = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from.room, at, 0), t->type, (Lx){0}));
-	x.im = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from.room, at, 1), t->type, (Lx){0}));
+	x.re = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from, at, 0), t->type, (Lx){0}));
+	x.im = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from, at, 1), t->type, (Lx){0}));
 	return x;
 }
 
@@ -136,8 +145,8 @@ static void put(Fft *t, Place to, Lx at, Cx x)
 		put_result(t, t->im, x.im);
 		return;
 	}
-	ls_store(t->f, t->rooms, address(t, to.room, at, 0), x.re, (Lx){0});
-	ls_store(t->f, t->rooms, address(t, to.room, at, 1), x.im, (Lx){0});
+	ls_store(t->f, t->rooms, address(t, to, at, 0), x.re, (Lx){0});
+	ls_store(t->f, t->rooms, address(t, to, at, 1), x.im, (Lx){0});
 }
 
 /* exp(-2 pi i k / n) in all lanes, 0 <= k < n. */
@@ -145,6 +154,147 @@ static Cx root(Fft *t, Lx k)
 {
 	eval_at(&t->s->e, t->table, k);
 	return (Cx){value_of(t, t->root_re), value_of(t, t->root_im)};
+}
+
+/* ---- tiles ---- */
+
+/* Lines whose pairs are contiguous are read and written by tiles: as many numbers of each line as
+ * there are lanes are a row, and the rows of all lines are transposed. So each line of a cache is
+ * used as a whole, also where the lines lie a power of two apart, which maps them to one set. */
+
+/* Whether the parts lie at these offsets in the buffer as pairs that are contiguous along the line. */
+static bool has_rows(const Fft *t, Sym re, Sym im, BufId buf)
+{
+	const Nest *nest = t->s->e.nest;
+	return t->type.lanes > 1 && buf_of(t->s->e.l, buf)->dtype == t->type.dtype &&
+	       nest_coef_is(nest, re, t->axis, 2) &&
+	       sym_eq(t->s->e.syms, sym_addi(t->s->e.syms, re, 1), im) == YES;
+}
+
+static bool is_plain(const KxData *x)
+{
+	return x->kind == KX_LOAD && !x->guard.i;
+}
+
+static void find_tiles(Fft *t)
+{
+	const Eval *e = &t->s->e;
+	const Stage *st = e->k->stage.data;
+	Kx re = st[t->re].value, im = st[t->im].value;
+	const KxData *x = &e->k->kx.data[re.i], *y = &e->k->kx.data[im.i];
+	t->turns_operand = is_plain(x) && is_plain(y) && x->buf.i == y->buf.i &&
+			   has_rows(t, e->nest->offset[re.i], e->nest->offset[im.i], x->buf);
+	t->turns_result = has_rows(t, e->nest->store[t->re], e->nest->store[t->im], st[t->re].buf);
+}
+
+/* The lines at hand: the first one, how many there are, and whether there may be fewer than lanes. */
+typedef struct {
+	Lx first, count;
+	bool some;
+} Lines;
+
+static Lines lines_at_hand(Fft *t)
+{
+	const Eval *e = &t->s->e;
+	const uint32_t axis = e->lanes.axis;
+	Lines l = {.first = e->at[axis], .some = e->lanes.mask.i != 0};
+	if (l.some)
+		l.count = let_index(t, "lines", lx_sub(t->f, cpu_limit(t->s, axis), l.first));
+	return l;
+}
+
+/* The row of number r of the tile at element `at` of the lines: its offset by `offset`. */
+static Lx row_offset(Fft *t, const Lines *l, uint32_t r, Lx at, Sym offset)
+{
+	Eval *e = &t->s->e;
+	Lx line = lx_int(t->f, r);
+	if (l->some)
+		line = lx_min(t->f, line, lx_sub(t->f, l->count, lx_int(t->f, 1)));
+	eval_at(e, e->lanes.axis, let_index(t, "line", lx_add(t->f, l->first, line)));
+	eval_at(e, t->axis, at);
+	Lx where = let_index(t, "row", eval_index(e, offset));
+	eval_at(e, e->lanes.axis, l->first);
+	return where;
+}
+
+/* mask: the numbers of a row that there are; none: all. */
+static void load_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
+{
+	const Eval *e = &t->s->e;
+	const Kx re = e->k->stage.data[t->re].value;
+	LMem mem = eval_load_memory(&t->s->e, re);
+	Lx *row = ARENA_ARRAY(e->arena, Lx, t->type.lanes);
+	for (uint32_t r = 0; r < t->type.lanes; r++) {
+		Lx offset = row_offset(t, l, r, at, e->nest->offset[re.i]);
+		row[r] = lx_var(t->f, ls_load(t->f, "row", mem, offset, t->type, mask));
+	}
+	transpose_lanes(t->s, row);
+	to.exchanged = false;
+	for (uint32_t c = 0; c < t->type.lanes; c++)
+		ls_store(t->f, t->rooms, address(t, to, lx_add(t->f, at, lx_int(t->f, c / 2)), c % 2), row[c],
+			 (Lx){0});
+}
+
+static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
+{
+	const Eval *e = &t->s->e;
+	LMem mem = eval_memory(&t->s->e, e->k->stage.data[t->re].buf);
+	Lx *row = ARENA_ARRAY(e->arena, Lx, t->type.lanes);
+	from.exchanged = false;
+	for (uint32_t c = 0; c < t->type.lanes; c++)
+		row[c] = lx_var(t->f, ls_load(t->f, "x", t->rooms,
+					      address(t, from, lx_add(t->f, at, lx_int(t->f, c / 2)), c % 2), t->type,
+					      (Lx){0}));
+	transpose_lanes(t->s, row);
+	for (uint32_t r = 0; r < t->type.lanes; r++) {
+		Lx offset = row_offset(t, l, r, at, e->nest->store[t->re]);
+		if (l->some && r)
+			ls_if(t->f, lx_cmp(t->f, SC_lt, lx_int(t->f, r), l->count));
+		ls_store(t->f, mem, offset, row[r], mask);
+		if (l->some && r)
+			ls_end(t->f);
+	}
+}
+
+/* All tiles of the lines at hand. */
+static void turn_lines(Fft *t, Place room, void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
+{
+	LoopFn *f = t->f;
+	const Lines l = lines_at_hand(t);
+	const int64_t lanes = t->type.lanes;
+	Lx rest = lx_mod(f, t->n, lx_int(f, lanes / 2)), end = let_index(t, "whole", lx_sub(f, t->n, rest));
+	Lx at = lx_var(f, ls_for(f, "at", lx_int(f, 0), end, lanes / 2));
+	tile(t, &l, room, at, (Lx){0});
+	ls_end(f);
+	if (sym_divides(t->s->e.syms, lanes / 2, t->length))
+		return;
+	ls_if(f, lx_cmp(f, SC_lt, end, t->n));
+	Lx mask = lx_mask(f, lx_mul(f, rest, lx_int(f, 2)), (uint32_t)lanes);
+	tile(t, &l, room, end, lx_var(f, ls_let(f, "tail", mask)));
+	ls_end(f);
+}
+
+/* Copies the operand into a room, and the result out of a room. */
+static void load_lines(Fft *t, Place to)
+{
+	if (t->turns_operand) {
+		turn_lines(t, to, load_tile);
+		return;
+	}
+	Lx k = lx_var(t->f, ls_for(t->f, "k", lx_int(t->f, 0), t->n, 1));
+	put(t, to, k, get(t, (Place){.where = IN_OPERAND}, k));
+	ls_end(t->f);
+}
+
+static void store_lines(Fft *t, Place from)
+{
+	if (t->turns_result) {
+		turn_lines(t, from, store_tile);
+		return;
+	}
+	Lx k = lx_var(t->f, ls_for(t->f, "k", lx_int(t->f, 0), t->n, 1));
+	put(t, (Place){.where = IN_RESULT}, k, get(t, from, k));
+	ls_end(t->f);
 }
 
 /* ---- transforms of a few elements ---- */
@@ -250,11 +400,6 @@ typedef struct {
 	bool last; /* m is 1 */
 } FftStep;
 
-static Lx let_index(Fft *t, const char *name, Lx x)
-{
-	return eval_let(&t->s->e, name, x);
-}
-
 /* q + s * (c * p + m * j) */
 static Lx place_in_line(Fft *t, const FftStep *st, Lx q, Lx block)
 {
@@ -356,22 +501,36 @@ static uint32_t factors_of(int64_t n, int64_t *factor)
 	return count;
 }
 
+/* Room number k, 0 or 1. */
+static Place room_of(Fft *t, Lx base, Lx room, uint32_t k)
+{
+	return (Place){.where = IN_ROOM, .room = k ? lx_add(t->f, base, room) : base};
+}
+
 static void known_length(Fft *t, int64_t n, Lx base, Lx room)
 {
 	LoopFn *f = t->f;
 	int64_t factor[MAX_STEPS], s = 1;
 	const uint32_t count = factors_of(n, factor);
+	Place at = {.where = IN_OPERAND};
+	if (t->turns_operand) {
+		at = room_of(t, base, room, 1);
+		at.exchanged = t->exchanged;
+		load_lines(t, at);
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		const int64_t r = factor[i];
-		const Place a = {IN_ROOM, base}, b = {IN_ROOM, lx_add(f, base, room)};
-		FftStep st = {.r = lx_int(f, r), .s = lx_int(f, s), .m = lx_int(f, n / (r * s))};
-		st.from = i == 0 ? (Place){IN_OPERAND, {0}} : i % 2 ? a : b;
-		st.to = i + 1 == count ? (Place){IN_RESULT, {0}} : i % 2 ? b : a;
-		st.codelet = r <= MAX_CODELET && has_codelet((uint32_t)r) ? (uint32_t)r : 0;
+		FftStep st = {.r = lx_int(f, r), .s = lx_int(f, s), .m = lx_int(f, n / (r * s)), .from = at};
 		st.last = i + 1 == count;
+		at = st.last && !t->turns_result ? (Place){.where = IN_RESULT} : room_of(t, base, room, i % 2);
+		at.exchanged = st.last && t->turns_result && t->exchanged;
+		st.to = at;
+		st.codelet = r <= MAX_CODELET && has_codelet((uint32_t)r) ? (uint32_t)r : 0;
 		run_step(t, &st);
 		s *= r;
 	}
+	if (t->turns_result)
+		store_lines(t, at);
 }
 
 /* ---- a length that is known when the kernel runs ---- */
@@ -387,7 +546,7 @@ static void run_factor(Fft *t, const Rest *v, Lx r, uint32_t codelet)
 	LoopFn *f = t->f;
 	Lx from = let_index(t, "from", lx_var(f, v->from)), to = let_index(t, "to", lx_var(f, v->to));
 	Lx m = let_index(t, "m", lx_div(f, lx_var(f, v->left), r)), s = let_index(t, "s", lx_var(f, v->s));
-	FftStep st = {.from = {IN_ROOM, from}, .to = {IN_ROOM, to}, .codelet = codelet, .r = r, .s = s, .m = m};
+	FftStep st = {.from = {IN_ROOM, from, t->exchanged}, .to = {IN_ROOM, to, t->exchanged}, .codelet = codelet, .r = r, .s = s, .m = m};
 	run_step(t, &st);
 	ls_set(f, v->left, m);
 	ls_set(f, v->s, lx_mul(f, s, r));
@@ -416,10 +575,9 @@ static void any_length(Fft *t, Lx base, Lx room)
 	enum { N = sizeof codelet / sizeof *codelet };
 	LoopFn *f = t->f;
 	Lx other = lx_add(f, base, room), one = lx_int(f, 1);
-	Place at = {IN_ROOM, base};
-	Lx k = lx_var(f, ls_for(f, "k", lx_int(f, 0), t->n, 1));
-	put(t, at, k, get(t, (Place){IN_OPERAND, {0}}, k));
-	ls_end(f);
+	Place at = room_of(t, base, room, 0);
+	at.exchanged = t->exchanged;
+	load_lines(t, at);
 	Rest v = {ls_var(f, "left", t->n), ls_var(f, "s", one), ls_var(f, "from", base), ls_var(f, "to", other)};
 	ls_while(f, lx_cmp(f, SC_gt, lx_var(f, v.left), one));
 	Lx left = let_index(t, "now", lx_var(f, v.left));
@@ -434,9 +592,7 @@ static void any_length(Fft *t, Lx base, Lx room)
 		ls_end(f);
 	ls_end(f);
 	at.room = let_index(t, "at", lx_var(f, v.from));
-	k = lx_var(f, ls_for(f, "k", lx_int(f, 0), t->n, 1));
-	put(t, (Place){IN_RESULT, {0}}, k, get(t, at, k));
-	ls_end(f);
+	store_lines(t, at);
 }
 
 /* ---- rooms ---- */
@@ -447,6 +603,8 @@ static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
 {
 	Cpu *s = t->s;
 	SymTab *syms = s->e.syms;
+	if (t->type.lanes > 1) /* whole tiles */
+		n = sym_muli(syms, sym_ceildiv(syms, n, sym_int(syms, t->type.lanes / 2)), t->type.lanes / 2);
 	Sym one = sym_muli(syms, n, 2 * (int64_t)t->type.lanes), both = sym_muli(syms, one, 2);
 	const int64_t limit = s->target->isa.of_block ? THREAD_ROOM_BYTES : ROOM_BYTES;
 	int64_t count;
@@ -471,7 +629,8 @@ void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
 	t.axis = st[t.re].red[0];
 	t.table = st[t.root_re].red[0];
 	t.type = (LType){st[stage].acc, s->e.lanes.n};
-	Sym extent = s->e.nest->extent[t.axis];
+	Sym extent = t.length = s->e.nest->extent[t.axis];
+	find_tiles(&t);
 	Lx room, base = make_rooms(&t, extent, ntasks, &room);
 	int64_t n;
 	t.n = eval_size(&s->e, extent);

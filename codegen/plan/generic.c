@@ -120,7 +120,9 @@ static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
 	const Refusal no = transpose_find(in, &p->turned, &along, &lanes);
 	if (p->turned.across == NO_AXIS) {
 		along = axes_choose_vector(in);
-		lanes = along == NO_AXIS ? 1 : target_lanes(in->target, DT_f32);
+		const Stage *first = &in->nest->k->stage.data[0];
+		const DType d = first->kind == STAGE_FFT ? first->acc : DT_f32;
+		lanes = along == NO_AXIS ? 1 : target_lanes(in->target, d);
 	}
 	p->lanes = (PlanLanes){.axis = lanes == 1 ? NO_AXIS : along, .n = lanes};
 	return no;

@@ -162,7 +162,8 @@ static Cx root(Fft *t, Lx k)
  * there are lanes are a row, and the rows of all lines are transposed. So each line of a cache is
  * used as a whole, also where the lines lie a power of two apart, which maps them to one set. */
 
-/* Whether the parts lie at these offsets in the buffer as pairs that are contiguous along the line. */
+/* Whether the parts lie at these offsets in the buffer as pairs that are contiguous along the
+ * line. */
 static bool has_rows(const Fft *t, Sym re, Sym im, BufId buf)
 {
 	const Nest *nest = t->s->e.nest;
@@ -187,7 +188,8 @@ static void find_tiles(Fft *t)
 	t->turns_result = has_rows(t, e->nest->store[t->re], e->nest->store[t->im], st[t->re].buf);
 }
 
-/* The lines at hand: the first one, how many there are, and whether there may be fewer than lanes. */
+/* The lines at hand: the first one, how many there are, and whether there may be fewer than
+ * lanes. */
 typedef struct {
 	Lx first, count;
 	bool some;

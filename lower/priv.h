@@ -58,13 +58,21 @@ typedef struct {
  * false, and sets *first, if another node must be stored before. */
 MUST_LOOK bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst *first);
 
-/* Functions that add the steps of one node, whose operands are stored, and make its results known
- * to their readers. Return false after errors. lower/control.c: scan, while, cond, and OP_to_size,
- * which gives an unbacked size its value; lower/call.c: a call of a user operator. */
+/* The functions below add the steps of one node, whose operands are stored, at the end of s->steps,
+ * and make its results known to their readers. They return false after errors, which the Ir's
+ * context has. */
+
+/* control.c: a scan. */
 MUST_LOOK bool lower_scan(Lower *, Node);
+/* control.c: a while loop. */
 MUST_LOOK bool lower_while(Lower *, Node);
+/* control.c: a branch. */
 MUST_LOOK bool lower_cond(Lower *, Node);
+/* control.c: OP_to_size, which gives an unbacked size its value. */
 MUST_LOOK bool lower_to_size(Lower *, Node);
+/* call.c: a call of a user operator. Operands that are not whole row-major buffers are copied
+ * before. What the operator demands of sizes, and is not known to hold, becomes guards of the
+ * graph. Never fails: the types were checked when the call was made. */
 MUST_LOOK bool lower_call(Lower *, Node);
 
 /* lower/lower.c */

@@ -50,7 +50,9 @@ bool batch_invertible(Batch *, Build *, Node n, const Node *in, const bool *batc
 /* Calls n's row of control.c: sets out[k] to whether result k of n differs between members, if the
  * operands with in[k] do. */
 void control_spread(const Graph *, Node n, const bool *in, bool *out);
-/* node_needs_mask of a node with graphs. */
+/* What node_needs_mask answers of a node that has graphs: whether the operator may execute them
+ * without end (.endless), or, unless it only marks values (.marks), a node in them needs the
+ * mask. */
 bool control_needs_mask(const Graph *, Node n);
 /* Calls n's row of control.c: adds nodes that compute n for the batch. in[k]: operand k, with the
  * batch if batched[k]. Sets v->element[n]. Returns false after errors. */

@@ -160,22 +160,25 @@ typedef struct ContractPlan {
 	KernelCost cost;
 } ContractPlan;
 
-/* The elements of a vector; the bytes of an element. */
+/* The elements of a vector of the products' dtype; 1 on a target without vectors. */
 static inline uint32_t contract_lanes(const PlanInput *in)
 {
 	return tuning_lanes(in->target, in->shape.dtype);
 }
 
+/* The bytes of an element of the products. */
 static inline int64_t contract_size(const PlanInput *in)
 {
 	return dtype_size(in->shape.dtype);
 }
 
+/* Whether an earlier phase copies b into panels. */
 static inline bool is_copied(const OperandB *b)
 {
 	return b->access == B_COPIED || b->access == B_BROUGHT;
 }
 
+/* Whether b lies in panels in memory when the tiles read it: packed or copied. */
 static inline bool has_panels(const OperandB *b)
 {
 	return b->access == B_PACKED || is_copied(b);
@@ -185,42 +188,64 @@ static inline bool has_panels(const OperandB *b)
  * the input's shape mean nothing ---- */
 
 /* contract_operand.c */
+
+/* Whether an offset is linear in every axis of the nest. */
 MUST_LOOK bool contract_linear(const PlanInput *, Sym offset);
-/* Decides how b is read, before axes are merged. Refuses if no way fits. */
+/* Decides how b, the operand of that load, is read, before axes are merged: fills in *b, but for
+ * b->gathered, and returns taken(). Refuses if no way fits: b is read at an index that is not
+ * linear, or, without vectors, its panels may be larger than a local array. */
 MUST_LOOK Refusal contract_choose_b(const PlanInput *, Kx load, const ContractAxes *, OperandB *);
+/* Returns taken(), or refuses a plan whose panels of b are gathered or copied on a target without
+ * vectors, where the steps of k are neighbours in both operands. axes, a and b are filled in. */
 MUST_LOOK Refusal contract_panels_do_not_pay(const PlanInput *, const ContractPlan *);
-/* Decides whether a is copied, when tile and block are known. */
+/* Decides whether an earlier phase copies a into panels of the tile's rows, when axes, tile, block
+ * and windows are known; if so, sets *p to the panels and returns true. */
 MUST_LOOK bool contract_copies_a(const PlanInput *, const ContractPlan *, Panels *);
-/* The steps of k; the members of the batch; at hint sizes. */
+/* The number of steps of k, at in->at. */
 double contract_steps(const PlanInput *, const ContractAxes *);
+/* The number of members of the batch, at in->at. */
 double contract_members(const PlanInput *, const ContractAxes *);
-/* The largest number of summed elements; 0: no bound. */
+/* The upper bound of the number of steps of k; 0: no bound, or one above MAX_PANEL. */
 int64_t contract_k_bound(const PlanInput *, const ContractAxes *);
-/* The summed axis along which the operand has stride 1, or NO_AXIS. */
+/* The summed axis along which the operand has stride 1 and at least a vector of elements at hint
+ * sizes: a copy transposes squares of it in registers. NO_AXIS if there is none. */
 uint32_t contract_turned_axis(const PlanInput *, Kx load, const ContractAxes *);
-/* Plans the phase that copies an operand into panels. */
+/* Plans the phase that copies the operand of p->load into panels. In the nest's arena. */
 const CopyPlan *contract_plan_copy(const PlanInput *, const Panels *, const ContractAxes *);
 
-/* A power of two of which every step of k is a multiple, in bytes of memory. */
+/* The largest power of two of which the strides of all summed axes in the operand are multiples, in
+ * bytes, at hint sizes; at most 2^40. */
 double contract_spacing(const PlanInput *, Kx load, const ContractAxes *);
 
-/* contract_cycles.c: predicts all phases together, on one core, at hint sizes. */
+/* contract_cycles.c: the cycles that one core is predicted to take for all phases together, at
+ * in->at. The plan is complete. */
 double contract_cycles(const PlanInput *, const ContractPlan *);
 
 /* contract_block.c: the register tile, the cache block, blocks of k. */
+
+/* Returns the tile that is predicted to take the least time for all rows and columns, of those that
+ * fit the registers; with panels, of as many vectors as a multiple of a panel's, or as there
+ * are. */
 TileSize contract_choose_tile(const PlanInput *, const ContractAxes *, const OperandB *);
-/* Elements of a that a row brings along. Before axes are merged. */
+/* The elements of a, the operand of that load, that a row adds to a block: its steps of k, where
+ * the taps of a convolution count half as much again as one, because neighbouring rows share them.
+ * Before axes are merged. */
 int64_t contract_row_elements(const PlanInput *, Kx load, const ContractAxes *);
-/* Fills in block, k_block, sums. */
+/* Fills in block, k_block, sums. axes, b, rows, tile and windows are filled in. row_elements: see
+ * contract_row_elements. */
 void contract_choose_blocks(const PlanInput *, ContractPlan *, int64_t row_elements);
-/* Fills in columns. */
+/* Fills in columns, when all sizes are chosen. */
 void contract_choose_columns(const PlanInput *, ContractPlan *);
-/* The product of the axes' extents. */
+/* contract.c: the product of the extents of n axes. */
 Sym contract_product(const PlanInput *, const uint32_t *axis, uint32_t n);
 
-/* contract_window.c: finds the windows over a, before axes are merged; those for which leaving out
- * taps saves time. */
+/* contract_window.c */
+
+/* Returns the windows over a, the operand of that load, that slide along a dimension with a border
+ * of zeros; of more than MAX_WINDOWS the first ones. Before axes are merged. */
 Windows contract_find_windows(const PlanInput *, Kx a, const ContractAxes *);
+/* Returns those of the windows in whose borders tiles leave out taps, after axes are merged; none
+ * if less than a sixteenth of the steps is saved. */
 Windows contract_useful_windows(const PlanInput *, const ContractAxes *, TileSize, const Windows *);
 
 #endif

@@ -69,45 +69,63 @@ typedef struct GenericPlan {
 	ARRAY(GenericPhase) phase;
 } GenericPlan;
 
-/* Lanes are neighbouring points; the value differs from lane to lane. */
+/* Whether vector lanes are neighbouring outer points, and not neighbouring elements of a row. */
 static inline bool generic_outer_vector(const GenericPlan *p)
 {
 	return p->lanes.axis != NO_AXIS && nest_is_outer(p->nest, p->lanes.axis);
 }
 
+/* Whether the value of x differs from lane to lane. False without vectors. */
 static inline bool generic_varies(const GenericPlan *p, Kx x)
 {
 	return p->lanes.axis != NO_AXIS && p->nest->deps[x.i] >> p->lanes.axis & 1;
 }
 
-/* In these functions the input has the plan's nest. */
+/* In these functions the nest of the input, or the nest given, is the plan's. */
 
-/* Chooses the task grid: whole axes until there are enough tasks, then a part of the next axis.
- * work: of each outer point. */
+/* Chooses which axes of grid->order are tasks, and fills in ntask, cut, per, npart, ntasks: whole
+ * axes until there are enough tasks, then perhaps a part of the next axis. Of a target of blocks of
+ * threads (Isa.of_block) every point is a task. grid->order and n are filled in. work: of each
+ * outer point, in simple operations at hint sizes. */
 void generic_choose_tasks(const PlanInput *, const GenericPlan *, TaskGrid *, double work);
-/* Fills in ntasks. */
+/* Fills in ntasks, when all other fields are. */
 void generic_count_tasks(const Nest *, TaskGrid *);
-/* The work of the stages in the bit set, for each outer point. */
+/* The work at each outer point of the stages in the bit set, in elements that are computed or
+ * combined, at hint sizes. Stages from number 64 on always count. */
 double generic_work_per_point(const Nest *, uint64_t stages);
 
-/* Whether a stage combines the axis, the vector axis of its rows, into several results. */
+/* Whether a stage combines elements along the axis into MAX_CHAINS results at once, which are
+ * combined at the end: the stage is a reduction, the axis is the vector axis, and it is long enough
+ * at hint sizes. */
 bool generic_has_chains(const GenericPlan *, const Stage *, uint32_t axis);
 
-/* parts.c: tasks reduce parts of long rows, later phases combine the results. grid: of the kernel
- * as one phase. before: the nest before axes were merged. Fills in phases and parts, and adds the
- * axis of parts to the nest; or refuses and changes nothing. */
+/* parts.c: plans phases in which tasks reduce parts of long rows, and later ones combine the
+ * results. The plan's lanes are filled in; the nest is the plan's, to change. grid: of the kernel
+ * as one phase. before: the nest before axes were merged, which costs are counted of. Fills in
+ * phase and parts of the plan, adds the axis of parts to the nest and returns taken(); or refuses
+ * and changes nothing: the kernel has other stages than reductions of the same rows and stores, has
+ * enough tasks as it is, or rows are short. */
 MUST_LOOK Refusal parts_plan(const PlanInput *, GenericPlan *, Nest *, const TaskGrid *,
 			     const Nest *before);
 
-/* abreast.c: which reduction runs over blocks of columns; how many vectors of points a phase
- * reduces together; the least number of points of a task along the vector axis. */
+/* abreast.c. These need lanes and turned of the plan. */
+
+/* The one reduction that runs over blocks of COLUMN_BLOCK columns, whose sums lie in local memory;
+ * NO_STAGE if none does: rows are short or stay in the caches, or the kernel has another form. */
 uint32_t abreast_blocked(const PlanInput *, const GenericPlan *);
+/* How many vectors of neighbouring points a phase reduces together, 1 to MAX_ABREAST: so that
+ * several loads, or results that wait for themselves, are under way. role: the phase's, by stage;
+ * NULL: all stages are whole. */
 uint32_t abreast_points(const PlanInput *, const GenericPlan *, const StageRole *role);
+/* The least number of points of a task along the vector axis. Needs plan->blocked, too. */
 int64_t abreast_columns(const GenericPlan *);
 
-/* transpose.c: finds loads that are contiguous `across` the axis `along` which results are stored,
- * for tiles of `lanes`. Refuses if there are such loads but tiles do not pay; turned->across is
- * NO_AXIS if nothing is transposed. */
+/* transpose.c: finds the outer axis `along` which results are stored contiguously and the outer
+ * axis `across` along which most loads are, so that tiles of *lanes by *lanes elements of these
+ * loads are transposed in registers. Fills in *turned, *along and *lanes and returns taken(). If
+ * there are no such loads, or the target has no vectors, the result is taken(), too, with
+ * turned->across NO_AXIS, and *along and *lanes mean nothing. Refuses, with turned->across NO_AXIS,
+ * if there are such loads but tiles would be mostly empty. */
 MUST_LOOK Refusal transpose_find(const PlanInput *, Turned *, uint32_t *along, uint32_t *lanes);
 
 #endif

@@ -27,47 +27,65 @@ typedef struct Nest {
 	const Sym **position;  /* by value variable: ValueVar.at, in terms of var[] */
 } Nest;
 
-/* The nest of a kernel, which must not change any more. Layouts of l are final. */
+/* Returns the nest of a kernel of l, in the arena of the Ir's context: the kernel's axes, its
+ * accesses in the present layouts of their buffers. Keeps pointers to l and k: the kernel must not
+ * change any more, and layouts must be final. */
 const Nest *nest_new(const Lowered *l, const Kernel *k);
-/* A copy that may be changed. k: a copy of the kernel, which changes with it; or the same. */
+/* Returns a copy that may be changed, in the same arena. k: the kernel of the copy: that of the
+ * nest if only axes are merged and loads are moved, or a kernel_copy of that kernel, for functions
+ * that change the kernel, too (they take it as a Kernel *). */
 Nest *nest_copy(const Nest *, const Kernel *k);
 
 /* ---- changes ---- */
 
-/* A new axis, its number. */
+/* Adds an axis without any access, and returns its number. The nest has less than MAX_AXES axes.
+ * The axis is not among `outer`. */
 uint32_t nest_add_axis(Nest *, const char *name, Sym extent);
-/* Replaces axes a and b, which are contiguous in every access, by a new axis that runs over both.
- * Returns its number. */
+/* Replaces axes a and b by a new axis that runs over both, b fastest, and returns its number.
+ * axes_can_merge holds for a and b, and the nest has less than MAX_AXES axes. Both or none of a and
+ * b are outer axes, and so is the new one. Lists of axes in the kernel's stages stay as they
+ * are. */
 uint32_t nest_merge_axes(Nest *, uint32_t a, uint32_t b);
-/* Axis `to` stands for `from`; k: the nest's kernel, which is changed, too. The caller calls
- * nest_find_deps after the last one. */
+/* Puts axis `to` in the place of axis `from`, of the same extent, in all accesses and in the
+ * indices of k, the nest's kernel; axis `from` is no more. Lists of axes in the kernel's stages
+ * stay as they are. `deps` is out of date until nest_find_deps. */
 void nest_rename_axis(Nest *, Kernel *k, uint32_t from, uint32_t to);
+/* Computes `deps` anew, after accesses or axes were changed by hand or by nest_rename_axis. The
+ * other functions here keep `deps` right. */
 void nest_find_deps(Nest *);
-/* Makes a load read elsewhere, at an offset that is an expression of axes, in elements. */
+/* Makes a load read `from`, at an offset that is an expression of axes, in elements. The load's
+ * indices in the kernel stay as they are. */
 void nest_read(Nest *, Kx load, SchedArg from, Sym offset);
 
 /* ---- questions ---- */
 
-/* The load's constant in a layout of its own. */
+/* Returns the argument for nest_read by which a load reads its constant in a layout of its own.
+ * Copies the layout. */
 SchedArg nest_packed(const Nest *, Kx load, const Layout *);
-/* Whether a load may read its constant in the layout: no layout was chosen for all kernels. */
+/* Whether a load may read its buffer in the layout: the buffer is a constant, and no other layout
+ * was chosen for all kernels (Buffer.layout_fixed). */
 MUST_LOOK bool nest_may_repack(const Nest *, Kx load, const Layout *);
-/* The axes on which an expression of axes and value variables depends, by bit. */
+/* The axes on which an expression of axes and value variables depends, by bit. Value variables
+ * depend on the axes of their values. */
 uint64_t nest_axes(const Nest *, Sym);
 /* Sets *coef to the stride of an axis in an offset. Returns false if the offset is not linear in
  * the axis. */
 MUST_LOOK bool nest_coef(const Nest *, Sym offset, uint32_t axis, Sym *coef);
+/* Whether the offset is linear in the axis, with this stride. */
 MUST_LOOK bool nest_coef_is(const Nest *, Sym offset, uint32_t axis, int64_t value);
-/* Whether x reads the stage; whether every stage that x reads is one of the first n. */
+/* Whether x, or an expression of which x is computed, reads the stage's result. */
 bool nest_reads(const Nest *, Kx x, uint32_t stage);
+/* Whether every stage whose result x reads so is one of the first n. */
 bool nest_reads_below(const Nest *, Kx x, uint32_t n);
 /* The extent of an axis at hint sizes. */
 int64_t nest_hint(const Nest *, uint32_t axis);
 
+/* Whether the axis is still there: it was not merged into another, nor renamed. */
 static inline bool nest_has_axis(const Nest *n, uint32_t axis)
 {
 	return n->var[axis].i != 0;
 }
+/* Whether the axis is an outer one: each stage runs at every point of the outer axes. */
 static inline bool nest_is_outer(const Nest *n, uint32_t axis)
 {
 	return n->outer >> axis & 1;

@@ -25,15 +25,18 @@ typedef struct {
 	PlanSizes at;   /* sizes for which cycles are predicted; n 0: hints */
 } PlanInput;
 
-/* The value of an expression of sizes at `in->at`. */
+/* The value of an expression of sizes at in->at; at hint sizes if in->at does not give all. */
 int64_t plan_size(const PlanInput *in, Sym);
+/* The same of an axis's extent. */
 int64_t plan_extent(const PlanInput *in, uint32_t axis);
-/* Sizes for which plans have to be good, too: all symbols in the nest's extents are several times
- * their hints, within their ranges. */
+/* Returns sizes for which plans have to be good, too: all symbols in the nest's extents (of more
+ * than 32 the first ones) are 16 times their hints, or the end of their ranges if that is less. In
+ * the nest's arena. */
 PlanSizes plan_larger_sizes(const Nest *);
 
-/* The operations and bytes of the stages in the bit set, as functions of the size symbols. The
- * axes of the nest are not merged. */
+/* Returns the operations and bytes of the stages in the bit set, as functions of the size symbols,
+ * in the nest's arena. The nest is one of nest_new: its axes are not merged, and every load reads
+ * its buffer. */
 KernelCost kernel_cost(const Nest *, uint64_t stages);
 
 enum { MAX_FORMS = 2 };
@@ -54,16 +57,20 @@ typedef struct Plan {
 	} of;
 } Plan;
 
-/* Fills in the plan of a schedule for a kernel and returns taken(); or refuses. Pure: the plan
- * depends on the input only. */
+/* Fills in the plan of a schedule for a kernel and returns taken(); or refuses, and the plan means
+ * nothing. Pure: the plan depends on the input only, and nothing but the arena of the nest changes.
+ * plan_generic takes every kernel. */
 typedef Refusal PlanFn(const PlanInput *, Plan *);
 PlanFn plan_depthwise, plan_contract, plan_generic;
 
-/* print.c: what a plan decides, in lines. */
+/* print.c: add to the text what a plan of that schedule decided: one line for each phase, with a
+ * newline between. */
 typedef void PrintFn(const Plan *, Text *);
 PrintFn print_depthwise, print_contract, print_generic;
 
-/* What a schedule answers (Refusal; whoever asks fills in the schedule's name). */
+/* What a schedule answers; whoever asks fills in Refusal.schedule. The text is kept, not copied. */
+
+/* The schedule takes the kernel. */
 static inline Refusal taken(void)
 {
 	return (Refusal){.why = NULL};

@@ -24,12 +24,13 @@ typedef struct {
 	double memory; /* for what is read again from beyond the first cache */
 } Busy;
 
-/* Adds the stage's expressions and stores, at the input's sizes. chains: the independent results
- * that a reduction combines into. */
+/* Adds what the stage's expressions, combination and store keep busy, in all rounds of the loops,
+ * at in->at. chains: the independent results that a reduction combines into; 1 of a map. */
 void predict_stage(const PlanInput *, const PlanLoops *, uint32_t stage, uint32_t chains, Busy *);
-/* The cycles of one core for a phase that is busy so, and reads and writes the bytes of a cost. */
+/* The cycles that one core takes for a phase that keeps it busy so, and reads and writes the bytes
+ * of the cost, at in->at; starting the phase included. */
 double predict_phase(const PlanInput *, const Busy *, const KernelCost *);
-/* The rounds of a loop over the axis. */
+/* The rounds of a loop over the axis at in->at: over the lane axis one round for each vector. */
 double predict_rounds(const PlanInput *, const PlanLoops *, uint32_t axis);
 
 #endif

@@ -30,17 +30,20 @@ typedef struct {
 	SumCut cut[MAX_SUM_CUTS];
 } SumPlan;
 
-/* Additions in a chain; a chain is at most half as long again where that saves a cut. INT64_MAX:
- * nothing rounds. `acc` is the dtype of the accumulator, `result` that of the memory where the sum
- * is stored. */
+/* The limit of a chain of combinations of this kind: about so many are one chain; a chain is at
+ * most half as long again where that saves a cut. INT64_MAX: no combination rounds, so that nothing
+ * needs to be cut. acc: the dtype of the accumulator; result: that of the memory where the sum is
+ * stored. */
 int64_t sum_limit(ReduceKind, DType acc, DType result);
-/* Which loops of a nest are cut. `most`: the most rounds of each loop, outermost first, INT64_MAX
- * if there is no bound; a round of the innermost loop is one addition. At most two cuts per loop,
- * and MAX_SUM_CUTS in all: the outermost chain has the rest. Pure. */
+/* Returns which of nloop loops around a sum are cut, and how. most[i]: the most rounds of loop i,
+ * outermost first; INT64_MAX: no bound. A round of the innermost loop is one addition. limit: of a
+ * chain, see sum_limit; INT64_MAX: nothing is cut. A loop has at most MAX_LOOP_CUTS cuts, a nest
+ * MAX_SUM_CUTS: what is more is in the outermost chain, which may be longer then. Pure. */
 SumPlan sum_plan(const int64_t *most, uint32_t nloop, int64_t limit);
-/* The cuts of one loop: how many, and the first of them. */
+/* Returns the number of cuts of one loop, and sets *first to the outermost one; the others follow
+ * it in the plan. Leaves *first unchanged if there are none. */
 uint32_t sum_cuts(const SumPlan *, uint32_t loop, const SumCut **first);
-/* The largest value of an extent; INT64_MAX: no bound. */
+/* The largest value of an extent, by its range; INT64_MAX: no bound. */
 int64_t sum_most(const SymTab *, Sym extent);
 
 #endif

@@ -4,14 +4,17 @@
 
 #include "ir/target/target.h"
 
-/* The number of tasks that keeps all processors busy until the end of a phase. */
+/* The number of tasks that keeps all processors busy until the end of a phase: two for each
+ * processor; of a machine that does not say how many (Machine.threads 0), 32. */
 int64_t tuning_tasks(const Machine *);
-/* The number of simple element operations that pay for a task of its own; for a part of a row, with
- * its barrier and the combination of results. */
+/* The number of simple element operations that pays for a task of its own. */
 int64_t tuning_task_work(const Machine *);
+/* The same for a task that reduces a part of a row: a barrier and the combination of results
+ * follow. */
 int64_t tuning_part_work(const Machine *);
 
-/* The bytes of a tensor that is evicted from the caches before a later phase reads it. */
+/* The number of bytes from which on a tensor is evicted from the caches before a later phase reads
+ * it. */
 int64_t tuning_beyond_caches(const Machine *);
 
 /* ---- contractions of f32 or f64 ---- */
@@ -20,40 +23,44 @@ int64_t tuning_beyond_caches(const Machine *);
  * tile has arrays of so many rows and vectors. */
 enum { MAX_TILE_ROWS = 16, MAX_TILE_VECTORS = 4 };
 
-/* The elements of a vector: those of one register, or of as many registers as make four
- * elements. */
+/* The elements of a vector of that dtype: as many as a register holds, but at least four (of f64 in
+ * registers of 16 bytes two registers are one vector); 1 on a target without vectors. */
 uint32_t tuning_lanes(const Target *, DType);
-uint32_t tuning_registers(const Target *, DType); /* the number of such vectors */
+/* The number of registers that such a vector takes; at least 1. */
+uint32_t tuning_registers(const Target *, DType);
 
 /* The cycles of one step of k of a register tile of mr rows and nv vectors. */
 double tuning_tile_cycles(const Target *, DType, uint32_t mr, uint32_t nv);
-/* By how much spills make the multiply-adds of such a tile longer. */
+/* The factor by which spills make the multiply-adds of such a tile longer; 1 without spills. */
 double tuning_tile_spills(const Target *, DType, uint32_t mr, uint32_t nv);
 /* The most rows of a tile of nv vectors that fit the registers: at least 1, at most
  * MAX_TILE_ROWS. */
 uint32_t tuning_tile_rows(const Target *, DType, uint32_t nv);
-/* The cycles of making one vector of a panel, of an operand that has so many elements: if it is
- * gathered right before its use; if all of the operand was copied before. */
+/* The cycles of gathering one vector of a panel right before its use, from an operand that has so
+ * many elements. */
 double tuning_gathered_cycles(const Target *, DType, double elements);
 typedef enum {
 	COPY_VECTORS, /* columns have unit stride */
 	COPY_GATHERED,
 	COPY_TURNED /* transposed in registers */
 } CopyKind;
+/* The cycles of one vector of a panel in a phase that copies all of an operand, which has so many
+ * elements. */
 double tuning_copied_cycles(const Target *, DType, double elements, CopyKind);
-/* The cycles of reading `bytes` bytes of each of `steps` steps that are read again and again.
- * `together` bytes of a step are contiguous; the stride of the steps is a multiple of `spacing`
- * bytes, a power of two. A large spacing maps the steps to few sets of the caches, so that lines
- * are evicted. */
+/* The cycles of reading `bytes` bytes of a step, once, of `steps` steps that are read again and
+ * again. `together` bytes of a step are contiguous; the stride of the steps is a multiple of
+ * `spacing` bytes, a power of two. A large spacing maps the steps to few sets of the caches, so
+ * that lines are evicted. */
 double tuning_spaced_cycles(const Machine *, double bytes, double steps, double together,
 			    double spacing);
 /* The number of multiply-adds that pays for a task of its own. */
 double tuning_block_work(const Target *, DType);
 /* The number of multiply-adds that takes as long as reading `bytes` bytes once, where `set` bytes
- * are read before the same are read again; as gathering `elements` elements. */
+ * are read before the same are read again. */
 double tuning_stream_work(const Target *, DType, double bytes, double set);
+/* The number of multiply-adds that takes as long as gathering `elements` elements. */
 double tuning_gather_work(const Target *, DType, double elements);
-/* The number of elements of the operand that a task keeps in the cache. */
+/* The most elements of an operand that a task keeps in L2 while the other operand passes by. */
 int64_t tuning_block_elements(const Machine *, DType);
 
 #endif

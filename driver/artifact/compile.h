@@ -69,9 +69,12 @@ void compile_report(Compilation *);
  * report, and tells WeftOptions.progress. */
 void phase_end(Compilation *, const char *name);
 
-/* Compiles c->files by a C compiler and links them with the runtime into the shared object `out`.
- * folder: for temporary files. weights_object: an object to link; NULL: none. Returns false after
- * errors. */
+/* Compiles c->files and the runtime by the C compiler of the options (cc; by default TRIPLE-gcc for
+ * another machine, else $CC or cc), several files at once, and links them into the shared object
+ * `out`, which is overwritten. Objects come from the cache and go into it, unless no_cache. folder:
+ * an existing one for temporary files, which the caller removes. weights_object: an object file
+ * with the weights, to link; NULL: none. Ends the phases "cc" and "link". Returns false after
+ * errors, which quote the compiler. */
 bool build_shared(Compilation *, const char *folder, const char *weights_object, const char *out);
 /* Writes c->files, the runtime's sources, a Makefile and a README into a folder, which is made: all
  * that is needed to build the model elsewhere but the weights. Returns false after errors. */

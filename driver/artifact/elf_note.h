@@ -4,8 +4,10 @@
 
 #include <stdbool.h>
 
-/* Whether the file is an ELF file of this process's class (32 or 64 bits) and byte order, and has a
- * note of that name with that text. Returns false also if the file cannot be read. */
+/* Whether the file is an ELF file of 64 bits and of this process's byte order, and has a note of
+ * that name whose content is `text`, without a 0 behind it. Only segments of program headers are
+ * looked at (PT_NOTE), and of each the first 4,096 bytes. Returns false, without a message, also if
+ * the file cannot be read. */
 bool elf_has_note(const char *path, const char *name, const char *text);
 
 #endif

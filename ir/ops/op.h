@@ -385,7 +385,9 @@ Mark node_mark(const Graph *, Node);
 Node node_marked(const Graph *, Node);
 /* Whether the operator is a scalar function. */
 static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
-/* How the operator becomes part of kernels; never NULL, and of role LOWER_NONE for composites. */
+/* How the operator becomes part of kernels; never NULL. Of a scalar function the row is of role
+ * LOWER_MAP, fuses FUSE_CHEAP and keeps KEEPS_INDEX; of a composite, of OP_none and of a number out
+ * of range the row is of role LOWER_NONE. */
 const OpLower *op_lower(Op);
 /* The default of an argument, as an attribute; one of kind ATTR_none if the default is None, and if
  * there is no default. */

@@ -65,8 +65,12 @@ typedef struct {
 } ScFnPlan;
 
 /* Makes the function `name` from `text` over named parameters of dtypes in[]; T is the dtype that
- * the text calls T. Returns NULL if the text does not take these dtypes or is malformed, and sets
- * *why to the reason (why may be NULL). The caller holds the lock of scalar.c. */
+ * the text calls T. Every call makes a new function, which lives as long as the process; the caller
+ * keeps it in the cache of scalar.c. But a text that only calls another function with all
+ * parameters in their order gives that function, under its own name. Copies name and text. Returns
+ * NULL if the text does not take these dtypes or is malformed. why: may be NULL; else *why is set
+ * to the reason, which lives as long as the process, or to NULL after success. The caller holds the
+ * lock of scalar.c. */
 const ScFn *scalar_build(const char *name, const char *text, uint32_t nparam,
                          const char *const *param, const DType *in, DType T, const char **why);
 /* Returns the library function or scalar operator of that name for operands in[]; NULL if none

@@ -31,8 +31,9 @@ const Gpu *gpu_find(const char *name);
 /* Returns the whole GPU as one machine: its rates are those of all multiprocessors together. So the
  * costs that lowering compares (target_cycles) are times of a launch that fills the GPU. */
 Machine gpu_machine(const Gpu *);
-/* A machine of which each thread that the GPU can hold is a processor, for schedules whose tasks
- * become threads. */
+/* Returns a machine for schedules whose tasks become threads: rates are those of one thread, and
+ * Machine.threads is half of the threads that the GPU can hold, so that as many tasks as it can hold
+ * are enough (tuning_tasks). */
 Machine gpu_thread_machine(const Gpu *);
 
 #endif

@@ -32,8 +32,8 @@ const Gpu *gpu_find(const char *name);
  * costs that lowering compares (target_cycles) are times of a launch that fills the GPU. */
 Machine gpu_machine(const Gpu *);
 /* Returns a machine for schedules whose tasks become threads: rates are those of one thread, and
- * Machine.threads is half of the threads that the GPU can hold, so that as many tasks as it can hold
- * are enough (tuning_tasks). */
+ * Machine.threads is half of the threads that the GPU can hold, so that as many tasks as it can
+ * hold are enough (tuning_tasks). */
 Machine gpu_thread_machine(const Gpu *);
 
 #endif

@@ -62,17 +62,18 @@ MUST_LOOK bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst 
  * and make its results known to their readers. They return false after errors, which the Ir's
  * context has. */
 
-/* control.c: a scan. */
+/* control.c: lowers a scan. Returns false after errors. */
 MUST_LOOK bool lower_scan(Lower *, Node);
-/* control.c: a while loop. */
+/* control.c: lowers a while loop. Returns false after errors. */
 MUST_LOOK bool lower_while(Lower *, Node);
-/* control.c: a branch. */
+/* control.c: lowers a branch (cond). Returns false after errors. */
 MUST_LOOK bool lower_cond(Lower *, Node);
-/* control.c: OP_to_size, which gives an unbacked size its value. */
+/* control.c: lowers OP_to_size, which gives an unbacked size its value. Returns false after
+ * errors. */
 MUST_LOOK bool lower_to_size(Lower *, Node);
-/* call.c: a call of a user operator. Operands that are not whole row-major buffers are copied
- * before. What the operator demands of sizes, and is not known to hold, becomes guards of the
- * graph. Never fails: the types were checked when the call was made. */
+/* call.c: lowers a call of a user operator. Operands that are not whole row-major buffers are
+ * copied before. What the operator demands of sizes, and is not known to hold, becomes guards of
+ * the graph. Always returns true: the types were checked when the call was made. */
 MUST_LOOK bool lower_call(Lower *, Node);
 
 /* lower/lower.c */
@@ -90,9 +91,9 @@ Node lower_input(const Graph *, Node input);
 /* Adds a step for the kernel, unless the kernel leaves state unchanged (lower_state_keeps). */
 void lower_push_kernel(Lower *, Kernel *);
 
-/* lower/source.c: Return the lines of the model's source that the kernel of a root computes, and
- * the line of a step that only moves the value of n. */
+/* lower/source.c: returns the lines of the model's source that the kernel of a root computes. */
 SourceLines lower_lines(const Lower *, Node root);
+/* lower/source.c: returns the line of a step that only moves the value of n. */
 SourceLines lower_line(const Lower *, Node n);
 
 /* ---- places of nodes (lower/place.c) ---- */

@@ -4,12 +4,13 @@
 
 #include "lower/trace.h"
 
-/* Copies the value of n to a place. n must be stored, or computable from stored values without a
- * reduction (an index map); else an internal error. */
+/* Returns a new kernel that copies the value of n to a place. n must be stored, or computable from
+ * stored values without a reduction (an index map); else an internal error. */
 Kernel *lower_copy_kernel(Lower *, Node n, const NodePlace *to);
-/* Copies a value of n's type from one place to another. */
+/* Returns a new kernel that copies a value of n's type from one place to another. */
 Kernel *lower_copy_place(Lower *, Node n, const NodePlace *from, const NodePlace *to);
-/* Fills the border of the buffer of an OP_pad node, whose interior other kernels store. */
+/* Returns a new kernel that fills the border of the buffer of an OP_pad node, whose interior other
+ * kernels store. */
 Kernel *lower_border_kernel(Lower *, Node pad);
 /* lower/share.c: Changes the kernel: each expensive expression that several stages evaluate (the
  * exponentials of a softmax) becomes a stage of its own with a task-local array, which they

@@ -97,22 +97,34 @@ typedef struct DeviceCall {
 	int code; /* of what failed after the tasks */
 } DeviceCall;
 
-/* Begins a call: checks the context's device, and sets *work to the workspace. staged: room for
- * every input and output. */
+/* Begins a call: checks the context's device. If the caller does not give the device, allocates a
+ * workspace of work_bytes bytes there and sets *work to it; else *work stays. staged: room for
+ * every input and output. Returns WEFT_OK, or an error code with a message: another device than the
+ * driver's, or no memory. After WEFT_OK the caller calls device_end. */
 int device_begin(DeviceCall *, const WeftDriver *, const WeftContext *, Staged *staged, uint64_t work_bytes, void **work,
 		 WeftStatus *);
 /* The bytes at the end of the workspace that device_begin takes for itself. */
 enum { DEVICE_WORK = WEFT_RECORD + 64 };
-/* Sets *data to the tensor's memory on the device: its own, or a copy. */
+/* Binds the tensor of an input or output that the call was given. A tensor of the device stays as
+ * it is, and so does *data; for one of the host allocates memory on the device, sets *data to it,
+ * and copies an input there. Returns WEFT_OK, or an error code with a message: a tensor is not
+ * row-major (but an input of the host may be strided), or there is no memory. */
 int device_bind(DeviceCall *, bool output, const char *name, const WeftTensor *, void **data, WeftStatus *);
 /* Ends a call whose code so far is `code`: copies outputs back if it succeeded, waits, frees.
  * Returns the code. */
 int device_end(DeviceCall *, int code, WeftStatus *);
-/* What weft_phase, weft_read, weft_copy, weft_save and the end of a call do on a device. */
+/* weft_phase on a device: launches the tasks and does not wait, unless a profile is taken. A
+ * failure that the launch reports at once ends the call. Returns 0, or 1 if something has
+ * failed. */
 int device_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
+/* weft_read on a device: waits for the memory. After an error returns 0, and the call fails. */
 int64_t device_read(WeftRegion *, const void *from, int code, int bits);
+/* weft_copy on a device: the copy follows what was launched before; does not wait. */
 void device_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
+/* weft_save on a device: the record is copied to the device's memory, where `record` points. */
 void device_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
+/* At the end of a call: if it failed, copies saved state back, the last saved first. Forgets what
+ * was saved. */
 void device_put_back(WeftRegion *);
 /* Whether memory for the tensor that `run` allocates is on the host. */
 static inline bool device_is_host(const DeviceCall *d, const WeftTensor *t)

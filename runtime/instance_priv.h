@@ -68,13 +68,13 @@ static inline uint32_t current_begin(Current *c)
 	return atomic_fetch_add_explicit(&c->now, SETS, memory_order_acquire) % SETS;
 }
 
-/* The data of set k, for a call that began with it. */
+/* Returns the data of set k, for a call that began with that set (current_begin). */
 static inline void *current_at(Current *c, uint32_t k)
 {
 	return atomic_load_explicit(&c->set[k].what, memory_order_relaxed);
 }
 
-/* The data of the set in use, for a caller that knows that nobody replaces it now. */
+/* Returns the data of the set in use, for a caller that knows that nobody replaces it now. */
 static inline void *current_now(Current *c)
 {
 	return current_at(c, (uint32_t)(atomic_load_explicit(&c->now, memory_order_acquire) % SETS));
@@ -112,10 +112,10 @@ typedef struct {
 	uint32_t rank;
 	const int64_t *dim;
 } Expected;
-/* Checks rank, dtype and device, and that there is a shape; not extents, data or strides. `dim` is
- * not read (call.c). */
+/* Checks a tensor's rank, dtype and device, and that it has a shape; not extents, data or strides.
+ * Expected.dim is not read (call.c). Returns WEFT_OK, or an error code with a message. */
 int check_kind(const Expected *, const WeftTensor *, WeftStatus *);
-/* check_kind for the type that the model's table gives. */
+/* Does check_kind with the type that the model's table gives. role: see Expected. */
 static inline int check_info(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
 {
 	const Expected x = {role, info->name, info->dtype, info->rank, NULL};
@@ -125,13 +125,17 @@ static inline int check_info(const char *role, const WeftTensorInfo *info, const
  * (WeftParamInfo.aliases, may be NULL). "" is no name (stored.c). */
 bool is_called(const char *name, const char *aliases, const char *wanted);
 /* Checks that a tensor is row-major, of that dtype and shape, and has data unless it is empty
- * (stored.c). */
+ * (stored.c). Returns WEFT_OK, or an error code with a message. */
 int check_tensor(const Expected *, const WeftTensor *, WeftStatus *);
 /* Writes the initial contents into the memory of all state, state_bytes bytes; complete after
  * memory_wait. */
 void state_begin(const WeftInstance *, char *state, const Constants *);
 
-/* Memory where the instance's model runs; of state. Copies are complete after memory_wait. */
+/* The next functions work on memory where the instance's model runs, which holds its state: memory
+ * of the device if there is one, else of the process. What they begin is complete after
+ * memory_wait. */
+
+/* Allocates memory; the caller frees it by memory_free. Returns NULL if there is none. */
 static inline void *memory_alloc(const WeftInstance *in, uint64_t bytes)
 {
 #ifdef WEFT_DEVICES
@@ -142,6 +146,7 @@ static inline void *memory_alloc(const WeftInstance *in, uint64_t bytes)
 	return section_alloc(bytes);
 }
 
+/* Frees memory of memory_alloc. p may be NULL. */
 static inline void memory_free(const WeftInstance *in, void *p)
 {
 #ifdef WEFT_DEVICES
@@ -154,6 +159,8 @@ static inline void memory_free(const WeftInstance *in, void *p)
 	free(p);
 }
 
+/* Copies bytes to and from such memory, as `way` says; without a device `way` is not read. The
+ * ranges do not overlap. */
 static inline void memory_copy(const WeftInstance *in, void *to, const void *from, uint64_t bytes, WeftWay way)
 {
 #ifdef WEFT_DEVICES
@@ -166,6 +173,7 @@ static inline void memory_copy(const WeftInstance *in, void *to, const void *fro
 	memcpy(to, from, (size_t)bytes);
 }
 
+/* Sets each of these bytes of such memory to `with`. */
 static inline void memory_fill(const WeftInstance *in, void *to, uint8_t with, uint64_t bytes)
 {
 #ifdef WEFT_DEVICES
@@ -178,7 +186,8 @@ static inline void memory_fill(const WeftInstance *in, void *to, uint8_t with, u
 	memset(to, with, (size_t)bytes);
 }
 
-/* Returns code, or if that is WEFT_OK the first error of the copies so far. */
+/* Waits until all copies and fills so far are complete. Returns `code`; or, if that is WEFT_OK,
+ * their first error, with a message. */
 static inline int memory_wait(const WeftInstance *in, int code, WeftStatus *status)
 {
 #ifdef WEFT_DEVICES
@@ -221,14 +230,15 @@ static inline bool device_takes(const WeftTensor *t, const char *role)
 #endif
 }
 
-/* Between the instance's memory and a tensor of the caller's. */
+/* The way of a copy between the instance's memory and a tensor of the caller's: with_host
+ * (WEFT_TO_DEVICE or WEFT_TO_HOST) if the tensor is the host's, else WEFT_ON_DEVICE. */
 static inline WeftWay way_of(const WeftTensor *t, WeftWay with_host)
 {
 	return t->device.type == WEFT_CPU ? with_host : WEFT_ON_DEVICE;
 }
 
 #ifdef WEFT_DEVICES
-/* Copies the weights to the device. */
+/* Copies the weights to the device. Returns WEFT_OK, or an error code with a message. */
 int constants_load(const WeftInstance *, Constants *, WeftStatus *);
 #endif
 

@@ -231,12 +231,14 @@ int weft_rt_state_get(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStat
 int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
 /* Sets all state to its initial contents. */
 int weft_rt_state_reset(WeftInstance *, WeftStatus *);
-/* For other models. The first two return WEFT_ERR_ARGUMENT, with a message that the model has no
- * replaceable weights, or no state. weft_rt_no_reset, for which there is nothing to reset, returns
- * WEFT_OK. */
+/* WeftModel.set_weights and get_weights of models without replaceable weights: returns
+ * WEFT_ERR_ARGUMENT, with a message that says so. */
 int weft_rt_no_weights(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *,
 		       WeftStatus *);
+/* WeftModel.state_get and state_set of models without state: returns WEFT_ERR_ARGUMENT, with a
+ * message that says so. */
 int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus *);
+/* WeftModel.state_reset of models without state: there is nothing to reset. Returns WEFT_OK. */
 int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 
 #ifdef WEFT_SERIAL
@@ -301,6 +303,7 @@ static inline void weft_checksum_begin(uint64_t h[4], uint64_t bytes)
 
 #define WEFT_CHECKSUM_FACTOR 0x9e3779b97f4a7c15u
 
+/* Adds the next piece, `bytes` bytes, to a checksum that weft_checksum_begin began. */
 static inline void weft_checksum_add(uint64_t h[4], const void *data, uint64_t bytes)
 {
 	const char *p = (const char *)data;
@@ -320,6 +323,7 @@ static inline void weft_checksum_add(uint64_t h[4], const void *data, uint64_t b
 	}
 }
 
+/* Returns the checksum of all pieces. */
 static inline uint64_t weft_checksum_end(const uint64_t h[4])
 {
 	const uint64_t m = WEFT_CHECKSUM_FACTOR;

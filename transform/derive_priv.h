@@ -136,11 +136,23 @@ uint32_t bodies_of(const Graph *, Node n, Graph *body[2]);
 /* ---- nodes that execute graphs: scan, cond (derive_control.c), while (derive_while.c) ----
  * Contracts of op_vjp and op_jvp. A node may be replaced by one that has more results. */
 
+/* The op_vjp of a scan: sets g[k] to the cotangent of operand k, if want[k], from those of the
+ * results, ct[]. Returns false after errors. */
 bool scan_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* The op_vjp of a cond: sets g[k] to the cotangent of operand k, if want[k], from those of the
+ * results, ct[]. Returns false after errors. */
 bool cond_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* The op_vjp of a while loop: sets g[k] to the cotangent of operand k, if want[k], from those of
+ * the results, ct[]. Returns false after errors. */
 bool while_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* The op_jvp of a scan: sets ty[k] to the tangent of result k from those of the operands, t[].
+ * Returns false after errors. */
 bool scan_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
+/* The op_jvp of a cond: sets ty[k] to the tangent of result k from those of the operands, t[].
+ * Returns false after errors. */
 bool cond_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
+/* The op_jvp of a while loop: sets ty[k] to the tangent of result k from those of the operands,
+ * t[]. Returns false after errors. */
 bool while_jvp(Forward *, Build *, Node n, const Node *t, Node *ty);
 
 /* Replaces a node by one whose first results are those of the node, and erases it. */

@@ -106,7 +106,8 @@ typedef struct {
  * BatchDims (NULL: 0). A new value of an input has the batch at the input's position. Error: state
  * whose new value differs between members; a position that does not exist. */
 Graph *transform_vmap_at(const Graph *g, const bool *batched, Sym size, Randomness, const BatchDims *dims);
-/* The same with the batch as dimension 0 everywhere. */
+/* transform_vmap_at with the batch as dimension 0 of every input and output that has one. Returns
+ * NULL after errors. */
 Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness);
 
 #endif

@@ -93,9 +93,10 @@ void eval_at(Eval *, uint32_t axis, Lx);
 void eval_lanes(Eval *, uint32_t axis, uint32_t lanes);
 /* Sets the mask of the active lanes; none: all lanes. */
 void eval_mask(Eval *, Lx);
-/* Opens a loop whose variable, from lo to hi - 1 by step, is the value of the axis. eval_end closes
- * the innermost such loop, and the axis has the value of before again. */
+/* Opens a loop whose variable, from lo to hi - 1 by step, is the value of the axis. */
 void eval_for(Eval *, uint32_t axis, Lx lo, Lx hi, int64_t step);
+/* Closes the innermost loop that eval_for opened. Its axis has the value again that it had
+ * before. */
 void eval_end(Eval *);
 /* Makes `value` the value of x at the current point, until the innermost open block is closed. */
 void eval_assume(Eval *, Kx x, Lx value);
@@ -108,14 +109,16 @@ Lx eval_let(Eval *, const char *name, Lx);
 /* Returns the value of an expression of sizes, without axes: a literal, a parameter of the function
  * (added if it is new), or the difference of two parameters if the value may be negative. */
 Lx eval_size(Eval *, Sym);
-/* Return the value of an index: an i64 scalar (of lane 0), or a vector with the value in each
- * lane. */
+/* Returns the value of an index, an expression of axes, value variables and sizes, as an i64
+ * scalar: that of lane 0. */
 Lx eval_index(Eval *, Sym);
+/* Returns the value of an index as a vector of i64 with the value of each lane. */
 Lx eval_index_lanes(Eval *, Sym);
 /* Returns the value of an expression in its compute dtype: a vector if it depends on the lane axis,
  * else a scalar. */
 Lx eval_value(Eval *, Kx);
-/* Returns the value as a vector in any case. */
+/* Returns the value of an expression in its compute dtype as a vector: a value that does not depend
+ * on the lane axis is in all lanes. */
 Lx eval_vector(Eval *, Kx);
 /* Returns the value if it was computed and is known at this point; else none, and computes
  * nothing. */
@@ -136,9 +139,11 @@ void eval_check(Eval *, uint32_t stage);
 
 /* ---- results of stages ---- */
 
-/* Say that a stage was computed: its result is this value (RESULT_REGISTER), or is in memory. From
- * now on expressions that read the stage are evaluated anew. */
+/* Says that a RESULT_REGISTER stage was computed, with this value as result. From now on
+ * expressions that read the stage are evaluated anew. */
 void eval_stage_value(Eval *, uint32_t stage, Lx);
+/* Says that a stage was computed whose result is in memory. From now on expressions that read the
+ * stage are evaluated anew. */
 void eval_stage_stored(Eval *, uint32_t stage);
 /* Says that the result of the stage is not known any more. */
 void eval_stage_over(Eval *, uint32_t stage);
@@ -153,14 +158,18 @@ void eval_stages(Eval *, StageValue *stage);
 
 /* ---- memory ---- */
 
-/* Return the memory of a buffer, of what a load reads (Nest.from), and of temporary `temp` of the
- * schedule, as an argument of the function, which is added if it is new. */
+/* Returns the memory of a buffer as an argument of the function, which is added if it is new. */
 LMem eval_memory(Eval *, BufId);
+/* Returns the memory of what a load reads (Nest.from) as an argument of the function, which is
+ * added if it is new. */
 LMem eval_load_memory(Eval *, Kx load);
+/* Returns the memory of temporary `temp` of the schedule as an argument of the function, which is
+ * added if it is new. */
 LMem eval_temp_memory(Eval *, uint32_t temp);
-/* Load from and store to a temporary, at an offset in elements: one element, or consecutive ones
- * for the lanes if the offset depends on the lane axis. */
+/* Returns what temporary `temp` has at an offset in elements: one element, or consecutive ones for
+ * the lanes if the offset depends on the lane axis. */
 Lx eval_load_temp(Eval *, uint32_t temp, Sym offset);
+/* Stores a value there: one element, or consecutive ones as in eval_load_temp. */
 void eval_store_temp(Eval *, uint32_t temp, Sym offset, Lx value);
 
 /* An access at the current point: one element, consecutive elements, or an offset plus index
@@ -175,7 +184,7 @@ typedef struct {
 EvalAddress eval_address(Eval *, uint32_t stage);
 /* Returns the value that is stored at an address of the stage's buffer, in the compute dtype. */
 Lx eval_load_at(Eval *, uint32_t stage, EvalAddress);
-/* Stores a value, converted to the buffer's dtype, there. */
+/* Stores a value, converted to the buffer's dtype, at an address of the stage's buffer. */
 void eval_store_at(Eval *, uint32_t stage, EvalAddress, Lx value);
 
 #endif

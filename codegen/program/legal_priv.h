@@ -17,9 +17,10 @@ Lx library_op(Library *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known
 /* Returns the value of a scalar function for legal operands: the operation, if the function is one
  * operation; else a call of a library function (LX_FN). */
 Lx library_call(Library *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
-/* Return the value, in its compute dtype, of the bits in memory (an integer of dtype_raw); and the
- * bits of a value. A storage dtype that is kept as computed is returned unchanged. */
+/* Returns the value, in the compute dtype, of the bits of a storage dtype in memory (an integer of
+ * dtype_raw). Values of a storage dtype that is kept as computed are returned unchanged. */
 Lx library_unpack(Library *, DType storage, Lx raw);
+/* The reverse of library_unpack: returns the bits that a value has in memory. */
 Lx library_pack(Library *, DType storage, Lx value);
 
 #endif

@@ -33,9 +33,9 @@ MUST_LOOK bool sym_lower_can(SymLower *, Sym);
 /* Forgets the values that were set or computed since s->log.n was n. */
 void sym_lower_forget(SymLower *, uint32_t n);
 
-/* Names of functions: of an entry's "sizes" or "run" (role), and of function k outlined from it,
- * from 1. */
+/* Returns the name of an entry's function, in the arena. role: "sizes" or "run". */
 const char *program_fn_name(const ProgramEntry *, const char *role);
+/* Returns the name of function k, from 1, that is outlined from that function, in the arena. */
 const char *program_outlined_name(const ProgramEntry *, const char *role, uint32_t k);
 
 /* section.c: the weight section and the state section of a program. */

@@ -67,8 +67,8 @@ struct WeftGraph {
 
 /* Calls the release functions of all memory that weft_hold registered, and forgets the memory. */
 void release_held(Weft *);
-/* Makes an object of the API for a graph, with one entry "run"; path: of the file, for messages and
- * the model's name (copied). */
+/* Returns a new object of the API for a graph, with one entry "run", in the arena. path: of the
+ * file, for messages and the model's name; it is copied. */
 WeftGraph *graph_wrap(Weft *, Graph *, const char *path);
 /* Merges constants with equal contents in graphs of one Ir, g[from->nentry], in place. keep_names:
  * only constants of one name are merged, and different contents of one name are an error, which
@@ -77,11 +77,11 @@ bool join_constants(Weft *, const WeftGraph *from, Graph *const *g, bool keep_na
 /* What already has the name in a graph: "an input" or "a parameter" (which may be state); NULL if
  * the name is free. */
 const char *graph_name_owner(const Graph *, const char *name);
-/* Verifies a graph that weft_graph.h has changed since the last call. Returns false after an error:
- * the graph is not correct. */
+/* Verifies a graph if weft_graph.h has changed it since it was verified last; else does nothing.
+ * Returns false after an error: the graph is not correct. */
 bool graph_is_sound(const WeftGraph *);
-/* The outermost graph in which a body of control flow is; of a graph that is no body, the graph
- * itself. */
+/* Returns the outermost graph in which a body of control flow is; of a graph that is no body, the
+ * graph itself. */
 WeftGraph *graph_root(WeftGraph *);
 /* Whether the node that has the body is still in its graph, and so on up to graph_root; true of a
  * graph that is no body. */
@@ -103,7 +103,7 @@ bool boundary(Weft *, bool (*f)(void *arg), void *arg);
 /* The time in seconds since some fixed moment, which never goes back. */
 double seconds_now(void);
 
-/* The arena that lives until weft_free. */
+/* Returns the Weft's arena, which lives until weft_free. */
 static inline Arena *weft_arena(Weft *w)
 {
 	return w->ctx->arena;
@@ -129,8 +129,8 @@ bool file_write(Ctx *, const char *path, const void *data, size_t n);
 char *file_read(Arena *, const char *path, size_t *n);
 /* Makes a folder and its parents; folders that exist are fine. Returns false after an error. */
 bool folder_make(Ctx *, const char *path);
-/* The file name without folder and extension as a C identifier, in the arena: "a/my-net.pt2" gives
- * "my_net". */
+/* Returns the file name without folder and extension as a C identifier, in the arena:
+ * "a/my-net.pt2" gives "my_net". */
 const char *path_stem(Arena *, const char *path);
 
 #endif

@@ -6,19 +6,21 @@
 
 #include "driver/api/driver_priv.h"
 
-/* Checks that p is not NULL. what: "the tensor". */
+/* Checks that p is not NULL. what: "the tensor". Returns false after an error. */
 bool given(Weft *, const char *function, const char *what, const void *p);
-/* Checks that a list is not NULL, unless n is 0. what: "the inputs". */
+/* Checks that a list is not NULL, unless n is 0. what: "the inputs". Returns false after an
+ * error. */
 bool given_list(Weft *, const char *function, const char *what, const void *list, uint32_t n);
-/* Checks that a text is neither NULL nor empty. */
+/* Checks that a text is neither NULL nor empty. Returns false after an error. */
 bool given_text(Weft *, const char *function, const char *what, const char *text);
-/* Checks a list of n texts, of which none is NULL or empty. */
+/* Checks that a list of n texts is not NULL, unless n is 0, and that none of the texts is NULL or
+ * empty. Returns false after an error. */
 bool given_texts(Weft *, const char *function, const char *what, const char *const *text, uint32_t n);
 /* Checks that a graph is not NULL, belongs to the Weft, is no body of control flow, and is correct
- * (if it was changed, it is verified). */
+ * (if it was changed, it is verified). Returns false after an error. */
 bool given_graph(Weft *, const char *function, const WeftGraph *);
-/* The same, but a body of such a graph is accepted, if the node that has the body is still there.
- */
+/* Checks the same, but accepts a body of such a graph, if the node that has the body is still
+ * there. Returns false after an error. */
 bool given_graph_or_body(Weft *, const char *function, WeftGraph *);
 
 #endif

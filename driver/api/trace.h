@@ -56,7 +56,8 @@ bool tracing_error(const TraceStep *, const char *what);
 bool tracing_perform(TraceStep *, bool (*f)(void *));
 /* Checks that the trace has not ended. Returns false after an error. */
 bool tracing_ready(const TraceStep *);
-/* Checks besides that step->name is neither NULL nor empty. */
+/* Checks that the trace has not ended, and that step->name is neither NULL nor empty. Returns false
+ * after an error. */
 bool tracing_ready_named(const TraceStep *);
 
 /* The value that names a node of the current scope. */

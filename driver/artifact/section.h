@@ -23,8 +23,8 @@ void section_unmap(SectionMap *);
  * valid until ctx_free. *out is in the arena; its data is NULL if there are no weights. Returns
  * false after an error. */
 bool section_map(Program *p, uint32_t jobs, SectionMap **out);
-/* A hash of the section's contents and layout, 32 digits in the arena: equal for programs that can
- * use one weight file. */
+/* Returns a hash of the section's contents and layout, 32 digits in the arena: equal for programs
+ * that can use one weight file. */
 const char *section_hash(Program *p);
 /* The names in a file of the section, by kind. */
 typedef struct {

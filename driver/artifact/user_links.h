@@ -15,8 +15,8 @@ UserOps user_ops(const Compilation *);
 bool user_links_check(const Compilation *);
 /* Adds WeftOptions.link as arguments of a linker: absolute paths of files, -l for names. */
 void user_links(const Compilation *, Words *);
-/* The rows for Job.missing of a linker: one for each symbol of user_ops and each library that it
- * may not find. *n is their number; they are in the arena. */
+/* Returns the rows for Job.missing of a linker, in the arena: one for each symbol of user_ops and
+ * each library that it may not find. Sets *n to their number. */
 const JobMissing *user_missing(const Compilation *, uint32_t *n);
 
 #endif

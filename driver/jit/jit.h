@@ -6,9 +6,10 @@
 
 /* After compile_for_here and compile_lower: sets *out to a model in memory, valid until weft_free.
  * Returns false after errors. */
-bool jit_model(Compilation *, const WeftModel **);
-/* The same, but code and weights live until weft_jit_free. A model that calls user operators is an
- * error. */
-bool jit_keep(Compilation *, const WeftModel **);
+bool jit_model(Compilation *, const WeftModel **out);
+/* After compile_for_here and compile_lower: sets *out to a model in memory whose code and weights
+ * live until weft_jit_free, also after the Weft is freed. Returns false after errors: also if the
+ * model calls user operators, whose libraries end with the Weft. */
+bool jit_keep(Compilation *, const WeftModel **out);
 
 #endif

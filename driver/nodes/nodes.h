@@ -50,11 +50,13 @@ bool step_node(NodeStep *);
 bool step_value(const NodeStep *, const char *what, WeftNode v, Node *out);
 /* A node of s->g, or no node, as the API's WeftNode. */
 WeftNode step_give(const NodeStep *, Node);
-/* The name and the source line of a node of s->g, "relu_3 (net.py:12)", in the scratch arena. */
+/* Returns the name and the source line of a node of s->g, "relu_3 (net.py:12)", in the scratch
+ * arena. */
 const char *step_name(const NodeStep *, Node);
 /* Notes that s->graph was changed: the next function of the API that takes it verifies it. */
 void step_changed(const NodeStep *);
-/* The WeftGraph of a body, which node n of `owner` has; the same object at every call. */
+/* Returns the WeftGraph of a body, which node n of `owner` has: a new one at the first call, the
+ * same object later. It lives as long as the Weft. */
 WeftGraph *graph_of_body(WeftGraph *owner, Node n, Graph *body);
 /* Whether both types have the same dtype, rank and, provably, extents. loose: extents that depend
  * on data are equal to each other. */

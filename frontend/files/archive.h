@@ -38,8 +38,8 @@ typedef struct {
 /* Maps an archive until ctx_free, and reads its directory. Returns false after an error: also if a
  * member's header lies outside of the file. */
 bool archive_open(Ctx *, const char *path, Archive *);
-/* The same for the contents of a file in memory, which must stay as long as the context; path: for
- * messages. */
+/* Reads the directory of an archive whose contents are in memory, and must stay there as long as
+ * the context. path: for messages. Returns false after an error. */
 bool archive_open_bytes(Ctx *, const char *path, const void *data, size_t size, Archive *);
 /* The member of that name below the root folder (Archive.root), or NULL. */
 Member *archive_find(const Archive *, const char *name);

@@ -13,9 +13,10 @@ typedef struct {
 
 /* Maps a regular file, until ctx_free. Returns false after an error. */
 bool file_map(Ctx *, const char *path, FileMap *);
-/* The same, but an empty file is an error. */
+/* Maps a regular file that is not empty, until ctx_free. Returns false after an error. */
 bool file_map_full(Ctx *, const char *path, FileMap *);
-/* The part of the path behind the last '/'; the whole path if there is none. */
+/* Returns the part of the path behind the last '/', or the whole path if there is none: a pointer
+ * into `path`. */
 const char *file_base(const char *path);
 
 /* Compares names as strcmp does, but digits in both names by their value: "x.2" is before "x.10".

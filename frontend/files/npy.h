@@ -8,7 +8,8 @@
 /* Reads a .npy file: one array of little-endian numbers or bool, in C or Fortran order. Returns
  * false after an error. */
 bool npy_open(Ctx *, const char *path, Tensor *);
-/* The same for the contents of a file; where: for messages. The tensor is a copy. */
+/* Reads the contents of a .npy file from memory. The tensor is a copy. where: for messages. Returns
+ * false after an error. */
 bool npy_parse(Ctx *, const char *where, const uint8_t *data, size_t size, Tensor *);
 /* Writes a .npy file, whole or not at all (out_file.h). Returns false after an error; bf16 and f8,
  * which NumPy does not have, are errors. */

@@ -25,8 +25,8 @@ typedef struct {
  * its dtype there; both are valid as long as the context, and writes do not reach the file. Returns
  * false after an error. */
 bool st_open(Ctx *, const char *path, StFile *);
-/* The same for the contents of a file in memory, which must stay as long as the context; path: for
- * messages. */
+/* Checks the contents of a file in memory, to which tensors that are aligned refer: they must stay
+ * as long as the context. path: for messages. Returns false after an error. */
 bool st_open_bytes(Ctx *, const char *path, void *data, size_t size, StFile *);
 /* The tensor of that name, or NULL. */
 const Tensor *st_find(const StFile *, const char *name);

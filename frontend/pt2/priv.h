@@ -159,7 +159,8 @@ const char *json_str(const json_t *object, const char *key);
 const char *json_tag(const json_t *object, json_t **value);
 /* The dtype of a code of torch.export's schema (ScalarType); DT_none if Weft does not have it. */
 DType pt2_dtype(int64_t code);
-/* The name of a code for messages; "unknown" if no dtype has the code. */
+/* Returns the name of a code of the schema's, for messages: a constant text; "unknown" if no dtype
+ * has the code. */
 const char *pt2_dtype_name(int64_t code);
 /* Reads a size, {as_int} or {as_expr}. Returns no size after an error at `where`. */
 Sym meta_sym(Import *, const json_t *, const char *where);
@@ -233,7 +234,8 @@ bool wrapped_read(Import *, const char *label, const char *member, const Bytes *
 void wrapped_bind(Import *, const char *name, Wrapped *);
 /* The weight to which wrapped_bind bound the name, or NULL. */
 Wrapped *wrapped_find(const Import *, const char *name);
-/* Imports a node that reads one tensor of a weight that wraps tensors (TARGET_INNER_TENSOR). */
+/* Imports a node that reads one tensor of a weight that wraps tensors (TARGET_INNER_TENSOR): adds
+ * nodes and binds the name of its result. Returns false after an error. */
 bool import_inner_tensor(Scope *, const json_t *node);
 
 /* ---- pt2/alias.c: which results are views, and how to write through them ---- */
@@ -260,20 +262,21 @@ uint32_t value_view(State *, uint32_t parent, Node view, uint32_t self, int32_t 
 /* Adds a copy of the view that made v, applied to `parent`: contents of the parent's shape and of
  * this dtype. Returns the result; `parent` itself if v is equal to its parent. */
 Node view_replay(State *, const Value *v, Node parent, DType);
-/* The current contents of a value: if its memory was written through another value, the view is
- * applied again. */
+/* Returns the current contents of a value. If its memory was written through another value since,
+ * adds nodes that apply the view again. */
 Node value_read(State *, Build *, uint32_t v);
 /* Sets the contents of a value, and so of all values in the same memory. Returns false after an
  * error. */
 bool value_write(State *, Build *, uint32_t v, Node contents);
-/* The value to read at this place: v, or, where gradients are enabled, v cut off from the history
- * of what was computed under torch.no_grad(). Returns 0 after an error. */
+/* Returns the value to read at this place: v, or, where gradients are enabled, a new value that is
+ * v cut off from the history of what was computed under torch.no_grad(). Returns 0 after an
+ * error. */
 uint32_t value_enter(State *, Build *, uint32_t v);
 /* A node with the contents `value` and the derivatives of `old`; `value` itself if its dtype has no
  * derivatives. */
 Node value_with_history(Build *, Node value, Node old);
-/* A view with one dimension of the whole memory in which v lies. Returns 0 after an error: the
- * memory has gaps. */
+/* Makes a view with one dimension of the whole memory in which v lies, and returns its number.
+ * Returns 0 after an error: the memory has gaps. */
 uint32_t value_flat(State *, Build *, uint32_t v);
 
 /* ---- pt2/args.c: arguments of the file's nodes ---- */
@@ -291,30 +294,35 @@ typedef struct {
 /* Reads the arguments of a node for the operator, or for the overload of it that fits the arguments
  * (c->op). Returns false after an error. */
 bool call_read(Scope *, const json_t *node, Op op, Call *c);
-/* The same for a given schema; c must be zeros, and c->op stays as it is. */
+/* Reads the arguments of a node for a given schema. c must be zeros; c->op stays as it is. Returns
+ * false after an error. */
 bool call_read_as(Scope *, const json_t *node, const Schema *, Call *c);
 /* Finds the argument of that name, or, where the file gives no names, argument k. Returns its
  * value, and sets *tag to its tag, "as_tensor". Returns NULL, with *tag NULL, if there is no such
  * argument. */
 json_t *arg_find(const json_t *node, const char *name, size_t k, const char **tag);
-/* The value of a bool or a number argument, found as by arg_find; `fallback` if there is none. */
+/* Whether an argument, found as by arg_find, is true; `fallback` if there is none, or it is no
+ * bool. */
 bool arg_bool(const json_t *node, const char *name, size_t k, bool fallback);
-/* The value of a number argument, found likewise; `fallback` if there is none. */
+/* The value of a number argument, found as by arg_find; `fallback` if there is none, or it is no
+ * constant number. */
 double arg_double(const json_t *node, const char *name, size_t k, double fallback);
 /* The value of a tensor argument, found as by arg_find; 0 if there is none. */
 uint32_t arg_value(Scope *, const json_t *node, const char *name, size_t k);
-/* The next functions read an argument that arg_find found. They return false (or no node) after an
- * error; another kind of argument is an error.
- *
- * A number, which may depend on data, as an f64 without dimensions. */
+/* The next functions read an argument that arg_find found; another kind of argument is an error. */
+
+/* Returns a number, which may depend on data, as an f64 without dimensions; no node after an
+ * error. */
 Node arg_float_value(Scope *, const char *tag, const json_t *arg);
-/* Any Python scalar that does not depend on data; name: for messages. */
+/* Sets *Attr to any Python scalar that does not depend on data. name: of the argument, for
+ * messages. Returns false after an error. */
 bool arg_scalar(Scope *, const char *name, const char *tag, const json_t *arg, Attr *);
-/* An integer, constant or symbolic. */
+/* Sets *Sym to an integer, constant or symbolic. Returns false after an error. */
 bool arg_sym(Scope *, const char *tag, const json_t *arg, Sym *);
-/* A list of such integers, in the arena. */
+/* Sets out[*n], in the arena, to a list of integers, constant or symbolic. Returns false after an
+ * error. */
 bool arg_syms(Scope *, const char *tag, const json_t *arg, const Sym **out, uint32_t *n);
-/* Whether the argument is a float that depends on data; whether a call has such an argument. */
+/* Whether the argument is a float that depends on data. */
 bool arg_is_data(Scope *, const char *tag, const json_t *arg);
 /* Whether a node has an argument that is a float which depends on data. */
 bool call_has_data(Scope *, const json_t *node);
@@ -348,7 +356,8 @@ const char *node_label(const json_t *node);
 /* "net.py:12 in encoder.layer.0": the user's line and the module, in the scratch arena; NULL if the
  * file does not say. */
 const char *node_frame(Import *, const json_t *node);
-/* The place for messages: "model.pt2: node add (net.py:12)". */
+/* Returns the place of a node for messages, "model.pt2: node add (net.py:12)", in the arena; never
+ * NULL. */
 const char *node_position(Import *, const json_t *node);
 /* Begins the import of a graph of the file into a State; no name is defined. */
 void scope_init(Scope *, State *, json_t *graph);
@@ -410,7 +419,8 @@ typedef struct Target {
 	const char *name;          /* "aten.add.Tensor"; an overload "default" is left out */
 } Target;
 
-/* How to import nodes with this target, "torch.ops.aten.add.Tensor". */
+/* Returns how to import nodes with this target, "torch.ops.aten.add.Tensor"; TARGET_UNKNOWN if none
+ * is known. Its name lives as long as the context. */
 Target target_of(Import *, const char *target);
 /* Checks that all nodes of a graph of the file, and of graphs in it, can be imported. Returns false
  * after one error that lists the operators that cannot. */
@@ -424,31 +434,35 @@ bool targets_check(Import *, const json_t *graph);
 /* A bool of Python that is an argument, {as_sym_bool}, as a bool tensor without dimensions. Returns
  * no node after an error (hop.c). */
 Node symbolic_condition(Scope *, const json_t *arg);
-/* An operator with graphs as arguments: TARGET_INLINE to TARGET_MAP (hop.c). */
+/* Imports a node whose operator has graphs as arguments: TARGET_INLINE to TARGET_MAP (hop.c).
+ * Returns false after an error. */
 bool import_hop(Scope *, const json_t *node, Target);
 
 /* Adds a call of the operator `op` that has a number which depends on data where the schema has a
  * constant: the value of aten.full, the alpha of aten.add. Returns the result, of the type of *m.
  * Returns no node if the call is another one, or after an error (number.c). */
 Node import_with_number(Scope *, const json_t *node, const char *op, const Meta *m);
-/* x.item(): an integer or a bool becomes the value of a symbol, a float a value without dimensions
- * (number.c). */
+/* Imports x.item(): an integer or a bool becomes the value of a symbol, a float a value without
+ * dimensions (number.c). Returns false after an error. */
 bool import_item(Scope *, const json_t *node);
-/* TARGET_SYMBOLIC: arithmetic of floats that depend on data. Adds nothing for other numbers, which
- * their readers take from the file's expressions (number.c). */
+/* Imports a node of TARGET_SYMBOLIC: arithmetic of floats that depend on data. Adds nothing for
+ * other numbers, which their readers take from the file's expressions (number.c). Returns false
+ * after an error. */
 bool import_symbolic(Scope *, const json_t *node, const char *target);
 
-/* A call of a user operator (user.c). */
+/* Imports a call of a user operator (user.c). Returns false after an error: also if the arguments
+ * do not fit the operator's types. */
 bool import_user(Scope *, const json_t *node, const struct UserOp *);
 
 /* Adds the update of the running statistics that an operator of that name makes in training, and
  * writes them; does nothing for other operators, or if the call does not train. Call it for a node
- * that is imported as TARGET_OP, too (norm.c). */
+ * that is imported as TARGET_OP, too (norm.c). Returns false after an error. */
 bool import_running_stats(Scope *, const json_t *node, const char *name);
 /* The functional form of a fake quantisation that writes what it observes; OP_none for other
  * operators (norm.c). */
 Op observed_operator(const char *name);
-/* TARGET_OBSERVED: a call of such an operator, and the writes of what it observes (norm.c). */
+/* Imports a node of TARGET_OBSERVED: a call of the functional form, which observed_operator gave,
+ * and the writes of what it observes (norm.c). Returns false after an error. */
 bool import_observed(Scope *, const json_t *node, Op functional);
 
 #endif

@@ -39,62 +39,74 @@ Val val_num(Sym);
 Val val_double(Parser *, double);
 /* The condition that is always true, or false. */
 Val val_fixed(Parser *, bool truth);
-/* Checks that a value is an integer, no fraction. */
+/* Checks that a value is an integer, no fraction. Returns false after expr_fail. */
 bool val_is_int(Parser *, const Val *);
 
-/* Arithmetic of numbers (NUM and REAL), as Python and SymPy compute it. a + b. */
+/* Arithmetic, as Python and SymPy compute it. Each function sets *out and returns true, or returns
+ * false after expr_fail: an operand of another kind, or arithmetic that is not supported. Operands
+ * are numbers (NUM and REAL), if nothing else is said. Where b must not be 0, that becomes one of
+ * Parser.need. */
+
+/* Sets *out to a + b. Returns false after expr_fail. */
 bool val_add(Parser *, Val a, Val b, Val *out);
-/* a - b. */
+/* Sets *out to a - b. Returns false after expr_fail. */
 bool val_sub(Parser *, Val a, Val b, Val *out);
-/* a * b. */
+/* Sets *out to a * b. Returns false after expr_fail. */
 bool val_mul(Parser *, Val a, Val b, Val *out);
-/* -a. */
+/* Sets *out to -a. Returns false after expr_fail. */
 bool val_neg(Parser *, Val a, Val *out);
-/* a / b as Python's division. Of two exact numbers, a NUM that is `rounded` unless it is an
- * integer. If an operand is a double (REAL, or a rounded fraction that no double holds), a REAL.
- * Either way b != 0 is added to Parser.need, unless it is certain; a b that is provably 0 fails. */
+/* Sets *out to a / b, Python's division. Of two exact numbers the result is a NUM that is `rounded`
+ * unless it is an integer. If an operand is a double (REAL, or a rounded fraction that no double
+ * holds), the result is a REAL. Either way b != 0 is added to Parser.need, unless it is certain.
+ * Returns false after expr_fail: also if b is provably 0. */
 bool val_div(Parser *, Val a, Val b, Val *out);
-/* a / b as SymPy's Rational: the same, but the NUM is exact. */
+/* Does the same as val_div for SymPy's Rational: the NUM is exact. Returns false after expr_fail. */
 bool val_rational(Parser *, Val a, Val b, Val *out);
-/* a ** b. b: a small constant integer, 1/2, or (if a is a constant >= 2) an integer >= 0. */
+/* Sets *out to a ** b. b: a small constant integer, 1/2, or (if a is a constant >= 2) an integer >=
+ * 0. Returns false after expr_fail. */
 bool val_pow(Parser *, Val a, Val b, Val *out);
-/* The square root of a, a REAL. */
+/* Sets *out to the square root of a, a REAL. Returns false after expr_fail. */
 bool val_sqrt(Parser *, Val a, Val *out);
-/* floor(a / b) of integers, as Python's //. b must not be 0 (Parser.need). */
+/* Sets *out to floor(a / b) of integers, Python's //. b must not be 0. Returns false after
+ * expr_fail. */
 bool val_floordiv(Parser *, Val a, Val b, Val *out);
-/* ceil(a / b) of integers. b must not be 0 (Parser.need). */
+/* Sets *out to ceil(a / b) of integers. b must not be 0. Returns false after expr_fail. */
 bool val_ceildiv(Parser *, Val a, Val b, Val *out);
-/* a - b * floor(a / b) of integers, as Python's %. b must not be 0 (Parser.need). */
+/* Sets *out to a - b * floor(a / b) of integers, Python's %. b must not be 0. Returns false after
+ * expr_fail. */
 bool val_mod(Parser *, Val a, Val b, Val *out);
-/* The lesser of two integers. */
+/* Sets *out to the lesser of two integers. Returns false after expr_fail. */
 bool val_min(Parser *, Val a, Val b, Val *out);
-/* The greater of two integers. */
+/* Sets *out to the greater of two integers. Returns false after expr_fail. */
 bool val_max(Parser *, Val a, Val b, Val *out);
-/* |a| of an integer. */
+/* Sets *out to |a| of an integer. Returns false after expr_fail. */
 bool val_abs(Parser *, Val a, Val *out);
-/* a << b of integers; b is a constant from 0 to 62. */
+/* Sets *out to a << b of integers; b is a constant from 0 to 62. Returns false after expr_fail. */
 bool val_shift_left(Parser *, Val a, Val b, Val *out);
-/* a >> b of integers; b is a constant from 0 to 62. */
+/* Sets *out to a >> b of integers; b is a constant from 0 to 62. Returns false after expr_fail. */
 bool val_shift_right(Parser *, Val a, Val b, Val *out);
-/* a & b: of integers, of which one is a constant below 2^32; or of conditions. */
+/* Sets *out to a & b of integers, of which one is a constant below 2^32; or to `a and b` of
+ * conditions. Returns false after expr_fail. */
 bool val_bit_and(Parser *, Val a, Val b, Val *out);
-/* The greatest integer <= a. */
+/* Sets *out to the greatest integer <= a. Returns false after expr_fail. */
 bool val_floor(Parser *, Val a, Val *out);
-/* The least integer >= a. */
+/* Sets *out to the least integer >= a. Returns false after expr_fail. */
 bool val_ceil(Parser *, Val a, Val *out);
-/* The integer part of a: rounded towards 0. */
+/* Sets *out to the integer part of a: rounded towards 0. Returns false after expr_fail. */
 bool val_trunc(Parser *, Val a, Val *out);
-/* The nearest integer to a, the even one of two. */
+/* Sets *out to the nearest integer to a, the even one of two. Returns false after expr_fail. */
 bool val_round(Parser *, Val a, Val *out);
-/* The condition a op b of numbers. op: "==", "!=", "<", "<=", ">" or ">=". */
+/* Sets *out to the condition a op b of numbers. op: "==", "!=", "<", "<=", ">" or ">=". Returns
+ * false after expr_fail. */
 bool val_compare(Parser *, const char *op, Val a, Val b, Val *out);
-/* Conditions: a and b. */
+/* Sets *out to the condition `a and b` of two conditions. Returns false after expr_fail. */
 bool val_and(Parser *, Val a, Val b, Val *out);
-/* a or b. */
+/* Sets *out to the condition `a or b` of two conditions. Returns false after expr_fail. */
 bool val_or(Parser *, Val a, Val b, Val *out);
-/* not a. */
+/* Sets *out to the condition `not a` of a condition. Returns false after expr_fail. */
 bool val_not(Parser *, Val a, Val *out);
-/* The integer `yes` if cond holds, else the integer `no`. */
+/* Sets *out to the integer `yes` if the condition holds, else to the integer `no`. Returns false
+ * after expr_fail. */
 bool val_choose(Parser *, Val cond, Val yes, Val no, Val *out);
 
 #endif

@@ -39,13 +39,15 @@ char *arena_strndup(Arena *, const char *s, size_t n);
 /* Returns the text that printf would print, as long as needed. */
 char *arena_printf(Arena *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* arena_release(a, m) frees all that was allocated in `a` since m = arena_mark(a). Marks are
- * released in reverse order: releasing m invalidates the marks taken after m. */
+/* A position in an arena, for arena_release. */
 typedef struct {
 	void *block;
 	size_t used;
 } ArenaMark;
+/* Returns the arena's present position. */
 ArenaMark arena_mark(const Arena *);
+/* Frees all that was allocated in the arena since the mark. Marks are released in reverse order:
+ * releasing one invalidates those taken after it. */
 void arena_release(Arena *, ArenaMark);
 /* Returns the bytes that all live allocations take: each rounded up to 16, in debug builds with the
  * guard behind it. */

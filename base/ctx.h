@@ -68,8 +68,9 @@ static inline bool ctx_false(bool failed)
 	return false;
 }
 #define ctx_error(...) ctx_false(ctx_error(__VA_ARGS__))
-/* Record a warning, or a note about the diagnostic before it; otherwise as ctx_error. */
+/* Records a warning; otherwise as ctx_error. */
 void ctx_warn(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Records a note about the diagnostic before it; otherwise as ctx_error. */
 void ctx_note(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Reports an internal error, which is a bug of Weft: writes the pass and the text to ctx->bug_text
  * and unwinds with UNWIND_BUG. */
@@ -79,13 +80,15 @@ _Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf
 _Noreturn void ctx_bug_verify(Ctx *, const char *stage);
 /* Memory outside of the arena ran out: unwinds with UNWIND_OOM. */
 _Noreturn void ctx_out_of_memory(Ctx *);
-/* ctx_rewind(ctx, m) removes all diagnostics recorded since m = ctx_mark(ctx): those of an attempt
- * whose failure does not matter. */
+/* A position in the diagnostics, for ctx_rewind and ctx_first_only. */
 typedef struct {
 	Diag *last;
 	uint32_t nerror;
 } CtxMark;
+/* Returns the present position. */
 CtxMark ctx_mark(const Ctx *);
+/* Removes all diagnostics recorded since the mark: those of an attempt whose failure does not
+ * matter. */
 void ctx_rewind(Ctx *, CtxMark);
 /* Removes every diagnostic behind the first error since the mark, because later errors follow from
  * that error. Returns true, and removes nothing, if there was no error since the mark. */

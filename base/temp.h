@@ -15,6 +15,7 @@ void temp_begin(const char *path);
 void temp_end(const char *path);
 /* Adds a program that this process has started to the list, until temp_end_program. */
 void temp_begin_program(pid_t);
+/* Takes a program off the list, because it has ended. */
 void temp_end_program(pid_t);
 
 /* Removes a file, or a folder with its contents, listed or not. Errors are ignored.

@@ -17,11 +17,15 @@ typedef struct {
 
 /* Makes the text empty. Its memory comes from the arena. */
 void text_init(Text *, Arena *);
-/* Append a string, n bytes, a character, and a formatted text. */
+/* Appends a string. */
 void text_add(Text *, const char *s);
+/* Appends the n bytes at s. */
 void text_addn(Text *, const char *s, size_t n);
+/* Appends a character. */
 void text_char(Text *, char c);
+/* Appends what printf would print. */
 void text_printf(Text *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Appends what vprintf would print. */
 void text_vprintf(Text *, const char *fmt, va_list);
 /* Appends s for use in a format of printf: doubles percent signs. */
 void text_format(Text *, const char *s);

@@ -18,6 +18,7 @@ extern const Rule scalar_rules[], shape_rules[], reduce_rules[], conv_rules[];
 
 /* Whether n is a splat (OP_full) of this value. n may be none. -0 is not 0. */
 bool is_splat(const Graph *, Node, double v);
+/* Whether n is a node (not none) of that operator. */
 static inline bool is_op(const Graph *g, Node n, Op op)
 {
 	return n.i && node_op(g, n) == op;
@@ -30,8 +31,10 @@ static inline bool is_nested(const Graph *g, Node n, Node x)
 /* Returns the tensor from which x is made by reshapes that keep its last nsp dimensions (the
  * spatial ones of an operand of a convolution); x if it is no such reshape. */
 Node below_reshape(const Graph *, Node x, uint32_t nsp);
-bool same_dim(const Graph *, Sym, Sym); /* whether both extents are provably equal */
-bool is_one(const Graph *, Sym); /* whether the extent is the constant 1 */
+/* Whether both extents are provably equal. */
+bool same_dim(const Graph *, Sym, Sym);
+/* Whether the extent is the constant 1. */
+bool is_one(const Graph *, Sym);
 /* Sets out[] (room for MAX_RANK) and *n to the elements of an int[] argument. Returns false if an
  * element is symbolic. */
 bool const_list(const Graph *, Node, const char *name, int64_t *out, uint32_t *n);

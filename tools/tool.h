@@ -147,14 +147,16 @@ typedef struct {
 
 /* Prints a UTF-8 text as the inside of a JSON string: ASCII, with escapes. */
 void print_escaped(FILE *, const char *);
-/* Begins and ends an object ('{', '}') or a list ('[', ']'). The end of the whole value adds a line
- * break. */
+/* Begins an object ('{') or a list ('['). */
 void json_open(Json *, const char *key, char bracket);
+/* Ends the innermost object ('}') or list (']'). The end of the whole value adds a line break. */
 void json_close(Json *, char bracket);
-/* Write a member or an element. Numbers that are not finite become the texts "nan", "inf" and
- * "-inf". */
+/* Writes a text as a member of the open object, or an element of the open list. */
 void json_string(Json *, const char *key, const char *value);
+/* Writes a number as a member or an element; one that is not finite as the text "nan", "inf" or
+ * "-inf". */
 void json_number(Json *, const char *key, double value);
+/* Writes true or false as a member or an element. */
 void json_bool(Json *, const char *key, bool value);
 
 /* ---- executing a model ---- */
@@ -294,11 +296,11 @@ void runner_close(Runner *);
 /* Element k of an array of WeftTensorInfo. m: the model whose table has the array, perhaps of
  * another version of weft; NULL: the array is of this version, as that of a graph. */
 const WeftTensorInfo *tensor_info(const WeftModel *m, const WeftTensorInfo *first, uint32_t k);
-/* Dimension d < rank of a tensor; m as above. */
+/* Returns dimension d < rank of a tensor. m: see tensor_info. */
 const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *, uint32_t d);
-/* Input k < r->ninput. */
+/* Returns what is known of input k < r->ninput. */
 const WeftTensorInfo *runner_input(const Runner *, uint32_t k);
-/* Output k < r->noutput. */
+/* Returns what is known of output k < r->noutput. */
 const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
 /* The runner_call of a runner with r->remote: writes the inputs to a file, runs the command on
  * r->folder's model.so, and reads the outputs into r->result. Returns false after a message. */
@@ -334,10 +336,12 @@ bool runner_output_key(const Runner *, uint32_t k, TensorKey *);
  * input is missing. */
 const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path, int call);
 
-/* State (state.c): of a compiled model's instance, or of the interpreter, for which the runner
- * keeps it between calls. The number of states. */
+/* State (state.c) is that of a compiled model's instance, or of the interpreter, for which the
+ * runner keeps it between calls. */
+
+/* Returns the number of states. */
 uint32_t runner_nstate(const Runner *);
-/* State k < runner_nstate. */
+/* Returns what is known of state k < runner_nstate. */
 const WeftTensorInfo *runner_state(const Runner *, uint32_t k);
 /* Copies state k into a row-major tensor of its dtype and shape. Returns false after a message. */
 bool runner_get_state(const Runner *, uint32_t k, const WeftTensor *);
@@ -354,8 +358,9 @@ void runner_end_state(Runner *);
 
 /* ---- numbers ---- */
 
-/* The number of elements; the bytes of a row-major tensor. */
+/* The number of elements of a tensor. */
 int64_t numel_of(const WeftTensor *);
+/* The bytes of all elements of a tensor, row-major. */
 uint64_t bytes_of(const WeftTensor *);
 /* Value i of a row-major tensor as a double: element i; of a complex tensor real part i / 2 if i is
  * even, else imaginary part. */

@@ -25,17 +25,21 @@ typedef struct {
 	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
 
-/* contract_tile.c: the loops of one task. */
+/* contract_tile.c: writes the loops of one task over columns, rows and k, and the epilogue. rows,
+ * cols and k are filled in; row and col are those of the current tile afterwards. */
 void contract_block(ContractCode *);
-/* Fills in value[]: the row axes at row i of the tile. */
+/* Sets value[j] to the value of row axis j at row i of the tile. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
 
-/* contract_border.c: contract_bound_taps, at the beginning of a tile, computes which taps meet the
- * image; contract_taps returns the range of a summed axis. */
+/* contract_border.c: at the beginning of a tile, computes which taps of each window meet the image
+ * (first_tap, end_tap). */
 void contract_bound_taps(ContractCode *);
+/* contract_border.c: narrows [*start, *end) of a summed axis to the taps that meet the image;
+ * leaves it as it is for an axis without a window. */
 void contract_taps(const ContractCode *, uint32_t axis, Lx *start, Lx *end);
 
-/* contract_copy.c: makes the phase, of which phases until `last` read the panels. */
+/* contract_copy.c: writes the phase that copies an operand, and adds the temporary that it fills,
+ * which phases until number `last` read. */
 void contract_copy(Cpu *, const CopyPlan *, uint32_t last);
 
 #endif

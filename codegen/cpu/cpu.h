@@ -25,31 +25,39 @@ uint32_t cpu_temp(Cpu *, SchedTemp);
 
 /* Stores a value of the stage's dtype at the current point. */
 void cpu_store(Cpu *, uint32_t stage, Lx value);
-/* The identity of a reduction, and acc combined with x. cpu_accumulate adds a product by fma. */
+/* Returns the identity of a reduction in all lanes of the type. */
 Lx cpu_identity(Cpu *, ReduceKind, LType);
+/* Returns acc combined with x. */
 Lx cpu_combine(Cpu *, ReduceKind, Lx acc, Lx x);
-Lx cpu_fma(Cpu *, Lx a, Lx b, Lx c); /* a * b + c, in two roundings without hardware fma */
+/* Returns a * b + c: in one rounding if the target has a fused multiply-add, else in two. */
+Lx cpu_fma(Cpu *, Lx a, Lx b, Lx c);
+/* Returns acc combined with the value of an expression at the current point, by the stage's
+ * reduction; a product that a sum adds is a cpu_fma. */
 Lx cpu_accumulate(Cpu *, const Stage *, Lx acc, Kx value);
 
-/* The task has [lo, hi) of an axis. */
+/* Says that the task has [lo, hi) of an axis, until the phase ends. */
 void cpu_part(Cpu *, uint32_t axis, Lx lo, Lx hi);
-/* The first index, and the end, of the task's part of an axis. */
+/* Returns the first index of the task's part of an axis; 0 if the task has the whole axis. */
 Lx cpu_start(Cpu *, uint32_t axis);
+/* Returns the end of the task's part of an axis; its extent if the task has the whole axis. */
 Lx cpu_limit(Cpu *, uint32_t axis);
 /* The loop over axis in [lo, hi) by vectors: a main loop and a masked remainder. Calls body(s,
  * data) for each, with the mask set. divisible: there is no remainder. */
 void cpu_vector_loop(Cpu *, uint32_t axis, Lx lo, Lx hi, bool divisible,
 		     void (*body)(Cpu *, void *), void *data);
 
-/* serial.c: stages that run one after the other at an outer point. */
-void cpu_scatter(Cpu *, uint32_t stage); /* one update of a scatter */
-void cpu_sort(Cpu *, uint32_t stage);    /* sorts a row; stage: the first of the four stages */
+/* serial.c: writes one update of a scatter stage at the current point. */
+void cpu_scatter(Cpu *, uint32_t stage);
+/* serial.c: sorts a row at the current outer point. stage: the first of the four stages of a
+ * sort. */
+void cpu_sort(Cpu *, uint32_t stage);
 
 /* fft.c: transforms a line, or as many lines as there are lanes; stage: the first of the four
  * stages. ntasks: of the phase. */
 void cpu_fft(Cpu *, uint32_t stage, Sym ntasks);
 
-/* transpose.c: as many vectors as there are lanes, the rows of a square, become its columns. */
+/* transpose.c: transposes a square in registers: row[], as many vectors as there are lanes, becomes
+ * its columns. */
 void transpose_lanes(Cpu *, Lx *row);
 
 /* What is known ahead of a loop is evaluated there, even if the loop has no rounds: where there may

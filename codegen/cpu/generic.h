@@ -22,7 +22,8 @@ typedef struct {
 	Kx value; /* the value of each point of a reduction */
 } StageRun;
 
-/* Whether the loop over axes[next] goes by chunks, and how, for n accumulators. */
+/* Whether the loop over axes[next] goes by chunks. If so, fills in the SumLoop for n accumulators,
+ * for sum_open. */
 MUST_LOOK bool generic_sums(const StageRun *, uint32_t n, SumLoop *);
 
 /* A branch around the statements of a reduction: not executed where the value is provably the
@@ -31,16 +32,21 @@ typedef struct {
 	Kx where; /* none: everywhere */
 } Branch;
 
+/* How the current phase executes the stage. */
 StageRole generic_role(const Generic *, uint32_t stage);
 /* The axes with a value at the current point, by bit. */
 uint64_t generic_known_axes(const Cpu *);
-/* generic_stage executes a stage at an outer point. For a reduction: generic_start, the step of
- * each point, generic_finish. */
+/* Executes a stage at the current outer point. */
 void generic_stage(Generic *, uint32_t stage);
+/* The functions from here to generic_finish are the parts of generic_stage, for schedules that
+ * reduce several points side by side. Begins a stage: its accumulators have the identity. */
 StageRun generic_start(Generic *, uint32_t stage);
-Branch generic_branch(StageRun *); /* in front of the steps of one point, or of several points that
-                                      differ in the vector axis */
+/* Opens the branch around the steps of one point, or of several points that differ in the vector
+ * axis, if the stage has one (Branch). Sets r->value, which the steps combine. */
+Branch generic_branch(StageRun *r);
+/* Combines the value of one point with the accumulators. */
 void generic_reduce_step(StageRun *);
+/* Closes a branch that generic_branch opened; does nothing if it opened none. */
 void generic_branch_end(Cpu *, const Branch *);
 /* Ends a stage after its loops are closed. Result in a register: combines the lanes of the
  * accumulator if the vector axis was reduced; the result, in the compute dtype, becomes the stage's
@@ -53,7 +59,8 @@ void generic_finish(StageRun *);
  * left. */
 Lx abreast_run(Generic *, Lx lo, Lx hi);
 
-/* transpose.c: makes the loops over both axes; the vector axis is that of the results. */
+/* transpose.c: makes the loops over tiles of both axes, and the stages at their points; the vector
+ * axis is that of the results. */
 void transpose_tiles(Cpu *, const Turned *);
 
 #endif

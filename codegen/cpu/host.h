@@ -6,9 +6,10 @@
 
 /* Whether this process can run code that was compiled for the target. */
 bool target_runs_here(const Target *);
-/* The best built-in target that runs here. */
+/* Returns the best built-in target that runs here; never NULL, because generic-c does. */
 const Target *target_native(void);
-/* target_find; "native" is target_native(). */
+/* Returns the built-in target of that name (target_find); "native" is target_native(). NULL if
+ * there is none. */
 const Target *target_named(const char *name);
 
 #endif

@@ -20,12 +20,14 @@ typedef struct {
 	Lv sum[MAX_LOOP_CUTS][MAX_SUMS]; /* by cut: of the chunks before */
 } SumLoop;
 
-/* Opens the loop over the innermost chunks of [*lo, *hi), and sets both to the chunk at hand. `cut`
- * to `width` of the SumLoop are given: the cuts of the loop, the number of accumulators, the
- * elements of a round. The accumulators acc[] are replaced: these begin with the identity.
- * sum_close adds them to those outside, and restores acc[]. Where all is one chunk, that costs a
- * branch and an addition per cut. */
+/* Opens the loop over the innermost chunks of [*lo, *hi), and sets both to the chunk at hand.
+ * `kind` to `width` of the SumLoop are given: the reduction, the cuts of the loop, the number of
+ * accumulators, the elements of a round. Replaces the accumulators acc[n] by new ones, which begin
+ * with the identity in each chunk. Where all is one chunk, that costs a branch and an addition per
+ * cut. */
 void sum_open(Cpu *, SumLoop *, Lx *lo, Lx *hi, Lv *acc);
+/* Closes what sum_open opened: adds the accumulators of all chunks to those outside, and sets acc[]
+ * to these again. */
 void sum_close(Cpu *, SumLoop *, Lv *acc);
 
 #endif

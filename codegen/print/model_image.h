@@ -59,9 +59,9 @@ typedef struct {
  * that a processor must have, for the manifest ("avx2 fma"). Pointers to functions of entries have
  * the names of their loop functions as symbols. */
 void model_image(ModelImage *im, const Program *, const Target *, const char *features, const EmitOptions *);
-/* Return the pointer, or the object, that is exactly at byte `at` of the image; NULL if there is
- * none. */
+/* Returns the pointer that is exactly at byte `at` of the image; NULL if there is none. */
 const ImagePointer *image_pointer(const ModelImage *, uint64_t at);
+/* Returns the object that begins exactly at byte `at` of the image; NULL if there is none. */
 const ImageObject *image_object(const ModelImage *, uint64_t at);
 
 #endif

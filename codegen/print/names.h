@@ -31,8 +31,9 @@ void names_reserve_cpp(Names *);
 /* Returns a legal identifier, the stem or the stem with a number, that is not taken in this scope
  * or one around it, and takes it until the scope ends. */
 const char *names_add(Names *, const char *stem);
-/* Begin a scope inside of the current one, and end it: its names are free again. */
+/* Begins a scope inside of the current one. */
 void names_push(Names *);
+/* Ends the innermost scope: its names are free again. */
 void names_pop(Names *);
 /* Appends s as the contents of a comment of C or C++: nothing in it ends the comment, and hidden
  * characters are made visible. Each line break becomes the text `line`. */

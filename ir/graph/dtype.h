@@ -23,7 +23,7 @@ uint32_t dtype_size(DType);                   /* bytes of one element; bool is 1
 bool dtype_is_float(DType);                   /* f8, f16, bf16, f32, f64 */
 bool dtype_is_int(DType);                     /* signed and unsigned, not bool */
 bool dtype_is_signed(DType);                  /* signed integers, floats, complex */
-bool dtype_is_complex(DType);
+bool dtype_is_complex(DType);                 /* c32, c64, c128 */
 bool dtype_is_inexact(DType);                 /* float or complex: has derivatives */
 double dtype_max(DType); /* the greatest finite value of a float dtype; that of f32 for others */
 DType dtype_real(DType); /* the dtype of the real part: c64 -> f32; other dtypes are returned */
@@ -40,15 +40,17 @@ bool dtype_keeps(DType from, DType to);
  * other dtype is returned. */
 DType dtype_promote(DType, DType);
 
-/* Conversions between f32 and the bits of a narrow float: round to nearest even, NaN stays NaN.
- * f8e4m3 has no infinity: larger numbers and infinity become its largest number, 448. */
-float f16_to_f32(uint16_t);
-uint16_t f32_to_f16(float);
-float bf16_to_f32(uint16_t);
-uint16_t f32_to_bf16(float);
-float f8e4m3_to_f32(uint8_t);
-uint8_t f32_to_f8e4m3(float);
-float f8e5m2_to_f32(uint8_t);
-uint8_t f32_to_f8e5m2(float);
+/* Conversions between f32 and the bits of a narrow float. Those to f32 are exact; those from f32
+ * round to nearest even; NaN stays NaN. */
+
+float f16_to_f32(uint16_t);       /* the value of the bits of an f16 */
+uint16_t f32_to_f16(float);       /* the bits of the nearest f16 */
+float bf16_to_f32(uint16_t);      /* the value of the bits of a bf16 */
+uint16_t f32_to_bf16(float);      /* the bits of the nearest bf16 */
+float f8e4m3_to_f32(uint8_t);     /* the value of the bits of an f8e4m3 */
+uint8_t f32_to_f8e4m3(float);     /* the bits of the nearest f8e4m3, which has no infinity: larger
+				     numbers and infinity become its largest number, 448 */
+float f8e5m2_to_f32(uint8_t);     /* the value of the bits of an f8e5m2 */
+uint8_t f32_to_f8e5m2(float);     /* the bits of the nearest f8e5m2 */
 
 #endif

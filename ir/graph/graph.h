@@ -358,8 +358,11 @@ bool graph_equal(const Graph *, const Graph *);
  * Pointers to NodeData are valid until the next graph_add; those to a Type until the next ir_type
  * or ir_tuple. */
 
+/* Returns the data of a node, valid until the next graph_add. */
 static inline const NodeData *node_data(const Graph *g, Node n) { return &g->node.data[n.i]; }
+/* Returns the operator of a node. */
 static inline Op node_op(const Graph *g, Node n) { return g->node.data[n.i].op; }
+/* Returns the number of operands of a node, absent optional tensors included. */
 static inline uint32_t node_nin(const Graph *g, Node n) { return g->node.data[n.i].nin; }
 /* Returns operand k < node_nin; none for an absent optional tensor. */
 static inline Node node_in(const Graph *g, Node n, uint32_t k)
@@ -367,17 +370,22 @@ static inline Node node_in(const Graph *g, Node n, uint32_t k)
 	assert(k < g->node.data[n.i].nin);
 	return g->use.data[g->node.data[n.i].in + k].def;
 }
-/* The nodes behind and before n in program order; none at the end. */
+/* Returns the node behind n in program order; none for the last. */
 static inline Node node_next(const Graph *g, Node n) { return g->node.data[n.i].next; }
+/* Returns the node before n in program order; none for the first. */
 static inline Node node_prev(const Graph *g, Node n) { return g->node.data[n.i].prev; }
+/* Returns the handle of the type of a node's value. */
 static inline TypeId node_type_id(const Graph *g, Node n) { return g->node.data[n.i].type; }
+/* Returns the type of a node's value, valid until the next ir_type or ir_tuple. */
 static inline const Type *node_type(const Graph *g, Node n)
 {
 	return ir_type_of(g->ir, g->node.data[n.i].type);
 }
-/* dtype, rank and extents of a tensor; of a tuple DT_none and the number of elements. */
+/* Returns the dtype of a node's value; DT_none of a tuple. */
 static inline DType node_dtype(const Graph *g, Node n) { return node_type(g, n)->dtype; }
+/* Returns the rank of a node's value; of a tuple the number of its elements. */
 static inline uint32_t node_rank(const Graph *g, Node n) { return node_type(g, n)->n; }
+/* Returns extent k < rank of a node's value, which is a tensor. */
 static inline Sym node_dim(const Graph *g, Node n, uint32_t k)
 {
 	const Type *t = node_type(g, n);
@@ -453,6 +461,7 @@ int64_t node_int(const Graph *, Node, const char *name); /* one that is constant
 bool node_bool(const Graph *, Node, const char *name);   /* a bool or constant integer */
 /* A float, constant integer or bool. Of a complex number: NaN after ctx_error. */
 double node_float(const Graph *, Node, const char *name);
+/* A text, as long as the Ir lives. */
 const char *node_str(const Graph *, Node, const char *name);
 /* A list of symbolic integers, of length *n; NULL and 0 if it is empty or absent. */
 const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);

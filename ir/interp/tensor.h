@@ -22,16 +22,21 @@ uint64_t tensor_bytes(const Tensor *); /* the bytes of its data */
  * around, a float that becomes an integer is truncated. Of complex numbers the real part is read;
  * writing sets the imaginary part to 0. The int64 of a u64 has its bits. */
 
-/* Return element i. */
+/* Returns element i as a double. */
 double tensor_f64(const Tensor *, int64_t i);
+/* Returns element i as an int64. */
 int64_t tensor_i64(const Tensor *, int64_t i);
-/* Set element i. */
+/* Sets element i to a double. */
 void tensor_set_f64(Tensor *, int64_t i, double v);
+/* Sets element i to an int64. */
 void tensor_set_i64(Tensor *, int64_t i, int64_t v);
-/* Copy the n elements from `first` on to dst[], or from src[] to them. */
+/* Copies the n elements from `first` on to dst[], as doubles. */
 void tensor_read_f64(const Tensor *, int64_t first, int64_t n, double *dst);
+/* Sets the n elements from `first` on to the doubles src[]. */
 void tensor_write_f64(Tensor *, int64_t first, int64_t n, const double *src);
+/* Copies the n elements from `first` on to dst[], as int64s. */
 void tensor_read_i64(const Tensor *, int64_t first, int64_t n, int64_t *dst);
+/* Sets the n elements from `first` on to the int64s src[]. */
 void tensor_write_i64(Tensor *, int64_t first, int64_t n, const int64_t *src);
 /* Returns a tensor of one dimension and the real dtype over the same data: [numel * 2] if the
  * tensor is complex, else [numel]. */

@@ -82,8 +82,9 @@ CExpr c_atom(const char *);
 /* Returns the text of the expression, in parentheses if its operator binds less tightly than
  * `prec`. */
 const char *c_arg(CUnit *, CExpr, Prec prec);
-/* Literals in all lanes of a type. */
+/* Returns an integer or bool literal in all lanes of a type. */
 CExpr c_int(CUnit *, LType, int64_t);
+/* Returns a float literal in all lanes of a type. */
 CExpr c_float(CUnit *, LType, double);
 /* a op b, where op is a left-associative infix operator of this precedence. */
 CExpr c_infix(CUnit *, CExpr a, const char *op, CExpr b, Prec);
@@ -111,8 +112,9 @@ typedef struct {
 
 /* Returns the prelude of the target's family; an empty one for scalar targets. */
 const Prelude *prelude_of(const Target *);
-/* Prelude.header of x86-64 and aarch64. */
+/* Prelude.header of x86-64: appends the declarations of the intrinsics that the target has. */
 void x86_header(const Target *, Text *);
+/* Prelude.header of aarch64. */
 void neon_header(const Target *, Text *);
 
 /* ---- library functions (library.c) ---- */

@@ -58,15 +58,17 @@ typedef struct {
 
 /* Returns the value of an expression, computed in the current block unless it is known there. */
 LLVMValueRef l_lx(Fn *, Lx);
+/* Returns the data of an expression of the function. */
 static inline const LxData *fn_lx(const Fn *f, Lx x) { return &f->f->lx.data[x.i]; }
 /* Returns the address of buffer k. */
 LLVMValueRef fn_buffer(Fn *, uint32_t k);
 /* Returns the address of new memory on the stack, allocated in the entry block. align: bytes; 0: as
  * the type. */
 LLVMValueRef fn_alloca(Fn *, LLVMTypeRef, uint32_t align);
-/* fn_push opens a scope and returns its mark; fn_pop forgets the values that were computed since,
- * because their block does not dominate the blocks behind. */
+/* Opens a scope of values and returns its mark. */
 uint32_t fn_push(Fn *);
+/* Closes the scope: forgets the values that were computed since its mark, because their block does
+ * not dominate the blocks behind. */
 void fn_pop(Fn *, uint32_t mark);
 /* Ends a statement: forgets values that read mutable variables. */
 void fn_forget(Fn *);

@@ -43,6 +43,7 @@ typedef struct {
 Jit *jit_link(Ctx *, const LlvmFiles *, const JitSymbol *symbol, uint32_t n);
 /* Returns the address of a symbol of the objects; NULL after an error if there is none. */
 void *jit_find(Ctx *, Jit *, const char *name);
-void jit_free(Jit *); /* unmaps the code; NULL is allowed */
+/* Unmaps the code, which nobody executes any more. NULL is allowed. */
+void jit_free(Jit *);
 
 #endif

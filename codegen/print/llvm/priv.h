@@ -81,9 +81,10 @@ void l_select(LUnit *, const EmitSelect *);
 
 /* As LlvmBackend.on_fatal. */
 void llvm_on_fatal(void (*)(const char *why));
-/* Begin and end the time in which this thread is in LLVM, where running out of memory is fatal. A
- * thread that ends there need not call fatal_leave. */
+/* Begins the time in which this thread is in LLVM, where running out of memory is fatal. A thread
+ * that ends there need not call fatal_leave. */
 void fatal_enter(void);
+/* Ends that time. */
 void fatal_leave(void);
 
 #endif

@@ -321,15 +321,17 @@ void loop_block(LoopFn *, uint32_t threads, uint64_t shared);
  * of them the block of the new task. ntasks: the number of tasks before, an expression of literals
  * and parameters. threads, shared: as for loop_block. */
 void loop_tasks_to_threads(LoopFn *, uint32_t threads, uint64_t shared, Lx ntasks);
-/* Open `enter` or `leave`; ls_end closes it. */
+/* Opens the top-level block `enter`; ls_end closes it. */
 void loop_enter(LoopFn *);
+/* Opens the top-level block `leave`; ls_end closes it. */
 void loop_leave(LoopFn *);
 /* Whether the function contains anything that only blocks of threads execute, not CPUs. */
 bool loop_is_of_block(const LoopFn *);
-/* Add a buffer argument, a parameter, and an argument of a library function. Return its number, or
- * its variable. */
+/* Adds a buffer argument. Returns its number. */
 uint32_t loop_buf(LoopFn *, LArg);
+/* Adds a parameter, an i64. Returns its number. */
 uint32_t loop_param(LoopFn *, const char *name);
+/* Adds an argument of a library function. Returns its variable. */
 Lv loop_arg(LoopFn *, const char *name, LType);
 
 /* Make expressions: interned, and folded if operands are literals (x+0, x*1, constants). If one
@@ -339,48 +341,52 @@ Lx lx_int_of(LoopFn *, LType, int64_t);      /* an integer or bool in all lanes 
 Lx lx_float(LoopFn *, LType, double);        /* a float in all lanes, rounded to the dtype */
 Lx lx_param(LoopFn *, uint32_t k);           /* parameter k */
 Lx lx_var(LoopFn *, Lv);                     /* the value of a variable */
-/* A basic operation with a result of the type; a scalar function on `lanes` lanes. */
+/* Returns a basic operation with a result of the type. */
 Lx lx_sc(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin);
+/* Returns a call of a scalar function on `lanes` lanes. */
 Lx lx_fn(LoopFn *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
 /* Basic operations on two operands of one dtype, which the result has. */
-Lx lx_add(LoopFn *, Lx, Lx);
-Lx lx_sub(LoopFn *, Lx, Lx);
-Lx lx_mul(LoopFn *, Lx, Lx);
+Lx lx_add(LoopFn *, Lx, Lx); /* the sum; integers wrap around */
+Lx lx_sub(LoopFn *, Lx, Lx); /* the difference; integers wrap around */
+Lx lx_mul(LoopFn *, Lx, Lx); /* the product; integers wrap around */
 Lx lx_div(LoopFn *, Lx, Lx); /* of integers: the quotient rounded down */
 Lx lx_mod(LoopFn *, Lx, Lx); /* of integers: the remainder with the sign of the divisor */
-Lx lx_min(LoopFn *, Lx, Lx);
-Lx lx_max(LoopFn *, Lx, Lx);
+Lx lx_min(LoopFn *, Lx, Lx); /* the smaller one, SC_min */
+Lx lx_max(LoopFn *, Lx, Lx); /* the greater one, SC_max */
 Lx lx_cmp(LoopFn *, ScOp, Lx, Lx); /* SC_eq to SC_ge; the result is a bool or mask */
-Lx lx_and(LoopFn *, Lx, Lx);
+Lx lx_and(LoopFn *, Lx, Lx); /* bit by bit, SC_and */
 Lx lx_select(LoopFn *, Lx c, Lx a, Lx b); /* c ? a : b, lane by lane */
 Lx lx_fma(LoopFn *, Lx a, Lx b, Lx c); /* a * b + c with one rounding */
-/* The expressions LX_SPLAT, LX_RAMP, LX_MASK, LX_HREDUCE, LX_ANY, LX_SHUFFLE. lx_splat returns an
- * operand that has the lanes already. */
-Lx lx_splat(LoopFn *, Lx, uint32_t lanes);
-Lx lx_ramp(LoopFn *, Lx base, Lx step, uint32_t lanes);
-Lx lx_mask(LoopFn *, Lx n, uint32_t lanes);
-Lx lx_hreduce(LoopFn *, ScOp, Lx);
-Lx lx_any(LoopFn *, Lx);
-Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b);
+Lx lx_splat(LoopFn *, Lx, uint32_t lanes); /* LX_SPLAT: a scalar in all lanes; an operand that has
+					      the lanes already as it is */
+Lx lx_ramp(LoopFn *, Lx base, Lx step, uint32_t lanes); /* LX_RAMP: base + k * step in lane k */
+Lx lx_mask(LoopFn *, Lx n, uint32_t lanes); /* LX_MASK: the lanes k < n are active */
+Lx lx_hreduce(LoopFn *, ScOp, Lx);          /* LX_HREDUCE: all lanes combined to a scalar */
+Lx lx_any(LoopFn *, Lx);                    /* LX_ANY: whether a lane of a mask is active */
+Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b); /* LX_SHUFFLE: lanes of a and b in another order */
 /* The lane of the operands that becomes lane k of the result. Operands have `lanes` lanes each;
  * those of in[1] count after those of in[0]. */
 uint32_t shuffle_lane(Shuffle, uint32_t k, uint32_t lanes);
 const char *shuffle_name(Shuffle); /* "zip_low" */
 /* Whether the shuffle reads in[1]. */
 bool shuffle_is_of_two(Shuffle);
+/* Returns LX_TABLE: the element of a table at an index, lane by lane. */
 Lx lx_table(LoopFn *, const ScTable *, Lx index);
-/* lx_op makes an operation without folding; lx_with makes the same expression with other
- * operands. */
+/* Returns a basic operation without folding. known: KNOWN_ bits. */
 Lx lx_op(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
+/* Returns the same expression with other operands, without folding. */
 Lx lx_with(LoopFn *, Lx, const Lx *in);
+/* Returns LX_ADDR: the address of the byte at offset `bytes` of buffer argument buf. */
 Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
 /* The expressions LX_LANE and LX_PACK of 2 or 4 lanes: a thread moves several elements in one
  * access, and computes with one at a time. */
 Lx lx_lane(LoopFn *, Lx vector, uint32_t lane);
 Lx lx_pack(LoopFn *, const Lx *lane, uint32_t lanes);
-/* The expressions LX_THREAD and LX_WARP, with in[0] a and in[1] b. b is none for votes. */
+/* Returns LX_THREAD: the number of the thread in its block. */
 Lx lx_thread(LoopFn *);
+/* Returns LX_WARP: an exchange in the warp, with in[0] a and in[1] b. b is none for votes. */
 Lx lx_warp(LoopFn *, WarpOp, Lx a, Lx b);
+/* Returns the name of an exchange in the text form. */
 const char *warp_name(WarpOp);
 /* Whether the result is one for all threads of the warp: WARP_ANY, WARP_ALL, WARP_BALLOT. */
 static inline bool warp_is_vote(WarpOp op) { return op >= WARP_ANY; }
@@ -405,20 +411,26 @@ static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type
 Lv ls_let(LoopFn *, const char *name, Lx);      /* an immutable variable with this value */
 Lv ls_var(LoopFn *, const char *name, Lx init); /* a mutable one */
 void ls_set(LoopFn *, Lv, Lx);                  /* sets a mutable variable */
-/* type: the type of the loaded value, in the compute dtype of the memory's. ls_load_in_order: the
- * load keeps its position among loads. */
+/* Adds an LS_LOAD of one element or consecutive ones. The type is that of the loaded value, in the
+ * compute dtype of the memory's. */
 Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
+/* Adds an LS_LOAD that keeps its position among loads. */
 Lv ls_load_in_order(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
+/* Adds an LS_GATHER: lane k has the element at offset + index[k]. */
 Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType, Lx mask);
-/* LS_STORE, LS_STREAM, LS_SCATTER; index: the lanes that are added to the offset. */
+/* Adds an LS_STORE of one element or consecutive ones. */
 void ls_store(LoopFn *, LMem, Lx offset, Lx value, Lx mask);
+/* Adds an LS_STREAM: a store past the caches. */
 void ls_stream(LoopFn *, LMem, Lx offset, Lx value);
+/* Adds an LS_SCATTER: lane k goes to offset + index[k]. */
 void ls_scatter(LoopFn *, LMem, Lx offset, Lx index, Lx value, Lx mask);
-/* Open the body of the statement, which ls_end closes. ls_else closes the body of the innermost if
- * and opens its other block. */
+/* Opens a loop over [lo, hi) by step; ls_end closes its body. Returns the variable. */
 Lv ls_for(LoopFn *, const char *name, Lx lo, Lx hi, int64_t step);
+/* Opens a loop that runs while the condition, a bool scalar, holds; ls_end closes its body. */
 void ls_while(LoopFn *, Lx);
+/* Opens what is executed if the condition, a bool scalar, holds; ls_end closes it. */
 void ls_if(LoopFn *, Lx);
+/* Closes the body of the innermost ls_if, and opens its other block; ls_end closes that. */
 void ls_else(LoopFn *);
 void ls_end(LoopFn *); /* closes the innermost for, while or if */
 /* Adds a task-local array and returns its memory. */
@@ -438,18 +450,25 @@ uint32_t ls_number(const LoopFn *, const LsData *);
 uint64_t loop_shared_bytes(const LsData *, uint64_t before);
 /* The number of statements of a block, nested ones included. */
 uint32_t loop_statements(const LoopFn *, Lb);
+/* Adds an LS_CALL of a user operator. Copies arg[]. */
 void ls_call(LoopFn *, const LoopCall *, const Lx *arg, uint32_t narg);
 void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level); /* into the cache of level 1, 2 or 3 */
 /* The locality that C compilers and LLVM take: 3 keeps the line in all caches. */
 static inline uint32_t ls_locality(const LsData *prefetch) { return 4 - prefetch->k; }
+/* Adds an LS_FENCE: what LS_STREAM wrote is visible to other threads behind it. */
 void ls_fence(LoopFn *);
+/* Adds a comment to the text of the function. */
 void ls_comment(LoopFn *, const char *);
-/* LS_SHARED, LS_SYNC, LS_COPY_ASYNC, LS_COPY_COMMIT, LS_COPY_WAIT, for blocks of threads. mask: a
- * bool scalar, or none. */
+/* For blocks of threads. Adds an LS_SHARED: an array in shared memory. Returns its memory. */
 LMem ls_shared(LoopFn *, const char *name, DType dtype, uint64_t count);
+/* Adds an LS_SYNC: a barrier of all threads of the block. */
 void ls_sync(LoopFn *);
+/* Adds an LS_COPY_ASYNC: begins a copy of `bytes` bytes to shared memory. mask: a bool scalar, or
+ * none. */
 void ls_copy_async(LoopFn *, LMem to, Lx offset, LMem from, Lx from_offset, uint32_t bytes, Lx mask);
+/* Adds an LS_COPY_COMMIT: the copies that the thread began since the last one are a group. */
 void ls_copy_commit(LoopFn *);
+/* Adds an LS_COPY_WAIT: at most `groups` groups of the thread are still under way behind it. */
 void ls_copy_wait(LoopFn *, uint32_t groups);
 /* Returns the memory of buffer argument k, with elements of storage dtype d. */
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){MEM_BUFFER, k, d}; }
@@ -483,6 +502,7 @@ void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf,
 void ls_same_phase(LoopFn *);
 /* Returns a variable: a bool for DT_bool, else an i64. owner: ProgramArg.owner, or 0. */
 Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
+/* Adds an LS_SAVE; see LsKind. Copies arg[]. */
 void ls_save(LoopFn *, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t values, uint32_t at);
 /* Marks the statement that was added last, an LS_READ, as the one that reads the size symbol; for
  * the interpreter. */

@@ -195,8 +195,8 @@ MUST_LOOK bool contract_linear(const PlanInput *, Sym offset);
  * b->gathered, and returns taken(). Refuses if no way fits: b is read at an index that is not
  * linear, or, without vectors, its panels may be larger than a local array. */
 MUST_LOOK Refusal contract_choose_b(const PlanInput *, Kx load, const ContractAxes *, OperandB *);
-/* Returns taken(), or refuses a plan whose panels of b are gathered or copied on a target without
- * vectors, where the steps of k are neighbours in both operands. axes, a and b are filled in. */
+/* Returns taken(); or refuses, for threads of a block, a plan that gathers panels of b where the
+ * steps of k are neighbours in both operands. axes, a and b are filled in. */
 MUST_LOOK Refusal contract_panels_do_not_pay(const PlanInput *, const ContractPlan *);
 /* Decides whether an earlier phase copies a into panels of the tile's rows, when axes, tile, block
  * and windows are known; if so, sets *p to the panels and returns true. */

@@ -278,19 +278,19 @@ Refusal contract_choose_b(const PlanInput *in, Kx load, const ContractAxes *x, O
 	return taken();
 }
 
-/* Without vectors panels save loads only, and take memory that small targets do not have: refused
- * if steps of k are neighbours in both operands. */
+/* A thread of a block would gather its panel into memory of its own, which is far: refused if steps
+ * of k are neighbours in both operands, so that generic reads lines. */
 Refusal contract_panels_do_not_pay(const PlanInput *in, const ContractPlan *c)
 {
 	const Nest *n = in->nest;
 	const ContractAxes *x = &c->axes;
-	if (contract_lanes(in) > 1 || (c->b.access != B_GATHERED && c->b.access != B_COPIED))
+	if (!in->target->isa.of_block || c->b.access != B_GATHERED)
 		return taken();
 	for (uint32_t i = 0; i < x->nk; i++)
 		if (nest_coef_is(n, n->offset[c->a.load.i], x->k[i], 1) &&
 		    nest_coef_is(n, n->offset[c->b.load.i], x->k[i], 1))
-			return refuse_near("columns of b are apart, and without vectors panels "
-					   "only save loads");
+			return refuse_near("columns of b are apart, and a thread has no memory "
+					   "near it for panels");
 	return taken();
 }
 

@@ -53,7 +53,7 @@ def compile_kernels(arch, name, text):
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     lines = log.splitlines()
     used = [int(x) for x in re.findall(r"Used (\d+) registers", log)]
-    spills = re.findall(r"Function properties for (\S+)\s+\d+ bytes stack frame, ([1-9]\d*) bytes spill stores", log)
+    spills = re.findall(r"Function properties for (\S+)\n[^\n]*?\d+ bytes stack frame, ([1-9]\d*) bytes spill stores", log)
     said = [x for x in lines if "warning" in x or "error" in x] + [f"{kernel} spills {n} bytes" for kernel, n in spills]
     return log.count("Compiling entry function"), bool(failed), sum("warning" in x for x in lines), len(spills), max(used, default=0), said
 

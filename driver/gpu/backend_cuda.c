@@ -63,6 +63,23 @@ static const char *not_done(const Compilation *c)
 }
 
 
+/* For reports and the artifact's table: what the kernels of calls take of a multiprocessor. */
+static void tell_use(const Compilation *c, const TargetLevel *level, LoopFn *const *fn, const GpuUse *use, uint32_t n)
+{
+	Program *p = level->program;
+	Arena *a = c->ctx->arena;
+	for (uint32_t k = 0; k < p->call.n; k++)
+		for (uint32_t i = 0; i < n; i++) {
+			ProgramCall *call = &p->call.data[k];
+			if (p->fn.data[call->fn] != fn[i] || !use[i].registers)
+				continue;
+			const Gpu *g = level->target->gpu;
+			const char *spills = use[i].spilled ? arena_printf(a, ", spills %u bytes", use[i].spilled) : "";
+			call->algorithm = arena_printf(a, "%s; %u registers, %u bytes shared%s, %u of %u warps", call->algorithm, use[i].registers, use[i].shared,
+						       spills, gpu_resident(g, fn[i]->threads, use[i].registers, use[i].shared), g->warps);
+		}
+}
+
 static bool shared(Compilation *c, const Place *p)
 {
 	const TargetLevel *level = &c->level.data[0];
@@ -74,17 +91,21 @@ static bool shared(Compilation *c, const Place *p)
 	if (no)
 		return ctx_error(c->ctx, NULL, "%s", no);
 	const uint32_t n = kernels(c, level, &fn, &name);
+	GpuUse *use = ARENA_ARRAY(c->ctx->arena, GpuUse, n + 1);
+	TRY(gpu_images(c, p->folder, fn, name, n, level->target, &images, use, &object));
+	phase_end(c, "kernels");
+	tell_use(c, level, fn, use, n);
 	o.launched = true;
 	TRY(emit_c(level->program, level->target, &o, &c->files));
 	phase_end(c, "print");
-	TRY(gpu_images(c, p->folder, fn, name, n, level->target, &images, &object));
-	phase_end(c, "kernels");
 	EmitFile stubs = {.name = "images.c", .flags = level->target->isa.flags};
 	text_init(&stubs.text, c->ctx->arena);
 	emit_cuda_stubs(fn, name, n, &images, &stubs.text);
 	array_push(c->ctx->arena, &c->files.file, stubs);
 	c->images = object;
-	return build_shared(c, p->folder, p->weights_object, p->out);
+	bool ok = build_shared(c, p->folder, p->weights_object, p->out);
+	c->w->report.objects += images.nimage; /* of units: build_shared counts its own anew */
+	return ok;
 }
 
 static bool trusted(const Compilation *c)

@@ -24,6 +24,7 @@ typedef struct {
 /* What an image's file begins with; machine code and PTX follow, the latter with its final 0. */
 typedef struct {
 	uint64_t code, ptx; /* bytes */
+	uint32_t registers, shared, stack, spilled; /* GpuUse */
 } ImageHeader;
 
 /* ---- by NVRTC ---- */
@@ -37,7 +38,12 @@ typedef struct {
 
 static bool write_image(Ctx *ctx, const Image *im, const GpuImage *made)
 {
-	const ImageHeader h = {made->cubin_bytes, strlen(made->ptx) + 1};
+	ImageHeader h = {.code = made->cubin_bytes, .ptx = strlen(made->ptx) + 1};
+	for (uint32_t k = 0; k < made->use.n; k++) {
+		const GpuUse *u = &made->use.data[k];
+		if (!strcmp(u->name, im->name))
+			h.registers = u->registers, h.shared = u->shared, h.stack = u->stack, h.spilled = u->spilled;
+	}
 	char *data = arena_alloc(ctx->arena, sizeof h + h.code + h.ptx);
 	memcpy(data, &h, sizeof h);
 	memcpy(data + sizeof h, made->cubin, h.code);
@@ -139,8 +145,7 @@ static void look_up(Compilation *c, const char *cache, Image *im, const Target *
 {
 	Ctx *ctx = c->ctx;
 	const char *by = t->gpu->arch ? arena_printf(ctx->arena, "nvrtc %u", nvrtc_version()) : cache_compiler(ctx, compiler(c));
-	const char *const argv[] = {"image 1", by, t->gpu->arch ? t->gpu->arch : "", NULL}, *const text[] = {im->text, t->gpu->arch ? "" : gpu_host_text, NULL};
-	c->w->report.objects++;
+	const char *const argv[] = {"image 2", by, t->gpu->arch ? t->gpu->arch : "", NULL}, *const text[] = {im->text, t->gpu->arch ? "" : gpu_host_text, NULL};
 	if (!cache)
 		return;
 	im->kept = cache_path(ctx, cache, argv, text);
@@ -170,7 +175,7 @@ static bool make(Compilation *c, const char *folder, Image *im, uint32_t n, cons
 
 enum { START = 64 }; /* of the section, and the alignment of code in it */
 
-static bool append(Ctx *ctx, Text *t, const char *path, CudaImage *out)
+static bool append(Ctx *ctx, Text *t, const char *path, CudaImage *out, GpuUse *use)
 {
 	ImageHeader h;
 	size_t n;
@@ -181,13 +186,14 @@ static bool append(Ctx *ctx, Text *t, const char *path, CudaImage *out)
 	memcpy(&h, data, sizeof h);
 	while (t->n % START)
 		text_addn(t, "", 1);
+	*use = (GpuUse){.registers = h.registers, .shared = h.shared, .stack = h.stack, .spilled = h.spilled};
 	*out = (CudaImage){.code = t->n - START, .ptx = h.ptx > 1 ? t->n - START + h.code : 0};
 	text_addn(t, data + sizeof h, h.code + h.ptx);
 	arena_release(ctx->scratch, mark);
 	return true;
 }
 
-static bool write_object(Compilation *c, const Image *made, uint32_t n, const char *symbol, CudaImage *image, const char *path)
+static bool write_object(Compilation *c, const Image *made, uint32_t n, const char *symbol, CudaImage *image, GpuUse *use, const char *path)
 {
 	Ctx *ctx = c->ctx;
 	Text t;
@@ -195,7 +201,7 @@ static bool write_object(Compilation *c, const Image *made, uint32_t n, const ch
 	for (uint32_t k = 0; k < START; k++)
 		text_addn(&t, "", 1);
 	for (uint32_t k = 0; k < n; k++)
-		TRY(append(ctx, &t, made[k].path, &image[k]));
+		TRY(append(ctx, &t, made[k].path, &image[k], &use[k]));
 	const uint64_t bytes = t.n - START, all = elf_object_bytes(START, bytes, symbol);
 	while (t.n < all)
 		text_addn(&t, "", 1);
@@ -204,7 +210,7 @@ static bool write_object(Compilation *c, const Image *made, uint32_t n, const ch
 }
 
 bool gpu_images(Compilation *c, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, CudaImages *out,
-		const char **object)
+		GpuUse *use, const char **object)
 {
 	Arena *a = weft_arena(c->w);
 	const uint32_t nimage = t->gpu->arch ? n : n > 0;
@@ -228,5 +234,5 @@ bool gpu_images(Compilation *c, const char *folder, LoopFn *const *fn, const cha
 	out->minor = sm % 10;
 	*object = arena_printf(a, "%s/images.o", folder);
 	TRY(make(c, folder, made, nimage, t));
-	return write_object(c, made, nimage, out->data, image, *object);
+	return write_object(c, made, nimage, out->data, image, use, *object);
 }

@@ -46,6 +46,21 @@ const Gpu *gpu_find(const char *name)
 	return NULL;
 }
 
+/* cuda_occupancy.h: registers are given to warps in units of 256, shared memory to blocks in units
+ * of 128 bytes, beside 1 KB that the system has. */
+uint32_t gpu_resident(const Gpu *g, uint32_t threads, uint32_t registers, uint32_t shared)
+{
+	enum { REGISTERS = 65536, UNIT = 256, SHARED_UNIT = 128, SYSTEM = 1024 };
+	const uint32_t warps = (threads + 31) / 32, of_warp = (32 * registers + UNIT - 1) / UNIT * UNIT;
+	const uint32_t of_block = (shared + SYSTEM + SHARED_UNIT - 1) / SHARED_UNIT * SHARED_UNIT;
+	uint32_t n = g->blocks < g->warps / warps ? g->blocks : g->warps / warps;
+	if (of_warp && REGISTERS / of_warp / warps < n)
+		n = REGISTERS / of_warp / warps;
+	if (g->shared_all / of_block < n)
+		n = g->shared_all / of_block;
+	return n * warps;
+}
+
 #define SAME(issue, latency) {{issue, latency}, {issue, latency}}
 
 /* Latencies of a thread; a barrier between launches takes about 3 microseconds. */

@@ -5,9 +5,11 @@
  *   run       opens and runs once
  *   cycles    1,000 times: load, open, run, clone, close, unload; nothing is left on the device
  *   device    tensors and workspace in memory of the device give the bits of tensors of the host
+ *   threads   calls from several threads at once on one instance give the same bits
  *   check     an index out of range is told, a later call works
  *   fork      a child uses an instance of its parent */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -70,6 +72,7 @@ static Tensor make(const WeftTensorInfo *info, const int64_t *shape, int64_t ind
 static struct {
 	int (*alloc)(uint64_t *, size_t), (*free)(uint64_t), (*in)(uint64_t, const void *, size_t, void *), (*out)(void *, uint64_t, size_t, void *);
 	int (*retain)(void **, int), (*push)(void *), (*live)(void);
+	void *(*stream)(void);
 } cu;
 
 static void find(void *so, const char *name, void *at)
@@ -92,6 +95,7 @@ static void load_driver(void)
 	find(so, "cuDevicePrimaryCtxRetain", &cu.retain);
 	find(so, "cuCtxPushCurrent_v2", &cu.push);
 	find(so, "standin_live", &cu.live);
+	find(so, "standin_stream", &cu.stream);
 }
 
 static void *there(size_t bytes)
@@ -132,9 +136,11 @@ static int call(Model *x, bool device, int64_t index, Tensor *y)
 	}
 	void *work = code != WEFT_OK ? NULL : device ? there(sizes->workspace_bytes) : malloc(sizes->workspace_bytes);
 	if (device)
-		context.device = (WeftDevice){WEFT_CUDA, 0};
+		context.device = (WeftDevice){WEFT_CUDA, 0}, context.stream = &context;
 	if (code == WEFT_OK)
 		code = x->m->run(x->in, sizes, a, b, work, &context, &x->status);
+	if (device && cu.stream() != &context)
+		stop("launches on another stream");
 	for (uint32_t k = 0; device && k < e->ninput; k++)
 		cu.free((uintptr_t)a[k].data);
 	for (uint32_t k = 0; device && k < e->noutput; k++) {
@@ -195,6 +201,46 @@ static void device(Model *x)
 	for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
 		if (memcmp(y[k].t.data, z[k].t.data, y[k].bytes))
 			stop("other results");
+	printf("equal\n");
+}
+
+typedef struct {
+	const Model *x;
+	const Tensor *want;
+} Caller;
+
+static void *call_often(void *arg)
+{
+	const Caller *c = arg;
+	Model x = *c->x; /* with a status of its own */
+	for (int k = 0; k < 100; k++) {
+		Tensor y[MOST];
+		if (call(&x, false, 0, y))
+			stop(x.status.message);
+		for (uint32_t i = 0; i < weft_entry(x.m, 0)->noutput; i++)
+			if (memcmp(y[i].t.data, c->want[i].t.data, y[i].bytes))
+				stop("other results");
+		drop(&x, y);
+	}
+	return NULL;
+}
+
+static void threads(Model *x)
+{
+	enum { N = 4 };
+	pthread_t thread[N];
+	Tensor y[MOST];
+	if (open_on(x, 0) || call(x, false, 0, y))
+		stop(x->status.message);
+	Caller c = {x, y};
+	for (int k = 0; k < N; k++)
+		if (pthread_create(&thread[k], NULL, call_often, &c))
+			stop("no thread");
+	for (int k = 0; k < N; k++)
+		pthread_join(thread[k], NULL);
+	x->m->close(x->in);
+	if (cu.live())
+		stop("something is left on the device");
 	printf("equal\n");
 }
 
@@ -260,6 +306,8 @@ int main(int argc, char **argv)
 	load_driver();
 	if (!strcmp(what, "device"))
 		device(&x);
+	else if (!strcmp(what, "threads"))
+		threads(&x);
 	else if (!strcmp(what, "check"))
 		check(&x);
 	else if (!strcmp(what, "fork"))

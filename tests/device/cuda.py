@@ -111,6 +111,7 @@ def check_cases(folder, env, cases):
             (so, "cycles", env, "1000 cycles"),
             (folder / "state.so", "cycles", env, "1000 cycles"),
             (so, "device", env, "equal"),
+            (so, "threads", env, "equal"),
             (so, "fork", env, "a process that was forked cannot use the GPU of its parent"),
             (gather, "check", env, "index 105 at [0, 0] of i is out of range, expected -100 <= index < 100")]:
         p = run(cases, model, *what.split(), env=where, check=False)
@@ -145,7 +146,7 @@ with tempfile.TemporaryDirectory() as folder:
     library.mkdir()
     run(*cc, "-std=c17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", root / "tests/device/standin.c", "-o", library / "libcuda.so.1", "-ldl", "-pthread")
     cases = folder / "cases"
-    run(*cc, "-std=c17", "-D_GNU_SOURCE", "-O1", "-I", root / "include", root / "tests/device/cases.c", "-o", cases, "-ldl")
+    run(*cc, "-std=c17", "-D_GNU_SOURCE", "-O1", "-I", root / "include", root / "tests/device/cases.c", "-o", cases, "-ldl", "-pthread")
     env = {"LD_LIBRARY_PATH": str(library)}
     check_models(folder, env)
     check_cases(folder, env, cases)

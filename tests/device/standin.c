@@ -8,7 +8,8 @@
  *   STANDIN_SM=90       their architecture (90)
  *   STANDIN_MEMORY=N    bytes of memory of a device (2^36)
  *
- * Exported besides, for tests: standin_live (allocations, modules and contexts that are left). */
+ * Exported besides, for tests: standin_live (allocations, modules and contexts that are left),
+ * standin_stream (that of the last launch). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -44,7 +45,8 @@ static struct {
 	Block *block;        /* by offset */
 	uint32_t n;
 	uint64_t used;
-	int sticky; /* an error after which nothing works */
+	void *stream; /* of the last launch */
+	int sticky;   /* an error after which nothing works */
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static __thread int current; /* contexts that are pushed */
 
@@ -58,6 +60,12 @@ EXPORT int standin_live(void);
 int standin_live(void)
 {
 	return (int)self.n + self.modules + self.retained;
+}
+
+EXPORT void *standin_stream(void);
+void *standin_stream(void)
+{
+	return self.stream;
 }
 
 /* ---- devices and contexts ---- */
@@ -364,7 +372,6 @@ EXPORT int cuModuleGetFunction(void **out, void *module, const char *name)
 EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
 			  void **args, void **extra)
 {
-	(void)stream;
 	int64_t arg[512];
 	void (*run)(const int64_t *, int64_t);
 	int rc = state();
@@ -383,6 +390,7 @@ EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz,
 		if (is_device((Address)arg[k]))
 			arg[k] = (int64_t)(uintptr_t)(self.real + ((Address)arg[k] - (Address)(uintptr_t)self.window));
 	*(void **)&run = function;
+	self.stream = stream;
 	run(arg, gx);
 	return OK;
 }

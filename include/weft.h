@@ -13,7 +13,7 @@
  * Errors: a function records a message and returns NULL or false. NULL arguments, empty names and
  * graphs of another Weft are errors too. Nothing prints and nothing exits. After running out of
  * memory or an internal error only weft_messages and weft_free are useful. A NULL pointer to
- * options means that all options are 0.
+ * options means that all options are 0. Options whose size is not set are an error.
  *
  * Exception: LLVM ends the process when it runs out of memory or finds an error of its own, with
  * status 1 and one line on stderr; temporary files are removed first (weft_abandon). Programs that

@@ -1,5 +1,7 @@
 #include "driver/api/given.h"
 
+#include <string.h>
+
 #include "ir/ops/op.h"
 
 bool given(Weft *w, const char *function, const char *what, const void *p)
@@ -81,4 +83,24 @@ bool graph_is_sound(const WeftGraph *g)
 	TRY(graph_verify(g->g));
 	changed->changed = false;
 	return true;
+}
+
+enum { NOT_SET = 1 };
+
+void options_copy(void *to, size_t n, const void *options)
+{
+	uint32_t size;
+	if (!options)
+		return;
+	memcpy(&size, options, sizeof size);
+	memcpy(to, options, size < n ? size : n);
+	if (size < sizeof size) /* not that of NULL */
+		memcpy(to, &(uint32_t){NOT_SET}, sizeof size);
+}
+
+bool options_fit(Weft *w, uint32_t size, size_t n)
+{
+	if (size == NOT_SET)
+		return ctx_error(w->ctx, NULL, "the size of the options is not set: expected %zu, as sizeof gives", n);
+	return size <= n || ctx_error(w->ctx, NULL, "options of a newer version of the library");
 }

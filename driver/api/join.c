@@ -184,8 +184,7 @@ static Joining import_all(const Join *j)
 static bool join(void *arg)
 {
 	Join *j = arg;
-	if (j->options.size > sizeof j->options)
-		return ctx_error(j->w->ctx, NULL, "options of a newer version of the library");
+	TRY(options_fit(j->w, j->options.size, sizeof j->options));
 	if (!j->n)
 		return ctx_error(j->w->ctx, NULL, "no graphs to join");
 	TRY(given_list(j->w, "weft_join", "graphs", j->graph, j->n) && given_list(j->w, "weft_join", "names of entries", j->name, j->n));
@@ -204,8 +203,7 @@ static bool join(void *arg)
 WeftGraph *weft_join_with(Weft *w, uint32_t n, const char *const *name, WeftGraph *const *graph, const WeftJoinOptions *options)
 {
 	Join j = {.w = w, .n = n, .name = name, .graph = graph};
-	if (options)
-		memcpy(&j.options, options, options->size < sizeof j.options ? options->size : sizeof j.options);
+	options_copy(&j.options, sizeof j.options, options);
 	return boundary(w, join, &j) ? j.out : NULL;
 }
 

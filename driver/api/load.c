@@ -120,8 +120,7 @@ static bool load_with(void *arg)
 {
 	Load *l = arg;
 	const WeftLoadOptions *o = &l->options;
-	if (o->size > sizeof *o)
-		return ctx_error(l->w->ctx, NULL, "options of a newer version of the library");
+	TRY(options_fit(l->w, o->size, sizeof *o));
 	TRY(l->memory ? given_text(l->w, "weft_load_memory", "the name", l->path)
 		      : given_text(l->w, "weft_load", "the path", l->path));
 	TRY(given_texts(l->w, "weft_load_with", "guards to ignore", o->ignore_guard, o->nignore_guard));
@@ -133,9 +132,7 @@ static bool load_with(void *arg)
 
 static WeftGraph *begin(Load *l, const WeftLoadOptions *options)
 {
-	if (options)
-		memcpy(&l->options, options,
-		       options->size < sizeof l->options ? options->size : sizeof l->options);
+	options_copy(&l->options, sizeof l->options, options);
 	return boundary(l->w, load_with, l) ? l->out : NULL;
 }
 

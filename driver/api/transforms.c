@@ -226,8 +226,7 @@ static bool begin(Transforming *t, const char *function, uint32_t size, size_t k
 	Ctx *ctx = t->w->ctx;
 	const WeftGradOptions *grad = &t->grad;
 	const WeftVmapOptions *vmap = &t->vmap;
-	if (size > known)
-		return ctx_error(ctx, NULL, "options of a newer version of the library");
+	TRY(options_fit(t->w, size, known));
 	TRY(given_graph(t->w, function, t->from) && graph_is_one(t->w, t->from));
 	TRY(given_texts(t->w, function, "names of inputs or parameters", grad->wrt, grad->nwrt));
 	TRY(given_list(t->w, function, "places of inputs", grad->input, grad->ninput));
@@ -265,8 +264,7 @@ static bool derive(void *arg)
 static WeftGraph *derived(Weft *w, const WeftGraph *g, const WeftGradOptions *o, bool vjp)
 {
 	Transforming t = {.w = w, .from = g, .vjp = vjp};
-	if (o)
-		memcpy(&t.grad, o, o->size < sizeof t.grad ? o->size : sizeof t.grad);
+	options_copy(&t.grad, sizeof t.grad, o);
 	return boundary(w, derive, &t) ? t.out : NULL;
 }
 
@@ -302,8 +300,7 @@ static bool split(void *arg)
 bool weft_vjp_split(Weft *w, const WeftGraph *g, const WeftGradOptions *o, WeftGraph **forward, WeftGraph **backward)
 {
 	Transforming t = {.w = w, .from = g, .has_room = forward && backward};
-	if (o)
-		memcpy(&t.grad, o, o->size < sizeof t.grad ? o->size : sizeof t.grad);
+	options_copy(&t.grad, sizeof t.grad, o);
 	bool ok = boundary(w, split, &t);
 	if (forward)
 		*forward = ok ? t.out : NULL;
@@ -417,7 +414,6 @@ static bool batch(void *arg)
 WeftGraph *weft_vmap(Weft *w, const WeftGraph *g, const WeftVmapOptions *o)
 {
 	Transforming t = {.w = w, .from = g};
-	if (o)
-		memcpy(&t.vmap, o, o->size < sizeof t.vmap ? o->size : sizeof t.vmap);
+	options_copy(&t.vmap, sizeof t.vmap, o);
 	return boundary(w, batch, &t) ? t.out : NULL;
 }

@@ -78,11 +78,8 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 {
 	Ctx *ctx = w->ctx;
 	*c = (Compilation){.w = w, .ctx = ctx, .from = g};
-	if (o && o->size > sizeof *o)
-		return ctx_error(ctx, NULL, "options of a newer version of the library");
-	if (o)
-		memcpy(&c->o, o, o->size);
-	TRY(given_graph(w, "compiling", g) && given_texts(w, "WeftOptions.link", "what to link with", c->o.link, c->o.nlink));
+	options_copy(&c->o, sizeof c->o, o);
+	TRY(options_fit(w, c->o.size, sizeof c->o) && given_graph(w, "compiling", g) && given_texts(w, "WeftOptions.link", "what to link with", c->o.link, c->o.nlink));
 	if ((unsigned)c->o.weights > WEFT_WEIGHTS_FILE)
 		return ctx_error(ctx, NULL, "options with weights %d that there are not", (int)c->o.weights);
 	memset(&w->phase, 0, sizeof w->phase);

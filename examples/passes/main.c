@@ -78,7 +78,7 @@ static bool run(Weft *w, WeftGraph *g, const WeftTensor *in, uint32_t nin, const
 static double compare(const WeftTensors *file, uint32_t k, const WeftTensor *got,
 		      const WeftTensor *want)
 {
-	char name[20];
+	char name[30];
 	const float *x = got->data, *y = want->data;
 	double error = 0, largest = 0;
 	size_t n = 1;

@@ -206,6 +206,40 @@ static void test_refused(void **state)
 	weft_free(w);
 }
 
+/* Structures of older programs are shorter: what stands behind them is not read. */
+static void test_older_options(void **state)
+{
+	(void)state;
+	static const char *const name[] = {"a"};
+	union {
+		uint32_t size;
+		WeftOptions compile;
+		WeftLoadOptions load;
+		WeftGradOptions grad;
+		WeftVmapOptions vmap;
+		WeftJoinOptions join;
+	} o;
+	Weft *w = weft_new();
+	WeftGraph *g = weft_parse(w, silu, "silu");
+	for (uint32_t size = sizeof(uint32_t); size <= sizeof o; size += sizeof(uint32_t)) {
+		memset(&o, 0xff, sizeof o);
+		memset(&o, 0, size);
+		o.size = size;
+		if (size <= sizeof o.compile)
+			assert_true(weft_plan(w, g, &o.compile));
+		if (size <= sizeof o.grad)
+			assert_non_null(weft_vjp(w, g, &o.grad));
+		if (size <= sizeof o.vmap)
+			assert_non_null(weft_vmap(w, g, &o.vmap));
+		if (size <= sizeof o.join)
+			assert_non_null(weft_join_with(w, 1, name, &g, &o.join));
+		if (size <= sizeof o.load)
+			assert_non_null(weft_load_with(w, TEST_DATA "/mlp.pt2", &o.load));
+	}
+	assert_int_equal(weft_nmessages(w), 0);
+	weft_free(w);
+}
+
 /* ---- compiled ---- */
 
 static const WeftModel *open_model(const char *path, void **so, WeftInstance **in)
@@ -426,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_llvm_folder),
 		cmocka_unit_test(test_inspect), cmocka_unit_test(test_counts), cmocka_unit_test(test_counts_refused),
 		cmocka_unit_test(test_interpret),
+		cmocka_unit_test(test_older_options),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_compile_in_threads),
 		cmocka_unit_test(test_cache),   cmocka_unit_test(test_tensor_files),

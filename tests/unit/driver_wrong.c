@@ -55,6 +55,7 @@ WRONG(load_guards, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = siz
 WRONG(load_guard, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .nignore_guard = 1, .ignore_guard = null_name}))
 WRONG(load_names, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .noutput_name = 1}))
 WRONG(load_name, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .noutput_name = 1, .output_name = null_name}))
+WRONG(load_no_size, weft_load_with(p->w, p->model, &(WeftLoadOptions){.seed = 1}))
 WRONG(load_newer, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = 1 << 20}))
 WRONG(memory_null, weft_load_memory(p->w, NULL, "m.pt2"))
 WRONG(memory_data, weft_load_memory(p->w, &(WeftMemory){NULL, 8, NULL, NULL}, "m.pt2"))
@@ -100,6 +101,11 @@ WRONG(vjp_input, weft_vjp(p->w, p->g, GRAD(.ninput = 1)))
 WRONG(vjp_input_9, weft_vjp(p->w, p->g, GRAD(.ninput = 1, .input = (const uint32_t[]){9})))
 WRONG(vjp_output, weft_vjp(p->w, p->g, GRAD(.noutput = 1)))
 WRONG(vjp_output_9, weft_vjp(p->w, p->g, GRAD(.noutput = 1, .output = (const uint32_t[]){9})))
+WRONG(vjp_no_size, weft_vjp(p->w, p->g, &(WeftGradOptions){.ninput = 1, .input = &(uint32_t){0}}))
+WRONG(jvp_no_size, weft_jvp(p->w, p->g, &(WeftGradOptions){.size = 3}))
+WRONG(vmap_no_size, weft_vmap(p->w, p->g, &(WeftVmapOptions){.extent = 2}))
+WRONG(plan_no_size, weft_plan(p->w, p->g, &(WeftOptions){.target = "generic-c"}))
+WRONG(loops_no_size, weft_loops(p->w, p->g, &(WeftOptions){.replaceable = true}))
 WRONG(vjp_newer, weft_vjp(p->w, p->g, &(WeftGradOptions){.size = 1 << 20}))
 WRONG(jvp_graph, weft_jvp(p->w, NULL, NULL))
 WRONG(jvp_wrt, weft_jvp(p->w, p->g, GRAD(.nwrt = 1, .wrt = null_name)))
@@ -142,6 +148,7 @@ WRONG(join_bad, weft_join(p->w, 2, bad_names, (WeftGraph *[]){p->g, p->g}))
 WRONG(join_half, weft_join(p->w, 2, half_names, (WeftGraph *[]){p->g, p->g}))
 WRONG(join_foreign, weft_join(p->w, 2, two_names, (WeftGraph *[]){p->g, p->foreign}))
 WRONG(join_joined, weft_join(p->w, 2, two_names, (WeftGraph *[]){p->g, p->joined}))
+WRONG(join_no_size, weft_join_with(p->w, 1, two_names, &p->g, &(WeftJoinOptions){.nprivate = 1}))
 WRONG(join_private, weft_join_with(p->w, 1, two_names, &p->g, &(WeftJoinOptions){.size = sizeof(WeftJoinOptions), .nprivate = 1}))
 WRONG(join_private_null, weft_join_with(p->w, 1, two_names, &p->g, &(WeftJoinOptions){.size = sizeof(WeftJoinOptions), .nprivate = 1, .private_state = null_name}))
 WRONG(join_shared, weft_join_with(p->w, 1, two_names, &p->g, &(WeftJoinOptions){.size = sizeof(WeftJoinOptions), .nsame = 1, .same_state = empty_name}))
@@ -295,14 +302,14 @@ static const struct {
 	const char *name;
 	WrongFn *fn;
 } wrong_call[] = {
-	W(load_null), W(load_empty), W(load_none), W(load_guards), W(load_guard), W(load_names), W(load_name), W(load_newer), W(parse_null),
+	W(load_null), W(load_empty), W(load_none), W(load_guards), W(load_guard), W(load_names), W(load_name), W(load_no_size), W(load_newer), W(parse_null),
 	W(memory_null), W(memory_data), W(memory_empty), W(memory_name), W(memory_no_zip), W(memory_newer), W(hold_null), W(hold_data),
 	W(save_null), W(save_graph), W(save_foreign), W(save_weights), W(save_kind), W(save_folder),
 	W(parse_empty), W(parse_no_name), W(parse_empty_name), W(op_load_null), W(op_load_empty), W(op_register_null), W(op_register_zeros),
 	W(op_register_size), W(mode_graph), W(mode_foreign), W(mode_joined), W(mode_none), W(transform_graph), W(transform_null), W(transform_empty), W(transform_unknown), W(transform_foreign),
 	W(bound_graph), W(bound_null), W(bound_unknown), W(bound_negative), W(copy_null), W(copy_foreign), W(copy_joined), W(vjp_graph),
 	W(vjp_foreign), W(vjp_joined), W(vjp_wrt), W(vjp_wrt_null), W(vjp_wrt_empty), W(vjp_input), W(vjp_input_9), W(vjp_output),
-	W(vjp_output_9), W(vjp_newer), W(jvp_graph), W(jvp_wrt), W(split_graph), W(split_room), W(split_budget), W(inverses_null),
+	W(vjp_output_9), W(vjp_no_size), W(jvp_no_size), W(vmap_no_size), W(join_no_size), W(plan_no_size), W(loops_no_size), W(vjp_newer), W(jvp_graph), W(jvp_wrt), W(split_graph), W(split_room), W(split_budget), W(inverses_null),
 	W(inverses_none), W(vmap_graph), W(vmap_names), W(vmap_name), W(vmap_empty), W(vmap_inputs), W(vmap_input_9), W(vmap_in_dim),
 	W(vmap_in_dim_9), W(vmap_in_dims), W(vmap_out_dim), W(vmap_out_dim_9), W(vmap_extent), W(vmap_extent_most), W(vmap_extent_48), W(vmap_extent_47), W(vmap_symbol), W(vmap_random), W(join_none),
 	W(join_names), W(join_graphs), W(join_graph), W(join_same), W(join_bad), W(join_half), W(join_foreign), W(join_joined),

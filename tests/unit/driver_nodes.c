@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "weft_call.h"
 #include "weft_graph.h"
 #include "weft_trace.h"
 
@@ -501,6 +502,41 @@ static void test_other_size(void **state)
 	weft_free(w);
 }
 
+/* An operand of another length: that the lengths are equal is asked of each call, whoever runs
+ * it. */
+static void test_other_length(void **state)
+{
+	(void)state;
+	float x[3] = {1, 2, 3};
+	const int64_t three = 3, two = 2;
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "lengths");
+	WeftValue a = weft_trace_input(t, "x", "f32[N]"), b = weft_trace_input(t, "y", "f32[N]");
+	weft_trace_input(t, "z", "f32[M]");
+	weft_trace_output(t, "sum", weft_add(t, a, b));
+	weft_trace_output(t, "dot", weft_binary(t, "aten.dot", a, b));
+	WeftGraph *g = weft_trace_end(t);
+	WeftNode z = weft_node_of_input(w, g, 2);
+	uint32_t nguard;
+	for (uint32_t k = 0; k < 2; k++)
+		assert_true(weft_node_set_operand(w, weft_node_of_output(w, g, k), 1, z));
+	assert_non_null(weft_guards(w, g, &nguard));
+	assert_true(weft_graph_verify(w, g) && nguard == 1);
+	const WeftTensor in[] = {weft_tensor(x, WEFT_F32, 1, &three), weft_tensor(x, WEFT_F32, 1, &three), weft_tensor(x, WEFT_F32, 1, &three)};
+	const WeftTensor short_z[] = {in[0], in[1], weft_tensor(x, WEFT_F32, 1, &two)};
+	WeftTensor out[2];
+	WeftCall c;
+	assert_true(weft_interpret(w, g, in, 3, out));
+	assert_int_equal(weft_call_open(&c, weft_loops(w, g, NULL), 0), WEFT_OK);
+	assert_int_equal(weft_call_run(&c, in), WEFT_OK);
+	assert_true(((const float *)out[1].data)[0] == 14 && ((const float *)c.output[1].data)[0] == 14);
+	assert_false(weft_interpret(w, g, short_z, 3, out));
+	assert_int_equal(weft_call_run(&c, short_z), WEFT_ERR_INPUT);
+	assert_non_null(strstr(c.status.message, "N = 3"));
+	weft_call_close(&c);
+	weft_free(w);
+}
+
 /* ---- many nodes ---- */
 
 /* Visits, replaces and erases n nodes; the seconds that it takes. */
@@ -554,7 +590,7 @@ int main(void)
 		cmocka_unit_test(test_order),      cmocka_unit_test(test_outputs),
 		cmocka_unit_test(test_state),      cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_bodies),     cmocka_unit_test(test_data_sizes),
-		cmocka_unit_test(test_makes_size), cmocka_unit_test(test_other_size),
+		cmocka_unit_test(test_makes_size), cmocka_unit_test(test_other_size), cmocka_unit_test(test_other_length),
 		cmocka_unit_test(test_many)};
 	(void)none;
 	return cmocka_run_group_tests(tests, NULL, NULL);

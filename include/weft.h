@@ -97,10 +97,10 @@ typedef struct {
  * refers to the memory is gone; the contents do not change before. For constants of traces
  * (weft_trace_param). Also after an error release is called once, at once if there is no Weft. */
 bool weft_hold(Weft *, const WeftMemory *);
-/* The same as weft_load and weft_load_with of a file with these contents. `name` stands for the
- * path in messages and in the model's name. Constants of an archive stay in the memory, if that is
- * aligned to 16 bytes and the archive does not compress them. The memory is held as by weft_hold.
- */
+/* weft_load of a file with these contents. `name` stands for the path in messages and in the
+ * model's name. Constants of an archive stay in the memory, if that is aligned to 16 bytes and the
+ * archive does not compress them. The memory is held as by weft_hold. Returns NULL after an
+ * error. */
 WeftGraph *weft_load_memory(Weft *, const WeftMemory *, const char *name);
 /* weft_load_memory with options. */
 WeftGraph *weft_load_memory_with(Weft *, const WeftMemory *, const char *name,
@@ -260,7 +260,7 @@ WeftGraph *weft_join_with(Weft *, uint32_t n, const char *const *name, WeftGraph
 /* The graph's text form. after NULL: of the graph as it is; else of a copy, after all passes up to
  * and including the one of that name (weft_passes). The graph stays unchanged. */
 const char *weft_graph_text(Weft *, const WeftGraph *, const char *after);
-/* The same in the language of graphviz. */
+/* The graph as weft_graph_text has it, in the language of graphviz. */
 const char *weft_graph_dot(Weft *, const WeftGraph *, const char *after);
 /* The names of all passes, in the order in which a compilation applies them, followed by NULL. */
 const char *const *weft_passes(void);
@@ -298,8 +298,9 @@ bool weft_input_shape(Weft *, const WeftGraph *, uint32_t k, const int64_t *symb
  * Weft until weft_release. State has its initial contents, and what the graph writes to it is
  * dropped. Returns false after an error, which may be a failed check of the model. */
 bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
-/* The same with state of the caller: row-major tensors in the order of weft_states, of their types.
- * The call reads them, and writes the new values if it succeeds. */
+/* weft_interpret with state of the caller: row-major tensors in the order of weft_states, of their
+ * types. The call reads them, and writes the new values if it succeeds. Returns false after an
+ * error. */
 bool weft_interpret_on(Weft *, WeftGraph *, const WeftTensor *state, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
 /* Writes the initial contents of the state into the memory of state[]: row-major tensors of the
  * caller, in the order of weft_states, of their types. Returns false after an error. */
@@ -426,9 +427,9 @@ bool weft_save_memory(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, 
  * while the Weft compiles another one. The option `target` must be one that runs here
  * (WeftTargetInfo); `weights`, `no_cache`, `cc`, `symbol` and `backend` have no effect. */
 const WeftModel *weft_jit(Weft *, const WeftGraph *, const WeftOptions *);
-/* The same, but the model has its code, tables and weights itself: the Weft may be freed. It lives
- * until weft_jit_free. A model that calls user operators is refused: their libraries end with the
- * Weft. */
+/* weft_jit, but the model owns its code, tables and weights: the Weft may be freed. It lives until
+ * weft_jit_free. A model that calls user operators is refused: their libraries end with the Weft.
+ * Returns NULL after an error. */
 const WeftModel *weft_jit_keep(Weft *, const WeftGraph *, const WeftOptions *);
 /* Frees a model of weft_jit_keep, after all its instances were closed. Does nothing with NULL, with
  * another model, or with one that was freed. Any thread may call it. */
@@ -559,14 +560,12 @@ WeftTensors *weft_tensors_read(Weft *, const char *path);
 WeftTensors *weft_tensors_new(Weft *);
 /* The number of tensors; 0 for NULL. */
 uint32_t weft_tensors_count(const WeftTensors *);
-/* The name of tensor k, and tensor k, whose pointer is valid until the next weft_tensors_add.
- * Tensors of a file are sorted by name (numbers in names sort as numbers); tensors that are added
- * follow. Return NULL, without a message, if k is out of range. */
+/* The name of tensor k. Tensors of a file are sorted by name (numbers in names sort as numbers);
+ * tensors that are added follow. Returns NULL, without a message, if k is out of range. */
 const char *weft_tensors_name(const WeftTensors *, uint32_t k);
 /* Tensor k; NULL if k is out of range. Valid until the next weft_tensors_add. */
 const WeftTensor *weft_tensors_at(const WeftTensors *, uint32_t k);
-/* The tensor of that name, as from weft_tensors_at; the metadata of that key, of a .safetensors
- * file. Return NULL, without a message, if there is none. */
+/* The tensor of that name, as from weft_tensors_at; NULL, without a message, if there is none. */
 const WeftTensor *weft_tensors_find(const WeftTensors *, const char *name);
 /* The metadata of that key in a .safetensors file that was read; NULL, without a message, if there
  * is none. */

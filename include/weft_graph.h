@@ -136,8 +136,8 @@ const char *weft_node_extent(Weft *, WeftNode, uint32_t k, uint32_t d);
 uint32_t weft_node_noperand(Weft *, WeftNode);
 /* Operand k; no node, without an error, if an optional operand is absent. */
 WeftNode weft_node_operand(Weft *, WeftNode, uint32_t k);
-/* The nodes that read the node, each once, in no order; *n is their number. Nodes of bodies read
- * nothing outside of their body. */
+/* Returns the nodes that read the node, each once, in no order, and sets *n to their number. Nodes
+ * of bodies read nothing outside of their body. */
 const WeftNode *weft_node_users(Weft *, WeftNode, uint32_t *n);
 /* How often the node is read: by nodes, an operand each, and by outputs, including those that write
  * state. */
@@ -182,11 +182,12 @@ typedef struct {
 } WeftAttr;
 /* The number of arguments of a call, operands and attributes, in the schema of its operator. */
 uint32_t weft_node_nattr(Weft *, WeftNode);
-/* Sets *out to argument k, or to the argument of that name; out->name is its name. An argument with
- * a default that the call leaves out has the default. Lists and texts belong to the Weft. Returns
- * false after an error, for example if there is no such argument. */
+/* Sets *out to argument k < weft_node_nattr; out->name is its name. An argument with a default that
+ * the call leaves out has the default. Lists and texts belong to the Weft. Returns false after an
+ * error. */
 bool weft_node_attr_at(Weft *, WeftNode, uint32_t k, WeftAttr *out);
-/* The same for the argument of that name. */
+/* Sets *out to the argument of that name, as weft_node_attr_at does. Returns false after an error:
+ * also if there is no such argument. */
 bool weft_node_attr(Weft *, WeftNode, const char *name, WeftAttr *out);
 /* The argument of that name, which is one tensor. No node if it is absent; also after an error: it
  * is something else, or there is no such argument. */
@@ -212,7 +213,7 @@ WeftGraph *weft_node_body(Weft *, WeftNode, const char *name);
  * of an operand. Operators that write their arguments (aten.add_, out=), that draw random numbers
  * or that have bodies are errors; so are inputs and constants. */
 WeftNode weft_node_insert_before(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
-/* The same, but the new node stands behind `at`. */
+/* weft_node_insert_before, but the new node stands behind `at`. No node after an error. */
 WeftNode weft_node_insert_after(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
 /* A node of result k of an operator with several results, which it reads directly behind the node
  * `several`. */

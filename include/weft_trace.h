@@ -142,7 +142,7 @@ static inline WeftArg weft_arg_none(void)
 	WeftArg a = {NULL, WEFT_ARG_NONE, 0, {{0, 0}}};
 	return a;
 }
-/* A list of n tensors. */
+/* The argument is a list of n tensors; v[] is read by the call that gets the argument. */
 static inline WeftArg weft_arg_values(const WeftValue *v, uint32_t n)
 {
 	WeftArg a = {NULL, WEFT_ARG_VALUES, n, {{0, 0}}};
@@ -368,15 +368,14 @@ static inline WeftValue weft_batch_norm(WeftTrace *t, WeftValue x, WeftValue wei
 			     weft_arg_float(0.1), weft_arg_float(eps), weft_arg_bool(false)};
 	return weft_trace_call(t, "aten.batch_norm", a, 9);
 }
-/* The maximum and the mean over square windows of extent `size` of x [N, C, H, W]. stride 0: size.
- * The mean counts padding as zeros. */
+/* The maximum over square windows of extent `size` of x [N, C, H, W]. stride 0: size. */
 static inline WeftValue weft_max_pool2d(WeftTrace *t, WeftValue x, int64_t size, int64_t stride, int64_t padding)
 {
 	const int64_t s[2] = {size, size}, by[2] = {stride ? stride : size, stride ? stride : size}, p[2] = {padding, padding};
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(s, 2), weft_arg_ints(by, 2), weft_arg_ints(p, 2)};
 	return weft_trace_call(t, "aten.max_pool2d", a, 4);
 }
-/* The mean over such windows. Padding counts as zeros. */
+/* The mean over the windows of weft_max_pool2d. Padding counts as zeros. */
 static inline WeftValue weft_avg_pool2d(WeftTrace *t, WeftValue x, int64_t size, int64_t stride, int64_t padding)
 {
 	const int64_t s[2] = {size, size}, by[2] = {stride ? stride : size, stride ? stride : size}, p[2] = {padding, padding};

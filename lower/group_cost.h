@@ -33,7 +33,7 @@ typedef struct {
 	                   root */
 } GroupCost;
 
-/* Makes a table with view 0. */
+/* Makes a table with one view, number 0: that of the root, which is read through no index map. */
 void views_init(Views *, Arena *);
 /* Adds a view to the set, unless it is in the set, or the set has more views than a kernel may
  * evaluate. */

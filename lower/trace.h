@@ -89,7 +89,8 @@ void trace_start_over(Trace *, Node n);
 /* Adds a root axis (before all inner axes are added) and returns its variable; the constant 0, and
  * no axis, for an extent of 1. */
 Sym trace_root_axis(Trace *, Sym extent);
-/* The same for an inner axis that the stage reduces. */
+/* Adds an inner axis that the stage reduces and returns its variable; the constant 0, and no axis,
+ * for an extent of 1. */
 Sym trace_inner_axis(Trace *, const char *name, Sym extent, Stage *reduced_by);
 /* Adds a stage behind the others and returns its number. */
 uint32_t trace_push_stage(Trace *, Stage);

@@ -126,7 +126,7 @@ void device_save(WeftRegion *, void *record, void *state, const void *values, co
 /* At the end of a call: if it failed, copies saved state back, the last saved first. Forgets what
  * was saved. */
 void device_put_back(WeftRegion *);
-/* Whether memory for the tensor that `run` allocates is on the host. */
+/* Whether the tensor is the host's, in a call on a device; false without a device (d NULL). */
 static inline bool device_is_host(const DeviceCall *d, const WeftTensor *t)
 {
 	return d && t->device.type != d->driver->type;

@@ -253,8 +253,9 @@ static inline bool take_struct(void *to, size_t n, const void *from, uint32_t si
 	return !from || size >= 2 * sizeof(uint32_t);
 }
 
-/* The same for the context of a caller of `function`. Fails if the size is not set, or if its
- * threads have no function. */
+/* Copies the context of a caller of `function` as take_struct does; given NULL: all 0. Returns
+ * WEFT_OK, or an error code with a message: its size is not set, or its threads have no
+ * function. */
 static inline int take_context(WeftContext *ctx, const WeftContext *given, const char *function, WeftStatus *status)
 {
 	if (!take_struct(ctx, sizeof *ctx, given, given ? given->size : 0))

@@ -149,7 +149,7 @@ void weft_save(WeftRegion *, void *record, void *state, const void *values, cons
 /* Reads an integer from memory: the only way from memory to control flow. code and bits as in
  * WeftDType; a bool is 0 or 1. */
 int64_t weft_read(WeftRegion *, const void *from, int code, int bits);
-/* The same without a region; any thread may call. */
+/* Returns an integer in memory of the host, as weft_read does; any thread may call. */
 static inline int64_t weft_value(const void *from, int code, int bits)
 {
 	if (code == WEFT_BOOL)
@@ -218,8 +218,10 @@ WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
 void weft_rt_threads_free(WeftThreads *);
 /* Makes another instance with the same weights and a copy of the state, which the caller closes. */
 int weft_rt_clone(WeftInstance *, WeftInstance **, WeftStatus *);
-/* For models with state or replaceable weights. Replaces the values of n named parameters
- * (replace.c). */
+/* The next functions are for models with state or replaceable weights. They return WEFT_OK, or an
+ * error code with a message. */
+
+/* WeftModel.set_weights: replaces the values of n named parameters (replace.c). */
 int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
 			const WeftTensor *values, const WeftContext *, WeftStatus *);
 /* Copies the values of n named parameters into tensors of the caller (stored.c). */
@@ -249,11 +251,11 @@ int weft_rt_no_reset(WeftInstance *, WeftStatus *);
  * not NULL. Returns WEFT_OK or an error code; after an error state is as before. An output whose
  * size depends on data is an error: see weft_serial_run_sized. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
-/* The same if sizes of outputs depend on data: outputs[k].shape says how large the memory in buf
- * is, and receives the extents. */
+/* weft_serial_run for entries whose sizes of outputs may depend on data: outputs[k].shape says how
+ * large the memory in buf is, and receives the extents. */
 int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *);
-/* The same, with a context whose `user`, `device`, `stream` and `comm` user operators find in
- * theirs. outputs NULL: no sizes depend on data. context NULL: all 0. */
+/* weft_serial_run_sized with a context whose `user`, `device`, `stream` and `comm` user operators
+ * find in theirs. outputs NULL: no sizes depend on data. context NULL: all 0. */
 int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, const WeftContext *, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
 #define WEFT_STATE_FUNCTIONS    .set_weights = NULL

@@ -94,8 +94,8 @@ void forward_end(Forward *);
 
 /* Sets out[k] to whether result k may have a derivative other than zero by an input with in[]. */
 void body_activity(const Graph *, const bool *in, bool *out);
-/* The same for the body of a loop, whose first ncarry results are the first inputs of the next
- * round: sets in[k] of a carry too if its out[k] is true, until nothing changes. */
+/* body_activity of the body of a loop, whose first ncarry results are the first inputs of the next
+ * round: also sets in[k] of a carry if its out[k] is true, until nothing changes. */
 void body_carries(const Graph *, uint32_t ncarry, bool *in, bool *out);
 /* Sets in[k] to whether a result with out[] depends on input k. */
 void body_readers(const Graph *, const bool *out, bool *in);

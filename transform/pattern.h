@@ -7,9 +7,10 @@
 
 enum { MAX_PATTERN = 4096 }; /* nodes of a pattern */
 
-/* Replaces all places in g, and sets *places to their number (0: none). All three graphs are of one
- * Ir and verified; the sizes of pattern and replacement may be of other scopes than g's. Returns
- * false after ctx_error; then g is unchanged. */
+/* Replaces every place in g that matches the pattern by the replacement, in place, and sets *places
+ * to their number (0: none). All three graphs are of one Ir and verified; the sizes of pattern and
+ * replacement may be of other scopes than g's. Returns false after ctx_error; then g is
+ * unchanged. */
 bool pattern_replace(Graph *g, Graph *pattern, Graph *replacement, uint32_t *places);
 
 #endif

@@ -40,9 +40,10 @@ typedef struct {
  * Returns false if dtype or rank differ, or if such an extent is not within the range; other
  * extents are compared later, when all sizes have values. */
 bool sizes_unify(Ir *, Sizes *, TypeId type, TypeId actual);
-/* The same for sizes that occur in expressions only: an extent with one size that has no value,
- * linear in it, gives it one. Returns false if there is no such value, or if it is not within the
- * range. */
+/* Matches `type` with `actual` after sizes_unify, for sizes that occur in expressions only: an
+ * extent that is linear in its one size without a value gives that size the value with which the
+ * extent equals the actual one. Returns false if there is no such value, or if it is not within the
+ * size's range. */
 bool sizes_solve(Ir *, Sizes *, TypeId type, TypeId actual);
 /* Returns one of the n sizes of the pattern that neither of these gives a value; none: all get
  * one. */

@@ -29,13 +29,14 @@ typedef struct {
  * y_k are the outputs; for complex numbers as PyTorch defines them (dL/d re + i dL/d im). Inputs:
  * those of g; then "ct.NAME", of the output's type, for each output NAME with a cotangent. Outputs:
  * those of g; then "g.NAME" for each input in the Wrt, in order, then for each constant; zeros if
- * no output depends on it. Error: an input of another dtype. */
+ * no output depends on it. Returns NULL after errors: an input or constant in the Wrt that is
+ * neither of a float nor of a complex dtype, or an operator without a derivative. */
 Graph *transform_vjp(const Graph *g, const Wrt *);
 
 /* Returns the graph of directional derivatives (forward mode).
  * Inputs: those of g; then "t.NAME" for each input in the Wrt, then for each constant.
  * Outputs: those of g; then "jy.NAME" for each output NAME of a float or complex dtype that is no
- * state. */
+ * state. Returns NULL after errors. */
 Graph *transform_jvp(const Graph *g, const Wrt *);
 
 /* Checkpoints: nodes checkpoint(x, at=...) tell transform_partition what to compute again.
@@ -103,8 +104,9 @@ typedef struct {
 /* Returns the graph of g for a batch of `size` members. Input k has a batch dimension if
  * batched[k]; all members have the same value of other inputs. Every output that callers get has a
  * batch dimension (an output that depends on no batched input is repeated), at the positions of
- * BatchDims (NULL: 0). A new value of an input has the batch at the input's position. Error: state
- * whose new value differs between members; a position that does not exist. */
+ * BatchDims (NULL: 0). A new value of an input has the batch at the input's position. Returns NULL
+ * after errors: state whose new value differs between members; a position that does not exist;
+ * random numbers, if Randomness forbids them. */
 Graph *transform_vmap_at(const Graph *g, const bool *batched, Sym size, Randomness, const BatchDims *dims);
 /* transform_vmap_at with the batch as dimension 0 of every input and output that has one. Returns
  * NULL after errors. */

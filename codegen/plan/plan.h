@@ -27,7 +27,7 @@ typedef struct {
 
 /* The value of an expression of sizes at in->at; at hint sizes if in->at does not give all. */
 int64_t plan_size(const PlanInput *in, Sym);
-/* The same of an axis's extent. */
+/* The extent of an axis at in->at, as plan_size has it. */
 int64_t plan_extent(const PlanInput *in, uint32_t axis);
 /* Returns sizes for which plans have to be good, too: all symbols in the nest's extents (of more
  * than 32 the first ones) are 16 times their hints, or the end of their ranges if that is less. In

@@ -50,7 +50,8 @@ uint32_t distinct_key(DistinctKernels *d, const Kernel *, bool *fresh);
 /* Schedules a kernel, and adds its functions to the program, unless an equal one was scheduled.
  * Appends it to d->kernel. */
 void distinct_kernel(DistinctKernels *d, const Kernel *);
-/* The same for a call of a user operator, which is scheduled every time. */
+/* Schedules a call of a user operator, adds its functions to the program, each time anew, and
+ * appends it to d->kernel. */
 void distinct_call(DistinctKernels *, const StepCall *);
 
 /* phases.c: Decides which launches run in the phase of the launch before, because they do not

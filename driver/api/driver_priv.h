@@ -114,9 +114,9 @@ static inline Arena *weft_arena(Weft *w)
 /* A tensor of the API with t's data, which is not copied; its shape is in the arena, strides NULL.
  */
 WeftTensor tensor_to_api(Arena *, const Tensor *t);
-/* The reverse: *out refers to the data of t, or to a copy in the arena if t is not row-major.
- * Returns false after an error, which begins with `what`: a dtype that Weft lacks, another device,
- * a shape that is no shape. */
+/* Sets *out to a tensor of the IR with the type and shape of t: it refers to the data of t, or to a
+ * copy in the arena if t is not row-major. Returns false after an error, which begins with `what`:
+ * a dtype that Weft lacks, another device, a shape that is no shape. */
 bool tensor_from_api(Ctx *, Arena *, const char *what, const WeftTensor *t, Tensor *out);
 
 /* ---- files ---- */

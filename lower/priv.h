@@ -109,7 +109,7 @@ void lower_choose_places(Lower *);
  * of a tuple are stored for its OP_get nodes.) */
 bool lower_has_place(const Lower *, Node);
 /* Whether n is a root that contains its operands, so that they may be computed directly in its
- * buffer: a concat, a padding with a simple border. */
+ * buffer: a concat, or a padding whose border is nowhere negative and has few pieces. */
 bool lower_holds_operands(const Lower *, Node n);
 /* For such a root: adds kernels that fill the border and that copy those operands which are not
  * computed in the buffer. */

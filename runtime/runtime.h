@@ -114,8 +114,9 @@ typedef struct {
 } WeftLaunches;
 /* Executes all launches of the table in order, until a check fails. Returns as weft_phase. */
 int weft_launches(WeftRegion *, const WeftLaunches *, void *const *buf, const int64_t *value, void **b, int64_t *p);
-/* Executes the launch at w. Returns the address of the next one. *stop: what weft_phase returned.
- */
+/* Executes one launch of the table, whose words begin at w. buf and value: the arguments of `run`,
+ * which shapes and words number; b and p: as for weft_launches. Sets *stop to what weft_phase
+ * returned. Returns the address of the words of the next launch. */
 static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, const int64_t *w, void *const *buf,
 					 const int64_t *value, void **b, int64_t *p, int *stop)
 {

@@ -43,11 +43,12 @@ void spread_scan(const Graph *, Node n, bool *in, bool *out);
 /* Control.spread of a while loop: also sets in[k] of a carry that differs after the first round.
  * All results differ if the condition does. */
 void spread_while(const Graph *, Node n, bool *in, bool *out);
-/* Control.spread of a cond. */
+/* Control.spread of a cond: sets out[k] to whether result k differs between members, if the
+ * operands with in[k] do: on either side, or because the condition does. */
 void spread_cond(const Graph *, Node n, bool *in, bool *out);
-/* Control.spread of an invertible block. */
+/* Control.spread of an invertible block: result k differs if operand k does. */
 void spread_invertible(const Graph *, Node n, bool *in, bool *out);
-/* Control.batch of a scan. Returns false after errors. */
+/* Control.batch of a scan: the scan's body gets the batch. Returns false after errors. */
 bool batch_scan(Batch *, Build *, Node n, const Node *in, const bool *batched);
 /* Control.batch of a while loop: if members have different numbers of rounds, those that are done
  * keep their values. Returns false after errors. */
@@ -55,7 +56,7 @@ bool batch_while(Batch *, Build *, Node n, const Node *in, const bool *batched);
 /* Control.batch of a cond: if members take different sides, both are executed. Returns false after
  * errors. */
 bool batch_cond(Batch *, Build *, Node n, const Node *in, const bool *batched);
-/* Control.batch of an invertible block. Returns false after errors. */
+/* Control.batch of an invertible block: its inverse gets the batch. Returns false after errors. */
 bool batch_invertible(Batch *, Build *, Node n, const Node *in, const bool *batched);
 
 /* Calls n's row of control.c: sets out[k] to whether result k of n differs between members, if the

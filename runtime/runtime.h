@@ -203,21 +203,25 @@ typedef struct WeftRecipes {
  * return int give WEFT_OK or an error code, and set the status, which may be NULL. Emitted tables
  * end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS or WEFT_NO_STATE_FUNCTIONS. */
 
-/* Makes an instance, which the caller closes; sets *WeftInstance, to NULL after an error. */
+/* WeftModel.open: makes an instance, which the caller closes; sets *WeftInstance, to NULL after an
+ * error. Returns WEFT_OK, or an error code with a message. */
 int weft_rt_open(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
 /* Frees an instance; NULL is allowed. */
 void weft_rt_close(WeftInstance *);
-/* Checks the inputs' types, and fills in *WeftSizes for a run on inputs of these shapes. */
+/* WeftModel.sizes: checks the inputs' types, and fills in *WeftSizes for a run on inputs of these
+ * shapes. Returns WEFT_OK, or an error code with a message. */
 int weft_rt_sizes(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
 		  WeftStatus *);
-/* Runs the entry of *WeftSizes into the caller's outputs. */
+/* WeftModel.run: runs the entry of *WeftSizes into the caller's outputs. Returns WEFT_OK, or an
+ * error code with a message. */
 int weft_rt_run(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
 		WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
 /* Makes a provider of n threads (0: one per processor); NULL after an error. */
 WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
 /* Frees such a provider, after its last call; NULL is allowed. */
 void weft_rt_threads_free(WeftThreads *);
-/* Makes another instance with the same weights and a copy of the state, which the caller closes. */
+/* WeftModel.clone: makes another instance with the same weights and a copy of the state, which the
+ * caller closes. Returns WEFT_OK, or an error code with a message. */
 int weft_rt_clone(WeftInstance *, WeftInstance **, WeftStatus *);
 /* The next functions are for models with state or replaceable weights. They return WEFT_OK, or an
  * error code with a message. */

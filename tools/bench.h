@@ -40,8 +40,9 @@ typedef struct {
 /* Measures a shared object, or a model file by the JIT, in a process of its own, and fills in a
  * row. op_by_op: without fusion (WeftOptions). Returns false after a message. */
 bool bench_own(const char *path, const BenchOptions *, bool op_by_op, int threads, BenchRow *);
-/* Prints its kernels, compared with the peak for that number of threads; with --json the first
- * fields of the object (bench_json_begin). Returns false after a message. */
+/* Measures the kernels of a shared object, or of a model file by the JIT, and prints them, compared
+ * with the peak for that number of threads; with --json the first fields of the object
+ * (bench_json_begin). Returns false after a message. */
 bool bench_profile(const char *path, const BenchOptions *, int threads, const Peak *);
 /* Begins the object that --json prints on stdout, with the model's name. The caller closes it. */
 Json bench_json_begin(const BenchOptions *);

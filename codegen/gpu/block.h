@@ -8,26 +8,28 @@
 
 /* Begins the function of the next phase, of blocks of so many threads. */
 void block_begin(Cpu *, const Nest *, uint32_t threads);
-/* The number of the block in its phase. */
+/* Returns the number of the block in its phase, an i64 scalar. */
 Lx block_number(Cpu *);
-/* The number of the thread in the block; its column and its row, for a block whose threads are in
- * rows of `row` threads. */
+/* Returns the number of the thread in the block. */
 Lx block_thread(Cpu *);
+/* Returns the column of the thread, in a block whose threads are in rows of `row` threads. */
 Lx block_column(Cpu *, uint32_t row);
+/* Returns the row of the thread in such a block. */
 Lx block_row(Cpu *, uint32_t row);
-/* Takes the number t apart into positions along axes, the last axis fastest, and sets the point.
- * by[i]: elements of axis i that have one number together; NULL: 1 of each. */
+/* Takes the number t apart into positions along n axes, the last axis fastest, and sets the axes to
+ * them (eval_at). by[i]: elements of axis i that have one number together; NULL: 1 of each. */
 void block_decode(Cpu *, Lx t, const uint32_t *axis, uint32_t n, const int64_t *by);
-/* The number of such numbers. */
+/* Returns the value of an expression of sizes: how many such numbers there are. */
 Lx block_count(Cpu *, Sym);
 /* Says that a thread moves `bytes` bytes of the memory in one access. */
 void block_align(Cpu *, LMem, uint32_t bytes);
 /* Evaluates all stages at the point, and stores their results. */
 void block_point(Cpu *);
 
-/* Write the code of a plan, and decide nothing. */
+/* Writes the code of a plan, and decides nothing. */
 EmitFn emit_gpu_points;
-/* The scalar schedule of the kernel, each task of which is a thread. */
+/* Returns a schedule that takes every kernel: its schedule for a scalar target, with a thread for
+ * each task. */
 Schedule *threads_schedule(const Lowered *, const Kernel *, const Target *);
 
 #endif

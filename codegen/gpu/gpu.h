@@ -5,7 +5,7 @@
 
 #include "codegen/program/schedule.h"
 
-/* Schedules a kernel for a GPU (Target.gpu), as schedule_kernel does. */
+/* Returns the schedule of a kernel for a GPU (Target.gpu), with the contract of schedule_kernel. */
 Schedule *gpu_schedule_kernel(const Lowered *, const Kernel *, const Target *);
 
 #endif

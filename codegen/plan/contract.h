@@ -210,7 +210,8 @@ int64_t contract_k_bound(const PlanInput *, const ContractAxes *);
 /* The summed axis along which the operand has stride 1 and at least a vector of elements at hint
  * sizes: a copy transposes squares of it in registers. NO_AXIS if there is none. */
 uint32_t contract_turned_axis(const PlanInput *, Kx load, const ContractAxes *);
-/* Plans the phase that copies the operand of p->load into panels. In the nest's arena. */
+/* Returns the plan of the phase that copies the operand of p->load into panels, in the nest's
+ * arena. */
 const CopyPlan *contract_plan_copy(const PlanInput *, const Panels *, const ContractAxes *);
 
 /* The largest power of two of which the strides of all summed axes in the operand are multiples, in

@@ -26,6 +26,9 @@ static const struct {
 	{"aten.sym_constrain_range_for_size", TARGET_NOTHING},
 	{"aten.promote_types", TARGET_NOTHING}, /* its result is a dtype, which the program already
 	                                           knows */
+	/* their results are truths of sizes, which the program already knows */
+	{"aten.is_same_size", TARGET_NOTHING},
+	{"aten._has_same_storage_numel", TARGET_NOTHING},
 	{"aten.item", TARGET_ITEM},
 	{"aten._local_scalar_dense", TARGET_ITEM},
 	{"aten._assert_scalar", TARGET_ASSERT_SCALAR},

@@ -105,6 +105,7 @@ static Node build_ones_like(Build *b, Node n)
 OP(aten_zeros){
 	.schema = "aten.zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None) -> Tensor",
+	.aliases = "aten._efficientzerotensor",
 	.build = build_zeros,
 	.sample = "size=[2, 3]; size=[3], dtype=i32",
 	.overloads = (const Overload[]){
@@ -439,6 +440,65 @@ OP(aten_logspace){
 			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 			   "pin_memory=None) -> Tensor",
 		 .sample = "start=-1, f32[] of 2.5, steps=6, base=2.0"},
+	},
+};
+
+/* ---- indices of triangles ---- */
+
+/* How many columns of a row are in the triangle of a matrix with so many columns, whose diagonal
+ * begins at column `offset`; *first: the first of them. */
+static int64_t columns_of_row(int64_t row, int64_t columns, int64_t offset, bool lower, int64_t *first)
+{
+	int64_t edge = row + offset + lower; /* the first column behind the lower triangle, or of
+	                                        the upper one */
+	edge = edge < 0 ? 0 : edge > columns ? columns : edge;
+	*first = lower ? 0 : edge;
+	return lower ? edge : columns - edge;
+}
+
+/* [2, elements]: the rows, then the columns, of the elements of a triangle in row-major order. */
+static Node triangle_indices(Build *b, Node n, bool lower)
+{
+	const int64_t rows = aten_int(b, n, "row"), columns = aten_int(b, n, "col"), offset = aten_int(b, n, "offset");
+	int64_t count = 0, first, at = 0;
+	if (rows < 0 || columns < 0)
+		return b_error(b, "a matrix of %lld rows and %lld columns", (long long)rows, (long long)columns);
+	if (rows > INT32_MAX || columns > INT32_MAX || offset > INT32_MAX || offset < -INT32_MAX)
+		return b_error(b, "a matrix or an offset above 2^31 - 1");
+	for (int64_t r = 0; r < rows && columns; r++)
+		count += columns_of_row(r, columns, offset, lower, &first);
+	if (count > INT32_MAX / 16)
+		return b_error(b, "%lld indices are too many", (long long)count);
+	int64_t *v = ARENA_ARRAY(b->g->ir->ctx->scratch, int64_t, 2 * count + 1);
+	for (int64_t r = 0; r < rows && columns; r++) {
+		const int64_t width = columns_of_row(r, columns, offset, lower, &first);
+		for (int64_t c = first; c < first + width; c++, at++) {
+			v[at] = r;
+			v[count + at] = c;
+		}
+	}
+	Sym dim[2] = {b_int(b, 2), b_int(b, count)};
+	Node index = b_reshape(b, aten_const_ints(b, v, 2 * count), 2, dim);
+	return index.i ? b_convert(b, index, aten_dtype_or(b, n, "dtype", DT_i64)) : index;
+}
+static Node build_tril_indices(Build *b, Node n)
+{
+	return triangle_indices(b, n, true);
+}
+static Node build_triu_indices(Build *b, Node n)
+{
+	return triangle_indices(b, n, false);
+}
+OP(aten_tril_indices){
+	.schema = "aten.tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? "
+		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.build = build_tril_indices,
+	.sample = "row=3, col=4; row=4, col=2, offset=1; row=3, col=5, offset=-1, dtype=i32; row=0, col=3; row=2, col=2, "
+		  "offset=-4; row=3, col=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? "
+			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .build = build_triu_indices},
 	},
 };
 

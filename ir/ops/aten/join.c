@@ -191,6 +191,8 @@ static Node build_slice_scatter(Build *b, Node n)
 	Sym extent = sym_ceildiv(t, sym_max(t, sym_sub(t, end, start), b_int(b, 0)), b_int(b, step));
 	if (!same_but(b, x, src, dim, extent))
 		return (Node){0};
+	if (sym_is(t, extent, 0)) /* also of a start behind the end */
+		return x;
 	Shape s = aten_shape(b, src);
 	if (sym_uses_kind(t, extent, SYMVAR_UNBACKED) && s.dim[dim].i != extent.i && !sym_is(t, s.dim[dim], 1)) {
 		s.dim[dim] = extent;
@@ -203,7 +205,8 @@ OP(aten_slice_scatter){
 	.schema = "aten.slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, "
 		  "SymInt? end=None, SymInt step=1) -> Tensor",
 	.build = build_slice_scatter,
-	.sample = "f32[n=3, 5], f32[n, 2], dim=1, start=1, end=4, step=2; f32[4, 2], f32[2, 2], dim=0, start=-2",
+	.sample = "f32[n=3, 5], f32[n, 2], dim=1, start=1, end=4, step=2; f32[4, 2], f32[2, 2], dim=0, start=-2; "
+		  "f32[5, 2], f32[0, 2], start=3, end=1; f32[n=5], f32[0], start=-1, end=-3, step=2",
 };
 
 static Node build_select_scatter(Build *b, Node n)

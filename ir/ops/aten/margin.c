@@ -61,6 +61,18 @@ static Node counted_hinge(Build *b, Node z)
 	return b_select(b, b_bin(b, OP_gt, z, zero), z, zero);
 }
 
+/* The loss of each sample, or their mean or sum. Of one sample without a dimension for samples that
+ * is a number; torch.export says one of rank 1 of it, which counts where a file says so. `as_one`:
+ * PyTorch gives rank 1. */
+static Node sample_losses(Build *b, Node n, Node loss, bool as_one)
+{
+	const bool file = node_type_id(b->g, n).i && node_type(b->g, n)->dtype != DT_none;
+	const uint32_t rank = file ? node_rank(b->g, n) : as_one;
+	if (aten_int(b, n, "reduction") == 0 && aten_rank(b, loss) == 0 && rank == 1)
+		return b_unsqueeze(b, loss, 0);
+	return aten_reduce_loss(b, n, loss);
+}
+
 /* Mean over the classes of max(0, margin - x[y] + x[i])^p * w[y], i other than y. */
 static Node build_multi_margin(Build *b, Node n)
 {
@@ -72,6 +84,7 @@ static Node build_multi_margin(Build *b, Node n)
 		return b_error(b, "multi_margin_loss of ranks %u and %u", rank, aten_rank(b, y));
 	if (!aten_scalar_is(b, n, "p", 1) && !aten_scalar_is(b, n, "p", 2))
 		return b_error(b, "p is %g, expected 1 or 2", node_float(b->g, n, "p"));
+	const bool as_one = aten_rank(b, y) == 1;
 	if (aten_rank(b, y) == rank)
 		y = b_reshape(b, y, rank - 1, NULL);
 	y = b_convert(b, y, DT_i64);
@@ -86,7 +99,7 @@ static Node build_multi_margin(Build *b, Node n)
 	Shape s = aten_shape(b, x);
 	Node own = b_bin(b, OP_eq, aten_iota_dim(b, &s, dim, DT_i64), at);
 	l = b_select(b, own, aten_like(b, l, 0), l);
-	return aten_reduce_loss(b, n, aten_mean(b, l, 1u << dim, false));
+	return sample_losses(b, n, aten_mean(b, l, 1u << dim, false), as_one);
 }
 OP(aten_multi_margin_loss){
 	.schema = "aten.multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar "
@@ -95,7 +108,8 @@ OP(aten_multi_margin_loss){
 	.sample = "f32[n=3, 4], i64[n] of 0 3 2, reduction=0; f32[n=3, 4], i64[n] of 0 3 2, reduction=1; "
 		  "f32[n=3, 4], i64[n] of 0 3 2, reduction=2; "
 		  "f32[n=3, 4], i64[n] of 0 3 2, p=2, margin=2.5, f32[4] in 0.5..1.5, reduction=0; "
-		  "f32[2, 3] of nan 1 2 1 nan 0.5, i64[2] of 0 2, reduction=0",
+		  "f32[2, 3] of nan 1 2 1 nan 0.5, i64[2] of 0 2, reduction=0; "
+		  "f32[n=4], i64[1] of 2, reduction=0; f32[4], i64[] of 2, reduction=0",
 };
 
 /* Targets before the first -1 are labels: mean over pairs (label j, other class i) of
@@ -128,7 +142,7 @@ static Node build_multilabel_margin(Build *b, Node n)
 	l = b_select(b, free, l, aten_like(b, l, 0));
 	l = aten_sum(b, l, 3u << dim, false);
 	l = b_bin(b, OP_div, l, aten_size(b, s.dim[dim], node_dtype(b->g, x)));
-	return aten_reduce_loss(b, n, l);
+	return sample_losses(b, n, l, false);
 }
 OP(aten_multilabel_margin_loss){
 	.schema = "aten.multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> "
@@ -137,5 +151,6 @@ OP(aten_multilabel_margin_loss){
 	.sample = "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=0; "
 		  "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=1; "
 		  "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=2; "
-		  "f32[2, 3] of nan 1 2 1 nan 0.5, i64[2, 3] of 0 -1 0 2 -1 0, reduction=0",
+		  "f32[2, 3] of nan 1 2 1 nan 0.5, i64[2, 3] of 0 -1 0 2 -1 0, reduction=0; "
+		  "f32[n=4], i64[n] of 3 0 -1 1, reduction=0",
 };

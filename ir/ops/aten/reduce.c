@@ -189,11 +189,27 @@ static Node build_all_dim(Build *b, Node n)
 	return truth_reduce(b, n, REDUCE_AND,
 			    aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self"))));
 }
+static Node bool_only(Build *b, Node n, Node (*build)(Build *, Node))
+{
+	const DType d = aten_dtype(b, arg(b, n, "self"));
+	return d == DT_bool ? build(b, n) : b_error(b, "expected bool, got %s", dtype_name(d));
+}
+static Node build_is_any_true(Build *b, Node n)
+{
+	return bool_only(b, n, build_any);
+}
+static Node build_is_all_true(Build *b, Node n)
+{
+	return bool_only(b, n, build_all);
+}
 OP(aten_any){
 	.schema = "aten.any(Tensor self) -> Tensor",
 	.build = build_any,
 	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1; bool[3] of 0 1 1; i32[2] of 2 3; u8[3] of 0 2 1",
 	.overloads = (const Overload[]){
+		{.schema = "aten._is_any_true(Tensor self) -> Tensor",
+		 .build = build_is_any_true,
+		 .sample = "bool[n=3, 2] of 1 1 1 1 0 1; bool[2] of 1; bool[0]; bool[2] of 0"},
 		{.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
 		 .build = build_any_dim,
 		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; bool[2, 2] of 0 1 1 1, dim=0, keepdim=true"},
@@ -209,6 +225,9 @@ OP(aten_all){
 	.build = build_all,
 	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1; bool[3] of 0 1 1; i32[2] of 2 3; u8[3] of 0 2 1",
 	.overloads = (const Overload[]){
+		{.schema = "aten._is_all_true(Tensor self) -> Tensor",
+		 .build = build_is_all_true,
+		 .sample = "bool[n=3, 2] of 1 1 1 1 0 1; bool[2] of 1; bool[0]; bool[2] of 0"},
 		{.schema = "aten.all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
 		 .build = build_all_dim,
 		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; bool[2, 2] of 0 1 1 1, dim=0, keepdim=true"},

@@ -290,15 +290,15 @@ static void test_busy(void **state)
 	WeftTensor t = row(x, &shape);
 	const char *busy = "another call uses the instance";
 	opened(NULL, &in);
-	IS(instance_enter(in, false, &status), WEFT_OK, "");
-	IS(instance_enter(in, false, &status), WEFT_OK, "");
+	IS(instance_enter(in, STATE_READ, &status), WEFT_OK, "");
+	IS(instance_enter(in, STATE_READ, &status), WEFT_OK, "");
 	IS(model.state_get(in, 0, &t, &status), WEFT_OK, "");
-	IS(instance_enter(in, true, &status), WEFT_ERR_BUSY, busy);
+	IS(instance_enter(in, STATE_WRITE, &status), WEFT_ERR_BUSY, busy);
 	IS(model.state_set(in, 0, &t, &status), WEFT_OK, ""); /* of a copy */
 	in->state.replacing = 1;
 	IS(model.state_set(in, 0, &t, &status), WEFT_ERR_BUSY, "another call replaces the state");
 	in->state.replacing = 0;
-	instance_leave(in, false);
+	instance_leave(in, STATE_READ);
 	IS(model.state_reset(in, &status), WEFT_OK, "");
 	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
 	in->weights.replacing = 1;
@@ -306,10 +306,10 @@ static void test_busy(void **state)
 	in->weights.replacing = 0;
 	IS(model.clone(in, &copy, &status), WEFT_OK, "");
 	model.close(copy);
-	instance_leave(in, false);
+	instance_leave(in, STATE_READ);
 	IS(model.state_set(in, 0, &t, &status), WEFT_OK, "");
-	IS(instance_enter(in, true, &status), WEFT_OK, "");
-	IS(instance_enter(in, true, &status), WEFT_ERR_BUSY, busy);
+	IS(instance_enter(in, STATE_WRITE, &status), WEFT_OK, "");
+	IS(instance_enter(in, STATE_WRITE, &status), WEFT_ERR_BUSY, busy);
 	IS(model.state_get(in, 0, &t, &status), WEFT_ERR_BUSY, busy);
 	IS(model.state_set(in, 0, &t, &status), WEFT_ERR_BUSY, busy);
 	IS(model.state_reset(in, &status), WEFT_ERR_BUSY, busy);
@@ -317,7 +317,7 @@ static void test_busy(void **state)
 	copy = in;
 	IS(model.clone(in, &copy, &status), WEFT_ERR_BUSY, busy);
 	assert_null(copy);
-	instance_leave(in, true);
+	instance_leave(in, STATE_WRITE);
 	IS(model.state_get(in, 0, &t, &status), WEFT_OK, "");
 	IS(model.state_reset(in, &status), WEFT_OK, "");
 	model.close(in);

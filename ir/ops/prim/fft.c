@@ -260,14 +260,102 @@ static Node roots_table(Build *b, Node k, Sym n, DType d)
 	return b_concat(b, part, 2, -1);
 }
 
-static Node lines(Build *b, Node x, uint32_t dim, bool inverse)
+static Node all_lines(Build *b, Node x, uint32_t dim, bool inverse)
 {
-	if (!x.i || sym_is(b_syms(b), b_dim(b, x, (int)dim), 1))
-		return x;
 	Sym n = b_dim(b, x, (int)dim);
 	Node in[2] = {x, roots_table(b, b_iota(b, DT_i64, n), n, dtype_compute(node_dtype(b->g, x)))};
 	Attr attr[4] = {attr_none(), attr_none(), attr_int(b->g->ir, dim), attr_bool(inverse)};
 	return b_node(b, OP_fft_lines, in, 2, attr, 4);
+}
+
+/* A vector [n], or a matrix, whose last dimension is to be dimension dim of a value of that rank,
+ * so that both broadcast. */
+static Node along(Build *b, Node v, uint32_t rank, uint32_t dim)
+{
+	for (uint32_t k = dim + 1; v.i && k < rank; k++)
+		v = b_unsqueeze(b, v, -1);
+	return v;
+}
+
+static Node multiplied(Build *b, Node pairs, uint32_t dim, Parts by)
+{
+	const uint32_t rank = node_rank(b->g, pairs) - 1;
+	by.re = along(b, by.re, rank, dim);
+	by.im = along(b, by.im, rank, dim);
+	Parts product = parts_multiply(b, parts_of_pairs(b, pairs), by);
+	return product.re.i && product.im.i ? parts_to_pairs(b, &product) : (Node){0};
+}
+
+/* The roots of a table [.., 2], or their conjugates. */
+static Parts roots_in(Build *b, Node table, bool conjugate)
+{
+	Parts c = parts_of_pairs(b, table);
+	if (conjugate)
+		c.im = b_un(b, OP_neg, c.im);
+	c.pairs = (Node){0};
+	return c;
+}
+
+/* ---- few long lines ---- */
+
+/* The greatest divisor of n up to its square root. */
+static int64_t near_root(int64_t n)
+{
+	int64_t best = 1;
+	for (int64_t p = 2; p * p <= n; p++)
+		if (n % p == 0)
+			best = p;
+	return best;
+}
+
+/* The rows of a line that is cut into n1 rows of n2 elements, so that there are many short lines:
+ * the transform of columns, whose element k of column j is then multiplied by exp(-2 pi i k j / n),
+ * and that of rows. Element (k, l) of that is element k + n1 * l of the line's. */
+static Node by_rows(Build *b, Node x, uint32_t dim, bool inverse, int64_t n1, int64_t n2)
+{
+	const DType d = dtype_compute(node_dtype(b->g, x));
+	Shape s = aten_shape(b, x);
+	Sym n = s.dim[dim], rows = b_int(b, n1), columns = b_int(b, n2);
+	Sym cut[MAX_RANK];
+	uint32_t perm[MAX_RANK];
+	for (uint32_t k = 0; k <= s.rank; k++) {
+		cut[k] = k < dim ? s.dim[k] : k == dim ? rows : k == dim + 1 ? columns : s.dim[k - 1];
+		perm[k] = k == dim ? dim + 1 : k == dim + 1 ? dim : k;
+	}
+	Node k = b_iota(b, DT_i64, rows), j = b_iota(b, DT_i64, columns);
+	Node turn = b_bin(b, OP_mul, b_unsqueeze(b, k, -1), j);
+	Node y = all_lines(b, b_reshape(b, b_convert(b, x, d), s.rank + 1, cut), dim, inverse);
+	if (!y.i)
+		return y;
+	y = multiplied(b, y, dim + 1, roots_in(b, roots_table(b, turn, n, d), inverse));
+	y = y.i ? all_lines(b, y, dim + 1, inverse) : y;
+	y = y.i ? b_reshape(b, b_permute(b, y, perm), s.rank, s.dim) : y;
+	return y.i ? b_convert(b, y, node_dtype(b->g, x)) : y;
+}
+
+/* Whether the lines are so few that lanes and threads would have nothing to do. */
+static bool are_few(const Build *b, Node x, uint32_t dim)
+{
+	enum { FEW = 8 };
+	Sym count = b_int(b, 1);
+	int64_t n;
+	for (uint32_t k = 0; k + 1 < node_rank(b->g, x); k++)
+		if (k != dim)
+			count = sym_mul(b_syms(b), count, node_dim(b->g, x, k));
+	return sym_is_const(b_syms(b), count, &n) && n <= FEW;
+}
+
+static Node lines(Build *b, Node x, uint32_t dim, bool inverse)
+{
+	enum { LONG = 256, SHORT = 8 };
+	int64_t n, rows;
+	if (!x.i || sym_is(b_syms(b), b_dim(b, x, (int)dim), 1))
+		return x;
+	if (!sym_is_const(b_syms(b), b_dim(b, x, (int)dim), &n) || n < LONG || !are_few(b, x, dim) ||
+	    node_rank(b->g, x) == MAX_RANK)
+		return all_lines(b, x, dim, inverse);
+	rows = near_root(n);
+	return rows < SHORT ? all_lines(b, x, dim, inverse) : by_rows(b, x, dim, inverse, rows, n / rows);
 }
 
 /* ---- lengths with a large prime factor ---- */
@@ -296,28 +384,7 @@ static Parts chirp(Build *b, Node k, Sym n, DType d, bool conjugate)
 {
 	Sym turn = sym_muli(b_syms(b), n, 2);
 	Node square = b_bin(b, OP_remainder, b_bin(b, OP_mul, k, k), b_from_size(b, turn));
-	Parts c = parts_of_pairs(b, roots_table(b, square, turn, d));
-	if (conjugate)
-		c.im = b_un(b, OP_neg, c.im);
-	c.pairs = (Node){0};
-	return c;
-}
-
-/* A vector [n], so that it broadcasts with dimension dim of a value of that rank. */
-static Node along(Build *b, Node v, uint32_t rank, uint32_t dim)
-{
-	for (uint32_t k = dim + 1; v.i && k < rank; k++)
-		v = b_unsqueeze(b, v, -1);
-	return v;
-}
-
-static Node multiplied(Build *b, Node pairs, uint32_t dim, Parts by)
-{
-	const uint32_t rank = node_rank(b->g, pairs) - 1;
-	by.re = along(b, by.re, rank, dim);
-	by.im = along(b, by.im, rank, dim);
-	Parts product = parts_multiply(b, parts_of_pairs(b, pairs), by);
-	return product.re.i && product.im.i ? parts_to_pairs(b, &product) : (Node){0};
+	return roots_in(b, roots_table(b, square, turn, d), conjugate);
 }
 
 /* The transform, of length m, of what x * chirp is convolved with, over m. */

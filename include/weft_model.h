@@ -438,6 +438,9 @@ typedef struct WeftModel {
 	 * then puts it into use for this instance, not for its clones. The section has the bits of
 	 * a fresh compilation with these values. After an error the old section stays in use.
 	 *
+	 * State is no parameter: state_set sets state, and initial contents never change. A name of
+	 * state is an error, or ignored (WEFT_IGNORE_UNKNOWN).
+	 *
 	 * A name may occur once. A parameter with aliases may occur under several names with equal
 	 * values. An unknown name is an error, or ignored (WEFT_IGNORE_UNKNOWN). Parameters from
 	 * which one stored constant is computed (a convolution's weight and the batch norm behind

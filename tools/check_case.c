@@ -223,6 +223,18 @@ static void all_calls(Case *c, int threads)
 		}
 }
 
+/* The model draws random numbers, which are not PyTorch's. */
+static bool draws(const Case *c)
+{
+	for (uint32_t k = 0; k < runner_nstate(&c->r); k++)
+		if (!strcmp(runner_state(&c->r, k)->name, "weft.rng"))
+			return true;
+	for (uint32_t k = 0; k < c->r.ninput; k++)
+		if (!strcmp(runner_input(&c->r, k)->name, "weft.rng"))
+			return true;
+	return false;
+}
+
 static void against_reference(Case *c)
 {
 	if (!execute(c))
@@ -231,6 +243,8 @@ static void against_reference(Case *c)
 	against_state(c, 0);
 	for (int t = 0; c->calls && (c->r.model || (c->r.interp && !t)) && t < c->o->nthreads; t++)
 		all_calls(c, c->o->threads[t]);
+	if (!c->whole.c.ok && !*c->whole.text && draws(c))
+		put_reason(c, "the model draws random numbers, which are not PyTorch's: with --set-mode eval dropout draws none");
 }
 
 /* ---- other sizes ---- */

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
-from tensor_file import read_tensors, write_tensors  # noqa: E402
+from tensor_file import read_tensors, read_types, write_tensors  # noqa: E402
 
 weft = sys.argv[1]
 bad = 0
@@ -181,6 +181,18 @@ with tempfile.TemporaryDirectory() as folder:
     refused("there is no derivative by a value of dtype i64", product, "--mode", "vjp", "--wrt", "k")
     refused("no tensor ct.0: only where output 0 is one number", product, "--mode", "vjp")
     refused("it has no vx.<i>", product, "--mode", "vmap")
+    drawing = pathlib.Path(__file__).resolve().parent.parent / "data/mode/net_train.pt2"
+    one = {"x.0": floats([k % 7 / 4 for k in range(96)], [3, 2, 4, 4])}
+    write_tensors(here / "in.safetensors", one)
+    for more in ["--seed", "5"], ["--set-mode", "eval"]:
+        p = command("run", drawing, "--inputs", here / "in.safetensors", "--outputs", here / "out.safetensors", "--backend", "interp", *more)
+        write_tensors(here / "ref.safetensors", one | read_types(here / "out.safetensors"))
+        p = command("check", drawing, here / "ref.safetensors", "--backend", "interp", *more)
+        if p.returncode or "1 passed, 0 failed" not in p.stdout or "random" in p.stdout:
+            say(f"{more}: the same numbers again: {p.stdout} {p.stderr}")
+        p = command("check", drawing, here / "ref.safetensors", "--backend", "interp", "--seed", "6")
+        if p.returncode != 1 or "the model draws random numbers, which are not PyTorch's" not in p.stdout:
+            say(f"{more}: what draws other numbers differs, and it is said why: {p.stdout} {p.stderr}")
     both = {"vx.0": floats(X + Y, [2, 3]), "x.1": ("q", [3], K), "vx.2": floats(X + Y, [2, 3])}
     for option, dims, text in (("in", "2,none,0", 'input "x" has 2 dimensions with a batch: it cannot be dimension 2, expected -2 to 1'),
                                ("in", "0,none,-3", 'input "y" has 2 dimensions with a batch: it cannot be dimension -3, expected -2 to 1'),

@@ -6,6 +6,7 @@
  *
  * A sum has the absolute values of its terms, so that none of its partial sums leaves 64 bits
  * either; a factor counts as 1 where it is 0, so that a bound holds for part of its factors, too.
+ * Divisors that may be 0 are asserted not to be, before anything is divided.
  * What another bound implies is left out: most models have one bound, that of the bytes of their
  * largest value. */
 #include "codegen/program/program_priv.h"
@@ -17,11 +18,12 @@ typedef struct {
 	const Sym *factor; /* sorted; neither constants nor products */
 } Product;
 
-/* The sum of products and `rest` is at most INT64_MAX; or `real` lies within 64 bits. */
+/* The sum of products and `rest` is at most INT64_MAX; or `real` lies within 64 bits; or `divisor`
+ * is not 0. */
 typedef struct {
 	Sym e;       /* that it is of; none: of the bytes of type, or of the workspace */
 	TypeId type;
-	Sym real;
+	Sym real, divisor;
 	const Product *term;
 	uint32_t n;
 	int64_t rest;
@@ -31,7 +33,7 @@ typedef struct {
 struct SizeBounds {
 	Ir *ir;
 	const SizeBounds *outer;
-	Intern seen; /* expressions */
+	Intern seen, divided; /* expressions */
 	ARRAY(Bound) bound;
 };
 
@@ -188,7 +190,7 @@ static bool has_term(const Bound *b, const Product *term)
 static bool implies(const Bound *b, const Bound *weaker)
 {
 	bool found = b->rest >= weaker->rest;
-	if (b->real.i || weaker->real.i)
+	if (b->real.i || weaker->real.i || b->divisor.i || weaker->divisor.i)
 		return false;
 	for (uint32_t k = 0; k < b->n; k++)
 		if (is_within(&b->term[k], weaker))
@@ -318,6 +320,43 @@ void size_bounds_add(SizeBounds *s, Sym e)
 		put(s, &(Bound){.e = e, .real = sym_arg(t, e, 0)});
 }
 
+static bool has_divisor(const SizeBounds *s, Sym divisor)
+{
+	for (; s; s = s->outer)
+		for (uint32_t k = 0; k < s->bound.n; k++)
+			if (s->bound.data[k].divisor.i == divisor.i)
+				return true;
+	return false;
+}
+
+/* What e divides by, inner divisions first. */
+static void add_divisors(SizeBounds *s, Sym e)
+{
+	const SymTab *t = s->ir->syms;
+	const SymKind kind = sym_kind(t, e);
+	int64_t lo, hi;
+	bool fresh;
+	intern(&s->divided, &e, sizeof e, &fresh);
+	for (uint32_t k = 0; fresh && k < sym_nargs(t, e); k++)
+		add_divisors(s, sym_arg(t, e, k));
+	if (!fresh || (kind != SYM_FLOORDIV && kind != SYM_MOD))
+		return;
+	Sym divisor = sym_arg(t, e, 1);
+	sym_range(t, divisor, &lo, &hi);
+	if (lo <= 0 && hi >= 0 && !has_divisor(s, divisor))
+		array_push(s->ir->ctx->arena, &s->bound, (Bound){.e = e, .divisor = divisor});
+}
+
+static void add_type_divisors(SizeBounds *s, TypeId id)
+{
+	const Type *t = ir_type_of(s->ir, id);
+	for (uint32_t k = 0; k < t->n; k++)
+		if (t->dtype == DT_none)
+			add_type_divisors(s, t->elem[k]);
+		else
+			add_divisors(s, t->dim[k]);
+}
+
 /* Of bytes; `plain`: where all of its factors are variables, else where some are not. */
 static void add_bytes(SizeBounds *s, TypeId id, bool plain)
 {
@@ -376,14 +415,14 @@ void size_bounds_add_bytes(SizeBounds *s, Sym e)
 	put(s, &b);
 }
 
-static void add_attrs(SizeBounds *s, Op op, AttrId id)
+static void add_attrs(SizeBounds *s, Op op, AttrId id, void (*add)(SizeBounds *, Sym))
 {
 	for (uint32_t k = 0; k < op_schema(op)->narg; k++) {
 		const Attr *a = ir_attr(s->ir, id, k);
 		if (a->kind == ATTR_int)
-			size_bounds_add(s, a->s);
+			add(s, a->s);
 		for (uint32_t j = 0; a->kind == ATTR_ints && j < a->n; j++)
-			size_bounds_add(s, a->ints[j]);
+			add(s, a->ints[j]);
 	}
 }
 
@@ -392,10 +431,11 @@ SizeBounds *size_bounds_new(Ir *ir, const SizeBounds *outer)
 	SizeBounds *s = ARENA_NEW(ir->ctx->arena, SizeBounds);
 	*s = (SizeBounds){.ir = ir, .outer = outer};
 	intern_init(&s->seen, ir->ctx->arena);
+	intern_init(&s->divided, ir->ctx->arena);
 	return s;
 }
 
-/* Of all types, bounds of variables, which imply most others; then of all expressions; then of the
+/* Divisors first. Of all types, bounds of variables, which imply most others; then of all expressions; then of the
  * bytes that these are in. */
 void size_bounds_add_graph(SizeBounds *s, const Graph *g)
 {
@@ -410,13 +450,23 @@ void size_bounds_add_graph(SizeBounds *s, const Graph *g)
 	}
 	for (uint32_t k = 1; k < ntype; k++)
 		if (type[k])
+			add_type_divisors(s, (TypeId){k});
+	for (uint32_t k = 1; k < nattr; k++)
+		if (attr[k])
+			add_attrs(s, attr[k], (AttrId){k}, add_divisors);
+	for (uint32_t k = 0; k < g->guard.n; k++) {
+		add_divisors(s, g->guard.data[k].a);
+		add_divisors(s, g->guard.data[k].b);
+	}
+	for (uint32_t k = 1; k < ntype; k++)
+		if (type[k])
 			add_bytes(s, (TypeId){k}, true);
 	for (uint32_t k = 1; k < ntype; k++)
 		if (type[k])
 			add_extents(s, (TypeId){k});
 	for (uint32_t k = 1; k < nattr; k++)
 		if (attr[k])
-			add_attrs(s, attr[k], (AttrId){k});
+			add_attrs(s, attr[k], (AttrId){k}, size_bounds_add);
 	for (uint32_t k = 0; k < g->guard.n; k++) {
 		size_bounds_add(s, g->guard.data[k].a);
 		size_bounds_add(s, g->guard.data[k].b);
@@ -468,6 +518,8 @@ static Lx real_fits(SymLower *s, Sym real)
 static Lx fits(SymLower *s, const Bound *b)
 {
 	LoopFn *f = s->f;
+	if (b->divisor.i)
+		return lx_cmp(f, SC_ne, sym_lower(s, b->divisor), lx_int(f, 0));
 	if (b->real.i)
 		return real_fits(s, b->real);
 	Lx room = lx_int(f, INT64_MAX - b->rest), ok = product_fits(s, &b->term[0], &room);
@@ -478,7 +530,7 @@ static Lx fits(SymLower *s, const Bound *b)
 
 static bool is_known(SymLower *s, const Bound *b)
 {
-	bool known = !b->real.i || sym_lower_can(s, b->real);
+	bool known = (!b->real.i || sym_lower_can(s, b->real)) && (!b->divisor.i || sym_lower_can(s, b->divisor));
 	for (uint32_t k = 0; k < b->n; k++)
 		for (uint32_t i = 0; i < b->term[k].n && known; i++)
 			known = sym_lower_can(s, b->term[k].factor[i]);
@@ -487,7 +539,7 @@ static bool is_known(SymLower *s, const Bound *b)
 
 static bool reads(const SymTab *t, const Bound *b, Sym var)
 {
-	bool found = b->real.i && sym_uses(t, b->real, var);
+	bool found = (b->real.i && sym_uses(t, b->real, var)) || (b->divisor.i && sym_uses(t, b->divisor, var));
 	for (uint32_t k = 0; k < b->n; k++)
 		for (uint32_t i = 0; i < b->term[k].n && !found; i++)
 			found = sym_uses(t, b->term[k].factor[i], var);
@@ -501,7 +553,9 @@ static void assert_bound(SymLower *s, Program *p, const Graph *g, const Bound *b
 	bool *used = ARENA_ARRAY(arena, bool, sym_nvars(s->syms));
 	Text text;
 	text_init(&text, arena);
-	if (b->e.i)
+	if (b->divisor.i)
+		text_printf(&text, "the size %s divides by 0", sym_str(s->syms, b->e));
+	else if (b->e.i)
 		text_printf(&text, "the size %s leaves 64 bits", sym_str(s->syms, b->e));
 	else
 		text_printf(&text, "%s is too large to address", b->type.i ? type_str(p->ir, b->type) : "the workspace");
@@ -511,15 +565,25 @@ static void assert_bound(SymLower *s, Program *p, const Graph *g, const Bound *b
 	ls_assert(s->f, fits(s, b), program_message(p, text.data), arg, n);
 }
 
-bool size_bounds_assert(SizeBounds *s, SymLower *at, Program *p, const Graph *g, Sym var)
+static bool assert_next(SizeBounds *s, SymLower *at, Program *p, const Graph *g, Sym var, bool divisors)
 {
 	for (uint32_t k = 0; k < s->bound.n; k++) {
 		Bound *b = &s->bound.data[k];
-		if (b->asserted || (var.i && !reads(s->ir->syms, b, var)) || !is_known(at, b))
+		if (b->asserted || (divisors && !b->divisor.i) || (var.i && !reads(s->ir->syms, b, var)) || !is_known(at, b))
 			continue;
 		b->asserted = true;
 		assert_bound(at, p, g, b);
 		return true;
 	}
 	return false;
+}
+
+bool size_bounds_assert(SizeBounds *s, SymLower *at, Program *p, const Graph *g, Sym var)
+{
+	return assert_next(s, at, p, g, var, false);
+}
+
+bool size_divisors_assert(SizeBounds *s, SymLower *at, Program *p, const Graph *g, Sym var)
+{
+	return assert_next(s, at, p, g, var, true);
 }

@@ -349,6 +349,8 @@ static void check_input(Builder *b, uint32_t k, const Type *type, Sym var)
 static void after_size(Builder *b, Sym var)
 {
 	const Graph *main = b->l->graph;
+	while (size_divisors_assert(b->known.bounds, &b->known.sizes, b->p, main, var))
+		;
 	for (uint32_t i = 0, k = 0; i < main->input.n; i++)
 		if (main->input.data[i].kind == INPUT_USER)
 			check_input(b, k++, node_type(main, main->input.data[i].node), var);

@@ -73,6 +73,8 @@ void size_bounds_add_graph(SizeBounds *, const Graph *);
  * values and which contains `var` (none: any bound). Returns false, and adds nothing, if there is
  * none. Messages name the inputs of the graph from which the symbols come. */
 bool size_bounds_assert(SizeBounds *, SymLower *, Program *, const Graph *, Sym var);
+/* The same for bounds that say that a divisor is not 0, which come first of all. */
+bool size_divisors_assert(SizeBounds *, SymLower *, Program *, const Graph *, Sym var);
 
 /* sizes.c */
 /* Sets e->symbol. An input's dimension whose symbols only a step of `run` computes gets a symbol of

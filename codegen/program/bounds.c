@@ -435,8 +435,8 @@ SizeBounds *size_bounds_new(Ir *ir, const SizeBounds *outer)
 	return s;
 }
 
-/* Divisors first. Of all types, bounds of variables, which imply most others; then of all expressions; then of the
- * bytes that these are in. */
+/* Divisors first. Of all types, bounds of variables, which imply most others; then of all
+ * expressions; then of the bytes that these are in. */
 void size_bounds_add_graph(SizeBounds *s, const Graph *g)
 {
 	Arena *scratch = s->ir->ctx->scratch;

@@ -73,7 +73,7 @@ static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 	for (uint32_t v = 0; v < p->n; v++)
 		acc[v] = r[v].acc;
 	if (cut)
-		sum_open(s, &sums, &lo, &hi, acc);
+		sum_open(&s->code, &sums, &lo, &hi, acc);
 	for (uint32_t v = 0; v < p->n; v++)
 		r[v].acc = acc[v];
 	eval_for(&s->e, axis, lo, hi, 1);
@@ -83,7 +83,7 @@ static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 	eval_end(&s->e);
 	eval_at(&s->e, axis, (Lx){0});
 	if (cut)
-		sum_close(s, &sums, acc);
+		sum_close(&s->code, &sums, acc);
 	for (uint32_t v = 0; v < p->n; v++)
 		r[v].acc = acc[v];
 }
@@ -186,7 +186,7 @@ static void clear_sums(const Columns *p, const Stage *st)
 	const LType type = {st->acc, s->e.lanes.n};
 	Lx column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0),
 					  lx_int(s->e.f, COLUMN_BLOCK), s->e.lanes.n));
-	ls_store(s->e.f, p->sums, column, cpu_identity(s, st->combine, type), (Lx){0});
+	ls_store(s->e.f, p->sums, column, code_identity(&s->code, st->combine, type), (Lx){0});
 	ls_end(s->e.f);
 }
 
@@ -199,7 +199,7 @@ static void add_sums(const Columns *p, const Stage *st, LMem sums)
 					  lx_int(s->e.f, COLUMN_BLOCK), s->e.lanes.n));
 	Lx before = lx_var(s->e.f, ls_load(s->e.f, "sum", sums, column, type, (Lx){0}));
 	Lx chunk = lx_var(s->e.f, ls_load(s->e.f, "part", p->sums, column, type, (Lx){0}));
-	ls_store(s->e.f, sums, column, cpu_combine(s, st->combine, before, chunk), (Lx){0});
+	ls_store(s->e.f, sums, column, code_combine(&s->code, st->combine, before, chunk), (Lx){0});
 	ls_end(s->e.f);
 }
 
@@ -222,7 +222,7 @@ static void block_chunks(Columns *p, StageRun *rows, const SumCut *cut, uint32_t
 		return;
 	}
 	p->sums = ls_local(s->e.f, "part", st->acc, COLUMN_BLOCK);
-	sum_chunks(s, cut->rounds, &lo, &hi);
+	sum_chunks(&s->code, cut->rounds, &lo, &hi);
 	clear_sums(p, st);
 	block_chunks(p, rows, cut + 1, ncut - 1, lo, hi);
 	add_sums(p, st, sums);

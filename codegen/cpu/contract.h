@@ -2,7 +2,7 @@
 #ifndef WEFT_CODEGEN_CPU_CONTRACT_H
 #define WEFT_CODEGEN_CPU_CONTRACT_H
 
-#include "codegen/cpu/sums.h"
+#include "codegen/cpu/cpu.h"
 #include "codegen/plan/contract.h"
 
 typedef struct {

@@ -217,7 +217,7 @@ static void copy_steps(Copy *c)
 void contract_copy(Cpu *s, const CopyPlan *p, uint32_t last)
 {
 	Copy c = {.s = s, .p = p};
-	const uint32_t temp = cpu_temp(s, (SchedTemp){.name = "panels",
+	const uint32_t temp = code_temp(&s->code, (SchedTemp){.name = "panels",
 						      .dtype = p->vector.dtype,
 						      .numel = p->panels.numel,
 						      .first = s->out->phase.n,

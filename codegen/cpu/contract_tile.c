@@ -328,7 +328,7 @@ static void multiply_add(ContractCode *c, Tile *t)
 		Lx x = lx_splat(s->e.f, lx_var(s->e.f, v), s->e.lanes.n);
 		for (uint32_t j = 0; j < t->how->nv; j++)
 			ls_set(s->e.f, t->acc[t->way][i][j],
-			       cpu_fma(s, x, b[j], lx_var(s->e.f, t->acc[t->way][i][j])));
+			       code_fma(&s->code, x, b[j], lx_var(s->e.f, t->acc[t->way][i][j])));
 	}
 }
 
@@ -418,7 +418,7 @@ static void k_chunks(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 		k_loop(c, t, next, start, end);
 		return;
 	}
-	sum_chunks(c->s, c->p->sums.cuts.cut[cut].rounds, &start, &end);
+	sum_chunks(&c->s->code, c->p->sums.cuts.cut[cut].rounds, &start, &end);
 	c->cut++;
 	k_chunks(c, t, next, start, end);
 	c->cut--;
@@ -789,7 +789,7 @@ static void block_chunks(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 		return;
 	}
 	c->sums = ls_local(s->e.f, "part", c->p->vector.dtype, (uint64_t)count_sums(c));
-	sum_chunks(s, cut->rounds * (next == c->p->k_block.k ? c->p->k_block.steps : 1), &lo, &hi);
+	sum_chunks(&s->code, cut->rounds * (next == c->p->k_block.k ? c->p->k_block.steps : 1), &lo, &hi);
 	clear_block(c);
 	c->cut++;
 	block_chunks(c, next, lo, hi);

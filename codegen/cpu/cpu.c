@@ -2,42 +2,14 @@
 #include "codegen/cpu/cpu.h"
 
 #include "codegen/plan/tuning.h"
-#include "ir/loop/predict.h"
 
 /* ---- phases ---- */
 
-void cpu_init(Cpu *s, const Lowered *l, const Target *target)
-{
-	*s = (Cpu){.target = target, .out = ARENA_NEW(l->ir->ctx->arena, Schedule)};
-	eval_init(&s->e, l, s->out);
-}
-
 void cpu_begin_phase(Cpu *s, const Nest *nest)
 {
-	uint32_t phase = s->out->phase.n;
-	const char *name = nest->k->name;
-	LoopFn *f =
-		loop_new(s->e.l->ir,
-			 phase ? arena_printf(s->e.arena, "%s_phase_%u", name, phase + 1) : name);
-	f->comment = kernel_text(nest->k, s->e.arena);
-	eval_start(&s->e, f, nest);
+	code_begin_phase(&s->code, nest);
 	for (uint32_t i = 0; i < nest->n; i++)
 		s->start[i] = s->limit[i] = (Lx){0};
-}
-
-uint32_t cpu_temp(Cpu *s, SchedTemp t)
-{
-	array_push(s->e.arena, &s->out->temp, t);
-	return s->out->temp.n - 1;
-}
-
-static double predicted(const Cpu *s, const SchedPhase *p)
-{
-	int64_t *param = ARENA_ARRAY(s->e.arena, int64_t, p->nparam);
-	for (uint32_t i = 0; i < p->nparam; i++)
-		param[i] = sym_hint(s->e.syms, p->param[i]);
-	return loop_predict(p->f, &s->target->machine, param, sym_hint(s->e.syms, p->ntasks),
-			    cost_at(s->e.syms, p->cost.bytes, NULL, NULL, 0));
 }
 
 void cpu_finish_phase(Cpu *s, Sym ntasks, KernelCost cost)
@@ -45,20 +17,7 @@ void cpu_finish_phase(Cpu *s, Sym ntasks, KernelCost cost)
 	if (s->streamed)
 		ls_fence(s->e.f);
 	s->streamed = false;
-	SchedPhase p = {.f = s->e.f,
-			.ntasks = ntasks,
-			.cost = cost,
-			.narg = s->e.args.arg.n,
-			.arg = s->e.args.arg.data,
-			.nparam = s->e.args.param.n,
-			.param = s->e.args.param.data};
-	loop_simplify(p.f);
-	for (uint32_t k = 0; k < LOOP_TOPS; k++)
-		s->out->code += loop_statements(p.f, loop_top(p.f, k));
-	s->out->flops += cost_at(s->e.syms, cost.flops, NULL, NULL, 0);
-	s->out->bytes += cost_at(s->e.syms, cost.bytes, NULL, NULL, 0);
-	s->out->cycles += predicted(s, &p);
-	array_push(s->e.arena, &s->out->phase, p);
+	code_finish_phase(&s->code, ntasks, cost);
 }
 
 /* ---- results ---- */

@@ -16,7 +16,7 @@
  *
  * Weights are stored with channels fastest. What is left of a row is a tile of its own, in which
  * pixels past the end repeat the last one. */
-#include "codegen/cpu/sums.h"
+#include "codegen/cpu/cpu.h"
 #include "codegen/plan/depthwise.h"
 
 /* The code of a task, as far as it is written. */
@@ -58,7 +58,7 @@ static void line_of_taps(DepthwiseCode *d, Lv *acc, uint32_t tap)
 		for (uint32_t t = 0; t <= last; t++) {
 			uint32_t k = i - t * d->p->line.stride;
 			if (k < d->p->line.n)
-				ls_set(s->e.f, acc[t], cpu_fma(s, x, w[k], lx_var(s->e.f, acc[t])));
+				ls_set(s->e.f, acc[t], code_fma(&s->code, x, w[k], lx_var(s->e.f, acc[t])));
 		}
 	}
 	eval_at(&s->e, tap, (Lx){0});
@@ -74,12 +74,12 @@ static void tap_chunks(DepthwiseCode *d, Lv *acc, uint32_t next, Lx lo, Lx hi)
 	SumLoop sums = {.kind = st->combine, .n = d->tile, .width = 1};
 	sums.ncut = sum_cuts(&d->p->sums, next, &sums.cut);
 	if (sums.ncut)
-		sum_open(s, &sums, &lo, &hi, acc);
+		sum_open(&s->code, &sums, &lo, &hi, acc);
 	eval_for(&s->e, st->red[next], lo, hi, 1);
 	taps(d, acc, next + 1);
 	eval_end(&s->e);
 	if (sums.ncut)
-		sum_close(s, &sums, acc);
+		sum_close(&s->code, &sums, acc);
 }
 
 static void taps(DepthwiseCode *d, Lv *acc, uint32_t next)
@@ -99,7 +99,7 @@ static void taps(DepthwiseCode *d, Lv *acc, uint32_t next)
 	for (uint32_t t = 0; t < d->tile; t++) {
 		eval_at(&s->e, d->p->pixel, pixel_at(d, t));
 		ls_set(s->e.f, acc[t],
-		       cpu_fma(s, eval_vector(&s->e, d->p->x), w, lx_var(s->e.f, acc[t])));
+		       code_fma(&s->code, eval_vector(&s->e, d->p->x), w, lx_var(s->e.f, acc[t])));
 	}
 }
 

@@ -85,14 +85,14 @@ static Lx number(Fft *t, double v)
 /* acc + a * b */
 static Cx mul_add(Fft *t, Cx a, Cx b, Cx acc)
 {
-	Lx re = cpu_fma(t->s, a.re, b.re, acc.re), im = cpu_fma(t->s, a.re, b.im, acc.im);
-	return (Cx){cpu_fma(t->s, negative(t, a.im), b.im, re), cpu_fma(t->s, a.im, b.re, im)};
+	Lx re = code_fma(&t->s->code, a.re, b.re, acc.re), im = code_fma(&t->s->code, a.re, b.im, acc.im);
+	return (Cx){code_fma(&t->s->code, negative(t, a.im), b.im, re), code_fma(&t->s->code, a.im, b.re, im)};
 }
 
 static Cx mul(Fft *t, Cx a, Cx b)
 {
 	Lx re = negative(t, lx_mul(t->f, a.im, b.im)), im = lx_mul(t->f, a.im, b.re);
-	return let(t, "c", (Cx){cpu_fma(t->s, a.re, b.re, re), cpu_fma(t->s, a.re, b.im, im)});
+	return let(t, "c", (Cx){code_fma(&t->s->code, a.re, b.re, re), code_fma(&t->s->code, a.re, b.im, im)});
 }
 
 /* ---- memory ---- */
@@ -362,11 +362,11 @@ static void transform_odd(Fft *t, Cx *a, uint32_t r)
 			double cosine, sine;
 			root_numbers(j * k % r, r, &cosine, &sine);
 			Lx cj = number(t, cosine), sj = number(t, sine);
-			c = (Cx){cpu_fma(t->s, sum[j].re, cj, c.re), cpu_fma(t->s, sum[j].im, cj, c.im)};
+			c = (Cx){code_fma(&t->s->code, sum[j].re, cj, c.re), code_fma(&t->s->code, sum[j].im, cj, c.im)};
 			if (j == 1)
 				s = (Cx){lx_mul(t->f, diff[j].re, sj), lx_mul(t->f, diff[j].im, sj)};
 			else
-				s = (Cx){cpu_fma(t->s, diff[j].re, sj, s.re), cpu_fma(t->s, diff[j].im, sj, s.im)};
+				s = (Cx){code_fma(&t->s->code, diff[j].re, sj, s.re), code_fma(&t->s->code, diff[j].im, sj, s.im)};
 		}
 		c = let(t, "c", c);
 		s = let(t, "s", times_minus_i(t, s));
@@ -617,7 +617,7 @@ static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
 	}
 	SchedTemp temp = {.name = "lines", .dtype = t->type.dtype, .numel = sym_mul(syms, both, ntasks)};
 	temp.first = temp.last = s->out->phase.n;
-	t->rooms = eval_temp_memory(&s->e, cpu_temp(s, temp));
+	t->rooms = eval_temp_memory(&s->e, code_temp(&s->code, temp));
 	return let_index(t, "rooms", lx_mul(t->f, lx_var(t->f, t->f->task), eval_size(&s->e, both)));
 }
 

@@ -31,7 +31,7 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 	Lx end = eval_let(&s->e, "whole", lx_sub(s->e.f, hi, rest));
 	Lv acc = r->acc, chain[MAX_CHAINS] = {acc};
 	for (uint32_t c = 1; c < MAX_CHAINS; c++)
-		chain[c] = ls_var(s->e.f, "acc", cpu_identity(s, st->combine, lx_type(s->e.f, lx_var(s->e.f, acc))));
+		chain[c] = ls_var(s->e.f, "acc", code_identity(&s->code, st->combine, lx_type(s->e.f, lx_var(s->e.f, acc))));
 	eval_for(&s->e, axis, lo, end, MAX_CHAINS * lanes);
 	Lx here = s->e.at[axis];
 	for (uint32_t c = 0; c < MAX_CHAINS; c++) {
@@ -42,7 +42,7 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 	eval_end(&s->e);
 	r->acc = acc;
 	for (uint32_t c = 1; c < MAX_CHAINS; c++)
-		ls_set(s->e.f, acc, cpu_combine(s, st->combine, lx_var(s->e.f, acc), lx_var(s->e.f, chain[c])));
+		ls_set(s->e.f, acc, code_combine(&s->code, st->combine, lx_var(s->e.f, acc), lx_var(s->e.f, chain[c])));
 	return end;
 }
 
@@ -106,9 +106,9 @@ static void stage_chunks(StageRun *r, Lx lo, Lx hi)
 		stage_loop(r, lo, hi);
 		ls_else(s->e.f);
 	}
-	sum_open(s, &sums, &lo, &hi, &r->acc);
+	sum_open(&s->code, &sums, &lo, &hi, &r->acc);
 	stage_loop(r, lo, hi);
-	sum_close(s, &sums, &r->acc);
+	sum_close(&s->code, &sums, &r->acc);
 	if (asks)
 		ls_end(s->e.f);
 }
@@ -225,7 +225,7 @@ void generic_reduce_step(StageRun *r)
 		return;
 	}
 	Lx acc = lx_var(s->e.f, r->acc);
-	Lx next = cpu_accumulate(s, st, acc, r->value);
+	Lx next = code_accumulate(&s->code, st, acc, r->value);
 	bool lanes_in_row = !eval_outer_vector(&s->e);
 	if (s->e.lanes.mask.i && lanes_in_row && lx_type(s->e.f, acc).lanes > 1)
 		next = lx_select(s->e.f, s->e.lanes.mask, next, acc);
@@ -234,7 +234,7 @@ void generic_reduce_step(StageRun *r)
 
 static void scan_step(Cpu *s, StageRun *r, const Stage *st)
 {
-	ls_set(s->e.f, r->acc, cpu_accumulate(s, st, lx_var(s->e.f, r->acc), st->value));
+	ls_set(s->e.f, r->acc, code_accumulate(&s->code, st, lx_var(s->e.f, r->acc), st->value));
 	cpu_store(s, r->stage, lx_var(s->e.f, r->acc));
 }
 
@@ -341,12 +341,12 @@ static void start_accumulators(Cpu *s, StageRun *r, const Stage *st)
 {
 	uint32_t lanes = lanes_of_stage(s, st);
 	if (st->kind == STAGE_REDUCE || st->kind == STAGE_RUNNING)
-		r->acc = ls_var(s->e.f, "acc", cpu_identity(s, st->combine, (LType){st->acc, lanes}));
+		r->acc = ls_var(s->e.f, "acc", code_identity(&s->code, st->combine, (LType){st->acc, lanes}));
 	if (st->kind == STAGE_ARGREDUCE) {
 		int64_t least, most;
 		sym_range(s->e.syms, s->e.nest->extent[st->red[0]], &least, &most);
 		const DType place = most <= INT32_MAX ? DT_i32 : DT_i64;
-		r->best = ls_var(s->e.f, "best", cpu_identity(s, st->combine, (LType){reduced_dtype(s, st), lanes}));
+		r->best = ls_var(s->e.f, "best", code_identity(&s->code, st->combine, (LType){reduced_dtype(s, st), lanes}));
 		r->arg = ls_var(s->e.f, "arg", lx_int_of(s->e.f, (LType){place, lanes}, 0));
 	}
 }
@@ -450,11 +450,11 @@ static void combine_parts(Generic *g, uint32_t stage)
 	const Parts *p = g->p->parts;
 	const Stage *st = &s->e.k->stage.data[stage];
 	uint32_t lanes = eval_outer_vector(&s->e) ? s->e.lanes.n : 1;
-	Lv acc = ls_var(s->e.f, "acc", cpu_identity(s, st->combine, (LType){st->acc, lanes}));
+	Lv acc = ls_var(s->e.f, "acc", code_identity(&s->code, st->combine, (LType){st->acc, lanes}));
 	eval_for(&s->e, p->number, lx_int(s->e.f, 0),
 		 eval_size(&s->e, s->e.nest->extent[p->number]), 1);
 	Lx part = eval_load_temp(&s->e, p->temp[stage], p->slot);
-	ls_set(s->e.f, acc, cpu_combine(s, st->combine, lx_var(s->e.f, acc), part));
+	ls_set(s->e.f, acc, code_combine(&s->code, st->combine, lx_var(s->e.f, acc), part));
 	eval_end(&s->e);
 	set_result(s, stage, lx_var(s->e.f, acc));
 }
@@ -465,7 +465,7 @@ static void run_where(StageRun *r, const Stage *st, Kx where)
 	Cpu *s = r->g->s;
 	LType t = {dtype_compute(st->dtype), eval_outer_vector(&s->e) ? s->e.lanes.n : 1};
 	Lx condition = eval_value(&s->e, where);
-	Lv result = ls_var(s->e.f, "r", cpu_identity(s, st->combine, t));
+	Lv result = ls_var(s->e.f, "r", code_identity(&s->code, st->combine, t));
 	ls_if(s->e.f, condition);
 	start_accumulators(s, r, st);
 	eval_hoist(&s->e, st->value, generic_known_axes(s));
@@ -632,7 +632,7 @@ void emit_generic(Cpu *s, const Plan *plan)
 {
 	const GenericPlan *p = plan->of.generic;
 	for (uint32_t i = 0; p->parts && i < p->parts->temps.n; i++)
-		cpu_temp(s, p->parts->temps.data[i]);
+		code_temp(&s->code, p->parts->temps.data[i]);
 	for (uint32_t i = 0; i < p->phase.n; i++)
 		run_phase(s, p, &p->phase.data[i]);
 }

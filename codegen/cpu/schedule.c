@@ -95,7 +95,7 @@ static void consider(Choice *c, const ScheduleRow *row, const PlanInput *in)
 static void consider_all(Choice *c, const PlanInput *in, bool panels, bool strides)
 {
 	for (uint32_t i = 0; i < ROWS; i++)
-		if (rows[i].reads_panels ? panels : strides)
+		if (rows[i].reads_panels ? panels && !in->target->isa.of_block : strides)
 			consider(c, &rows[i], in);
 }
 
@@ -113,39 +113,11 @@ static bool reads_panels(const Lowered *l, const Kernel *k)
 	return false;
 }
 
-/* ---- what is empty ---- */
-
-static bool reads_nothing(const Lowered *l, const Kernel *k)
-{
-	for (uint32_t i = 1; i < k->kx.n; i++)
-		if (k->kx.data[i].kind == KX_LOAD &&
-		    sym_is(l->ir->syms, layout_numel(l->ir, &buf_of(l, k->kx.data[i].buf)->layout),
-			   0))
-			return true;
-	return false;
-}
-
-static bool checks(const Kernel *k)
-{
-	for (uint32_t i = 0; i < k->vvar.n; i++)
-		if (k->vvar.data[i].check)
-			return true;
-	return false;
-}
-
-void cpu_leave_out_empty(const Lowered *l, const Kernel *k, Schedule *s)
-{
-	if (!kernel_stores_nothing(l, k) || (checks(k) && !reads_nothing(l, k)))
-		return;
-	for (uint32_t p = 0; p < s->phase.n; p++)
-		s->phase.data[p].ntasks = sym_int(l->ir->syms, 0);
-}
-
 static Schedule *emit(const Choice *c)
 {
 	Arena *a = c->in.nest->arena;
-	Cpu s;
-	cpu_init(&s, c->in.nest->l, c->in.target);
+	Cpu s = {0};
+	code_init(&s.code, c->in.nest->l, c->in.target);
 	s.out->algorithm = c->plan.algorithm;
 	s.out->why = c->plan.why;
 	Text text;
@@ -174,7 +146,7 @@ Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *
 		consider_all(&c, &plain, !c.row, true);
 	}
 	Schedule *s = emit(&c);
-	cpu_leave_out_empty(l, kernel, s);
+	code_leave_out_empty(l, kernel, s);
 	return s;
 }
 

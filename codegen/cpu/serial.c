@@ -12,7 +12,7 @@ static Lx combined(Cpu *s, const Stage *st, uint32_t stage, EvalAddress at)
 	LType t = lx_type(s->e.f, old);
 	if (t.lanes > 1)
 		v = eval_splat(&s->e, v);
-	return cpu_combine(s, st->combine, old, v);
+	return code_combine(&s->code, st->combine, old, v);
 }
 
 /* A scalar guard is a branch, lanes of one are masked. */

@@ -1,37 +1,37 @@
 #include "codegen/gpu/block.h"
 
-void block_begin(Cpu *s, const Nest *nest, uint32_t threads)
+void block_begin(Code *s, const Nest *nest, uint32_t threads)
 {
-	cpu_begin_phase(s, nest);
+	code_begin_phase(s, nest);
 	loop_block(s->e.f, threads, s->target->gpu->shared);
 }
 
-Lx block_number(Cpu *s)
+Lx block_number(Code *s)
 {
 	return lx_var(s->e.f, s->e.f->task);
 }
 
-Lx block_thread(Cpu *s)
+Lx block_thread(Code *s)
 {
 	return lx_thread(s->e.f);
 }
 
-Lx block_column(Cpu *s, uint32_t row)
+Lx block_column(Code *s, uint32_t row)
 {
 	return lx_mod(s->e.f, lx_thread(s->e.f), lx_int(s->e.f, row));
 }
 
-Lx block_row(Cpu *s, uint32_t row)
+Lx block_row(Code *s, uint32_t row)
 {
 	return lx_div(s->e.f, lx_thread(s->e.f), lx_int(s->e.f, row));
 }
 
-Lx block_count(Cpu *s, Sym n)
+Lx block_count(Code *s, Sym n)
 {
 	return eval_size(&s->e, n);
 }
 
-void block_decode(Cpu *s, Lx t, const uint32_t *axis, uint32_t n, const int64_t *by)
+void block_decode(Code *s, Lx t, const uint32_t *axis, uint32_t n, const int64_t *by)
 {
 	LoopFn *f = s->e.f;
 	for (uint32_t i = n; i-- > 0;) {
@@ -49,13 +49,13 @@ void block_decode(Cpu *s, Lx t, const uint32_t *axis, uint32_t n, const int64_t 
 	}
 }
 
-void block_align(Cpu *s, LMem m, uint32_t bytes)
+void block_align(Code *s, LMem m, uint32_t bytes)
 {
 	LArg *a = &s->e.f->buf.data[m.k];
 	a->align = a->align < bytes ? bytes : a->align;
 }
 
-void block_point(Cpu *s)
+void block_point(Code *s)
 {
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
 		const Stage *st = &s->e.k->stage.data[i];

@@ -2,7 +2,7 @@
 #include "codegen/gpu/block.h"
 
 typedef struct {
-	Cpu *s;
+	Code *s;
 	const GpuPointsPlan *p;
 	Lx value[GPU_WIDE]; /* of a stage, by element of the access */
 } Points;
@@ -265,7 +265,7 @@ static void run_tiles(Points *r)
 	use_tile(r, &t);
 }
 
-void emit_gpu_points(Cpu *s, const Plan *plan)
+void emit_gpu_points(Code *s, const Plan *plan)
 {
 	const GpuPointsPlan *p = plan->of.gpu_points;
 	Points r = {.s = s, .p = p};
@@ -274,5 +274,5 @@ void emit_gpu_points(Cpu *s, const Plan *plan)
 		run_tiles(&r);
 	else
 		run_chunks(&r);
-	cpu_finish_phase(s, p->nblock, p->cost);
+	code_finish_phase(s, p->nblock, p->cost);
 }

@@ -8,12 +8,14 @@
 typedef struct {
 	const char *name;
 	PlanFn *plan;
-	EmitFn *emit; /* NULL: the schedule of threads */
+	BlockFn *emit; /* NULL: the schedule of threads */
 	PrintFn *print;
 } Row;
 
 static const Row rows[] = {
 	{"points", plan_gpu_points, emit_gpu_points, print_gpu_points},
+	{"contract", plan_gpu_contract, emit_gpu_contract, print_gpu_contract},
+	{"rows", plan_gpu_rows, emit_gpu_rows, print_gpu_rows},
 	{"threads", plan_gpu_threads, NULL, print_gpu_threads}, /* takes every kernel */
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -78,16 +80,16 @@ Schedule *gpu_schedule_kernel(const Lowered *l, const Kernel *k, const Target *t
 	for (uint32_t i = 0; i < ROWS; i++)
 		consider(&c, &rows[i], &in);
 	if (c.row->emit) {
-		Cpu code;
+		Code code;
 		Text text;
-		cpu_init(&code, l, target);
+		code_init(&code, l, target);
 		code.out->algorithm = c.plan.algorithm;
 		code.out->why = c.plan.why;
 		text_init(&text, arena);
 		c.row->print(&c.plan, &text);
 		code.out->plan = text.data;
 		c.row->emit(&code, &c.plan);
-		cpu_leave_out_empty(l, k, code.out);
+		code_leave_out_empty(l, k, code.out);
 		s = code.out;
 	} else {
 		s = threads_schedule(l, k, target);

@@ -54,6 +54,8 @@ typedef struct Plan {
 		const struct DepthwisePlan *depthwise;
 		const struct GenericPlan *generic;
 		const struct GpuPointsPlan *gpu_points;
+		const struct GpuRowsPlan *gpu_rows;
+		const struct GpuContractPlan *gpu_contract;
 	} of;
 } Plan;
 

@@ -34,7 +34,8 @@ static void plan_arrays(FnPlan *p, const LoopFn *f, Arena *a)
 	p->shared = ARENA_ARRAY(a, uint64_t, f->lv.n);
 	for (uint32_t k = 0; k < f->ls.n; k++) {
 		const LsData *s = &f->ls.data[k];
-		if (ls_row(s->kind)->v != V_ARRAY)
+		/* what legalising replaced stays in the list */
+		if (ls_row(s->kind)->v != V_ARRAY || p->bytes[s->v.i])
 			continue;
 		p->bytes[s->v.i] = s->count * dtype_size(s->dtype);
 		if (s->kind == LS_SHARED) {

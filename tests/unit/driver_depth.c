@@ -62,7 +62,7 @@ static const Case cases[] = {
 	 "  %y = aten.conv2d(%p, %w, none, groups=16) : f32[1, 16, 16, 6]\n  %o = permute(%y, perm=[0, 2, 3, 1])\n  return %o\n}\n", {1}, 625},
 };
 
-static const char *const targets[] = {"generic-c", "x86-64-v3", "x86-64-v4", "aarch64-linux-gnu"};
+static const char *const targets[] = {"generic-c", "x86-64-v3", "x86-64-v4", "aarch64-linux-gnu", "gpu-model"};
 
 static Program *program_of(const Case *c, const Target *t)
 {

@@ -7,7 +7,9 @@ enum {
 	LATENCY = 600,  /* nanoseconds of a load from memory */
 	SECTOR = 32,    /* bytes: the least that is moved */
 	UNITS = 128,    /* of a multiprocessor: operations that begin in a cycle */
-	AHEAD = 4       /* operations of a unit under way */
+	AHEAD = 4,      /* operations of a unit under way */
+	START = 40,     /* operations of a thread before its first element */
+	OVERLAP = 4     /* what is busy at the same time counts by one part of so many */
 };
 
 static double least(double a, double b)
@@ -31,9 +33,11 @@ double gpu_cycles(const Gpu *g, const GpuWork *w)
 	const double wanted = LATENCY * g->memory, there = threads * (w->flight < 1 ? 1 : w->flight);
 	const double memory = w->bytes / (g->memory * least(1, there / wanted));
 	const double share = least(1, threads / (busy * UNITS * AHEAD)) * busy / g->multiprocessors;
-	const double units = w->operations / (g->f32 * 1000 / 2 * share);
+	const double operations = w->operations + START * blocks * w->threads;
+	const double units = operations / (g->f32 * 1000 / 2 * share);
 	const double waits = ceil(blocks / room) * w->rounds * LATENCY;
-	return g->ghz * (3000 + fmax(fmax(memory, units), waits));
+	const double most = fmax(fmax(memory, units), waits);
+	return g->ghz * (3000 + most + (memory + units + waits - most) / OVERLAP);
 }
 
 static double operations(const Nest *n, Kx id, bool *met)

@@ -60,8 +60,95 @@ typedef struct GpuPointsPlan {
 	KernelCost cost;
 } GpuPointsPlan;
 
+/* ---- rows: reductions, and what is computed of them along the same axis (rows.c) ---- */
+
+enum {
+	GPU_KEPT = 32,    /* the most elements of a row that a thread keeps in registers */
+	GPU_TEAMS = 1024, /* the most threads of a row */
+	GPU_REDUCES = 8   /* the most reductions of rows in parts */
+};
+
+/* The threads of a team share an outer point: each has every `team`-th element of the axis `along`,
+ * and all of the inner axes around it. Then the results of the team are combined, by exchanges in a
+ * warp, and through shared memory: a tree, so that two runs give the same bits.
+ *
+ * A block has `rows` teams. In a team of rows, threads have consecutive numbers: neighbours are
+ * neighbours along the axis. With `columns` (consecutive points lie in memory side by side) they
+ * are neighbouring points, and the threads of a team are `rows` apart.
+ *
+ * Elements are kept in registers from one stage to the next if a thread has at most GPU_KEPT of
+ * them (`kept`), or what stages compute is in shared memory (`row_bytes`), or is computed again.
+ *
+ * parts: a point has several blocks, each with `per` elements of the axis. A phase ends with each
+ * reduction: blocks leave their results in a temporary, and teams of later phases combine all of
+ * them in order. */
+typedef struct GpuRowsPlan {
+	const Nest *nest;
+	uint32_t order[MAX_AXES], n; /* the outer axes, slowest first */
+	uint32_t along;
+	bool columns;
+	uint32_t team, rows;
+	uint32_t kept;          /* elements that each thread has; 0: a loop */
+	uint64_t row_bytes;     /* of shared memory for results along the axis; 0: none */
+	int64_t per;            /* 0: a point has one block */
+	Sym points, parts, nblock;
+	uint32_t phases;
+	const SumPlan *sums;    /* by stage: of the inner axes around `along`, then of that */
+	KernelCost cost;
+} GpuRowsPlan;
+
+/* Sets axis[] to the inner axes of a stage, `along` last. Returns their number. */
+uint32_t gpu_rows_axes(const GpuRowsPlan *, const Stage *, uint32_t *axis);
+
+/* ---- contractions and convolutions (contract.c) ---- */
+
+enum {
+	GPU_K = 8,     /* summed steps of a tile in shared memory */
+	GPU_PAD = 4,   /* elements between its rows, so that lanes of a warp meet in few banks */
+	GPU_SLICE = 2  /* rows of each thread whose results are in shared memory at a time */
+};
+
+/* Axes that are counted as one, slowest first. */
+typedef struct {
+	uint32_t n, axis[MAX_AXES];
+} GpuAxes;
+
+/* How an operand comes into shared memory. */
+typedef struct {
+	Kx load;
+	bool async;    /* by copies that go on while threads compute; else it is converted on the
+	                  way */
+	bool along_k;  /* neighbouring threads take neighbouring steps of k, else neighbouring
+	                  rows */
+	uint32_t wide; /* elements of one copy */
+} GpuOperand;
+
+/* A product of a, which has the rows m, and b, which has the columns c, summed along k; for each
+ * member of the batch. A block has a tile of rows by cols results, a thread trows by tcols of them
+ * in registers. Tiles of both operands, GPU_K steps deep, come into one half of shared memory while
+ * the other half is multiplied. What is beyond the operands is 0. Chains of additions are cut as
+ * plan/sums.h says. The rest of the kernel is computed at each result, from shared memory.
+ *
+ * per: where there are too few tiles for the GPU, a tile has several blocks, each with `per` steps
+ * of k. They leave their sums in a temporary, and a second phase adds them in order. */
+typedef struct GpuContractPlan {
+	const Nest *nest;
+	DType dtype; /* of products and sums */
+	GpuAxes m, c, k, batch;
+	GpuOperand a, b;
+	uint32_t rows, cols, trows, tcols, threads;
+	Sym steps;   /* of k */
+	int64_t per; /* steps of a block; 0: all */
+	Sym splits;  /* blocks of a tile */
+	Sym results; /* of all members of the batch */
+	Sym row_tiles, col_tiles, nblock;
+	SumPlan sums;
+	double cycles, larger;
+	KernelCost cost;
+} GpuContractPlan;
+
 /* Plans, and prints plans. */
-PlanFn plan_gpu_points, plan_gpu_threads;
-PrintFn print_gpu_points, print_gpu_threads;
+PlanFn plan_gpu_points, plan_gpu_rows, plan_gpu_contract, plan_gpu_threads;
+PrintFn print_gpu_points, print_gpu_rows, print_gpu_contract, print_gpu_threads;
 
 #endif

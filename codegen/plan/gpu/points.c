@@ -224,7 +224,8 @@ static void choose_each(const PlanInput *in, GpuPointsPlan *p)
 		GpuPointsPlan more = *p;
 		more.each = each;
 		count_blocks(p->nest, &more);
-		if (predict(in, &more) < 0.95 * predict(in, p))
+		const bool many = (double)sym_hint(p->nest->syms, more.nblock) >= 2.0 * in->target->gpu->multiprocessors;
+		if (many && predict(in, &more) < 0.95 * predict(in, p))
 			*p = more;
 	}
 }

@@ -65,14 +65,12 @@ static const char checks[] =
  * GPU has its own. */
 static const char copies[] =
 	"\n#ifndef WEFT_GPU_HOST\n"
-	"#define WEFT_COPY(n, how)                                                             \\\n"
-	"\tstatic __device__ inline void weft_copy_##n(void *to, const void *from, bool in)     \\\n"
-	"\t{                                                                                     \\\n"
-	"\t\tasm volatile(\"cp.async.\" how \".shared.global [%0], [%1], \" #n \", %2;\"         \\\n"
-	"\t\t             ::\"r\"((uint32_t)__cvta_generic_to_shared(to)), \"l\"(from),         \\\n"
-	"\t\t             \"r\"(in ? n : 0) : \"memory\");                                      \\\n"
-	"\t}\n"
-	"WEFT_COPY(4, \"ca\")\nWEFT_COPY(8, \"ca\")\nWEFT_COPY(16, \"cg\")\n"
+	"#define WEFT_COPY(n, how, to, from, in) \\\n"
+	"\tasm volatile(\"cp.async.\" how \".shared.global [%0], [%1], \" #n \", %2;\" \\\n"
+	"\t             ::\"r\"((uint32_t)__cvta_generic_to_shared(to)), \"l\"(from), \"r\"((in) ? n : 0) : \"memory\")\n"
+	"#define weft_copy_4(to, from, in) WEFT_COPY(4, \"ca\", to, from, in)\n"
+	"#define weft_copy_8(to, from, in) WEFT_COPY(8, \"ca\", to, from, in)\n"
+	"#define weft_copy_16(to, from, in) WEFT_COPY(16, \"cg\", to, from, in)\n"
 	"#define weft_commit() asm volatile(\"cp.async.commit_group;\" ::: \"memory\")\n"
 	"#define weft_wait(n) asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(n) : \"memory\")\n"
 	"#endif\n";
@@ -94,7 +92,7 @@ static const char *const own[] = {
 };
 
 static const CBlock block = {
-	.kernel = "extern \"C\" __global__ void __launch_bounds__(%u)",
+	.kernel = "extern \"C\" __global__ void __launch_bounds__(%u, 1)",
 	.failure = "WeftFailure",
 	.task = "blockIdx.x",
 	.thread = "(int64_t)threadIdx.x",

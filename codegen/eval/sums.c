@@ -1,17 +1,20 @@
-#include "codegen/cpu/sums.h"
+/* Loops in chunks, and the steps of reductions. */
+#include "codegen/eval/code.h"
 
-void sum_chunks(Cpu *s, int64_t step, Lx *lo, Lx *hi)
+#include "ir/ops/op.h"
+
+void sum_chunks(Code *s, int64_t step, Lx *lo, Lx *hi)
 {
 	*lo = lx_var(s->e.f, ls_for(s->e.f, "chunk", *lo, *hi, step));
 	*hi = eval_let(&s->e, "end", lx_min(s->e.f, lx_add(s->e.f, *lo, lx_int(s->e.f, step)), *hi));
 }
 
-static Lv begin(Cpu *s, const SumLoop *l, const char *name, Lv like)
+static Lv begin(Code *s, const SumLoop *l, const char *name, Lv like)
 {
-	return ls_var(s->e.f, name, cpu_identity(s, l->kind, lx_type(s->e.f, lx_var(s->e.f, like))));
+	return ls_var(s->e.f, name, code_identity(s, l->kind, lx_type(s->e.f, lx_var(s->e.f, like))));
 }
 
-void sum_open(Cpu *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
+void sum_open(Code *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
 {
 	l->lo = *lo;
 	l->hi = *hi;
@@ -26,21 +29,21 @@ void sum_open(Cpu *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
 }
 
 /* to += from */
-static void add(Cpu *s, const SumLoop *l, const Lv *to, const Lv *from)
+static void add(Code *s, const SumLoop *l, const Lv *to, const Lv *from)
 {
 	for (uint32_t i = 0; i < l->n; i++)
-		ls_set(s->e.f, to[i], cpu_combine(s, l->kind, lx_var(s->e.f, to[i]), lx_var(s->e.f, from[i])));
+		ls_set(s->e.f, to[i], code_combine(s, l->kind, lx_var(s->e.f, to[i]), lx_var(s->e.f, from[i])));
 }
 
 /* to += from, which begins again. */
-static void carry(Cpu *s, const SumLoop *l, const Lv *to, const Lv *from)
+static void carry(Code *s, const SumLoop *l, const Lv *to, const Lv *from)
 {
 	add(s, l, to, from);
 	for (uint32_t i = 0; i < l->n; i++)
-		ls_set(s->e.f, from[i], cpu_identity(s, l->kind, lx_type(s->e.f, lx_var(s->e.f, from[i]))));
+		ls_set(s->e.f, from[i], code_identity(s, l->kind, lx_type(s->e.f, lx_var(s->e.f, from[i]))));
 }
 
-void sum_close(Cpu *s, SumLoop *l, Lv *acc)
+void sum_close(Code *s, SumLoop *l, Lv *acc)
 {
 	const uint32_t last = l->ncut - 1;
 	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, l->end, l->hi)); /* another chunk follows */
@@ -63,14 +66,14 @@ void sum_close(Cpu *s, SumLoop *l, Lv *acc)
 
 /* ---- steps ---- */
 
-Lx cpu_identity(Cpu *s, ReduceKind c, LType t)
+Lx code_identity(Code *s, ReduceKind c, LType t)
 {
 	ScVal v = reduce_identity(c, t.dtype);
 	return dtype_is_float(t.dtype) ? lx_float(s->e.f, t, v.f) : lx_int_of(s->e.f, t, v.i);
 }
 
 /* log(exp(a) + exp(b)) = max + log1p(exp(-|a - b|)); equal infinities stay. */
-static Lx logaddexp(Cpu *s, Lx a, Lx b)
+static Lx logaddexp(Code *s, Lx a, Lx b)
 {
 	LType t = lx_type(s->e.f, a);
 	const ScFn *exp_fn = scalar_lib("exp", t.dtype), *log1p_fn = scalar_lib("log1p", t.dtype);
@@ -83,21 +86,21 @@ static Lx logaddexp(Cpu *s, Lx a, Lx b)
 	                 lx_add(s->e.f, m, lx_float(s->e.f, t, 0.693147180559945309417)), sum);
 }
 
-Lx cpu_combine(Cpu *s, ReduceKind c, Lx a, Lx b)
+Lx code_combine(Code *s, ReduceKind c, Lx a, Lx b)
 {
 	if (c == REDUCE_LOGADDEXP)
 		return logaddexp(s, a, b);
 	return lx_sc(s->e.f, reduce_op(c), lx_type(s->e.f, a), (Lx[]){a, b}, 2);
 }
 
-Lx cpu_fma(Cpu *s, Lx a, Lx b, Lx c)
+Lx code_fma(Code *s, Lx a, Lx b, Lx c)
 {
 	if (isa_has(&s->target->isa, ISA_FMA))
 		return lx_fma(s->e.f, a, b, c);
 	return lx_add(s->e.f, c, lx_mul(s->e.f, a, b));
 }
 
-Lx cpu_accumulate(Cpu *s, const Stage *st, Lx acc, Kx value)
+Lx code_accumulate(Code *s, const Stage *st, Lx acc, Kx value)
 {
 	const KxData *x = &s->e.k->kx.data[value.i];
 	LType t = lx_type(s->e.f, acc);
@@ -109,8 +112,8 @@ Lx cpu_accumulate(Cpu *s, const Stage *st, Lx acc, Kx value)
 			a = eval_splat(&s->e, a);
 			b = eval_splat(&s->e, b);
 		}
-		return cpu_fma(s, a, b, acc);
+		return code_fma(s, a, b, acc);
 	}
 	Lx v = eval_convert(&s->e, eval_value(&s->e, value), t.dtype);
-	return cpu_combine(s, st->combine, acc, t.lanes > 1 ? eval_splat(&s->e, v) : v);
+	return code_combine(s, st->combine, acc, t.lanes > 1 ? eval_splat(&s->e, v) : v);
 }

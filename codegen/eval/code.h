@@ -1,0 +1,64 @@
+/* The code of a schedule's phases, whatever executes it: phases, steps of reductions, sums in
+ * chunks. */
+#ifndef WEFT_CODEGEN_EVAL_CODE_H
+#define WEFT_CODEGEN_EVAL_CODE_H
+
+#include "codegen/eval/eval.h"
+#include "codegen/plan/sums.h"
+
+typedef struct Code {
+	Eval e; /* of the current phase */
+	const Target *target;
+	Schedule *out;
+} Code;
+
+/* Begins a schedule, which has no phases yet. */
+void code_init(Code *, const Lowered *, const Target *);
+/* Begins the function of the next phase, which evaluates the nest. */
+void code_begin_phase(Code *, const Nest *);
+/* Ends the current function, which becomes a phase of the schedule with ntasks tasks. */
+void code_finish_phase(Code *, Sym ntasks, KernelCost);
+/* Adds memory that phases `first` to `last` use. Returns its number. */
+uint32_t code_temp(Code *, SchedTemp);
+/* What is known ahead of a loop is evaluated there, even if the loop has no rounds: where there may
+ * be nothing to read. Such a kernel has no tasks; indices are checked if there are any. */
+void code_leave_out_empty(const Lowered *, const Kernel *, Schedule *);
+
+/* Returns the identity of a reduction in all lanes of the type. */
+Lx code_identity(Code *, ReduceKind, LType);
+/* Returns acc combined with x. */
+Lx code_combine(Code *, ReduceKind, Lx acc, Lx x);
+/* Returns a * b + c: in one rounding if the target has a fused multiply-add, else in two. */
+Lx code_fma(Code *, Lx a, Lx b, Lx c);
+/* Returns acc combined with the value of an expression at the current point, by the stage's
+ * reduction; a product that a sum adds is a code_fma. */
+Lx code_accumulate(Code *, const Stage *, Lx acc, Kx value);
+
+/* ---- loops in chunks, see plan/sums.h ---- */
+
+/* Opens the loop over the chunks of [*lo, *hi), of `step` elements each, and sets both to the chunk
+ * at hand. ls_end closes the loop. For sums in memory. */
+void sum_chunks(Code *, int64_t step, Lx *lo, Lx *hi);
+
+/* The chunks of a loop of which the accumulators are in registers. */
+typedef struct {
+	ReduceKind kind;
+	const SumCut *cut;
+	uint32_t ncut, n;
+	int64_t width;
+	Lx lo, hi, end;                  /* of the loop, and of the chunk */
+	Lv outer[MAX_SUMS];              /* the accumulators outside */
+	Lv sum[MAX_LOOP_CUTS][MAX_SUMS]; /* by cut: of the chunks before */
+} SumLoop;
+
+/* Opens the loop over the innermost chunks of [*lo, *hi), and sets both to the chunk at hand.
+ * `kind` to `width` of the SumLoop are given: the reduction, the cuts of the loop, the number of
+ * accumulators, the elements of a round. Replaces the accumulators acc[n] by new ones, which begin
+ * with the identity in each chunk. Where all is one chunk, that costs a branch and an addition per
+ * cut. */
+void sum_open(Code *, SumLoop *, Lx *lo, Lx *hi, Lv *acc);
+/* Closes what sum_open opened: adds the accumulators of all chunks to those outside, and sets acc[]
+ * to these again. */
+void sum_close(Code *, SumLoop *, Lv *acc);
+
+#endif

@@ -1,0 +1,455 @@
+/* The code of GpuContractPlan. */
+#include "codegen/gpu/block.h"
+
+enum { MOST_TILE = 64, MOST_UNITS = 16, STAGES = 2 };
+
+/* An operand on the way into shared memory. */
+typedef struct {
+	const GpuOperand *o;
+	const GpuAxes *side;
+	uint32_t length, units; /* rows of the tile; copies of a thread in a step */
+	LMem tile;              /* [stage][k][row] */
+	Lx first;               /* the first row of the tile */
+	Lx count;               /* rows of the operand */
+	Lx base[MOST_UNITS], row[MOST_UNITS], k[MOST_UNITS]; /* by unit: the place of its row in
+	                                                        memory, without k; its row and step
+	                                                        in the tile */
+	Lx there[MOST_UNITS];   /* whether its row exists */
+	Lx value[MOST_UNITS];   /* on the way through registers */
+} Side;
+
+typedef struct {
+	Code *s;
+	const GpuContractPlan *p;
+	Side a, b;
+	Lx start, steps; /* of k: the block's first one, and the end */
+	Lx part, member;  /* which part of k the block has (none: all), which member of the batch */
+	Lv acc[MOST_TILE];
+	Lv sum[MAX_LOOP_CUTS][MOST_TILE]; /* by cut, the outermost first */
+	Lx trow, tcol;   /* the thread's place in the block's tile, in tiles of its own */
+} Contract;
+
+static Lx int_of(Contract *c, int64_t v)
+{
+	return lx_int(c->s->e.f, v);
+}
+
+static Lx plus(Contract *c, Lx x, int64_t v)
+{
+	return lx_add(c->s->e.f, x, int_of(c, v));
+}
+
+static Lx times(Contract *c, Lx x, int64_t v)
+{
+	return lx_mul(c->s->e.f, x, int_of(c, v));
+}
+
+static Lx half(Contract *c, Lx x, int64_t v)
+{
+	return lx_div(c->s->e.f, x, int_of(c, v));
+}
+
+static Lx rest(Contract *c, Lx x, int64_t v)
+{
+	return lx_mod(c->s->e.f, x, int_of(c, v));
+}
+
+/* ---- places ---- */
+
+/* The offset of a load without its summed axes; or their part alone. */
+static Sym part_of_offset(Contract *c, Kx load, bool summed)
+{
+	const Nest *n = c->p->nest;
+	Sym sum = n->offset[load.i], k = sym_int(n->syms, 0), coef;
+	for (uint32_t i = 0; i < c->p->k.n; i++) {
+		const uint32_t axis = c->p->k.axis[i];
+		Sym left;
+		if (!sym_linear(n->syms, sum, n->var[axis], &coef, &left))
+			continue;
+		k = sym_add(n->syms, k, sym_mul(n->syms, coef, n->var[axis]));
+		sum = left;
+	}
+	return summed ? k : sum;
+}
+
+/* The thread's unit i of a step: consecutive threads go along k, or along rows by `wide`. */
+static void place_unit(Contract *c, Side *x, uint32_t i)
+{
+	Eval *e = &c->s->e;
+	Lx t = block_thread(c->s);
+	const uint32_t wide = x->o->wide, threads = c->p->threads;
+	if (x->o->along_k) {
+		x->k[i] = rest(c, t, GPU_K);
+		x->row[i] = plus(c, half(c, t, GPU_K), (int64_t)i * (threads / GPU_K));
+	} else {
+		Lx u = plus(c, t, (int64_t)i * threads);
+		x->k[i] = half(c, u, x->length / wide);
+		x->row[i] = times(c, rest(c, u, x->length / wide), wide);
+	}
+	Lx row = eval_let(e, "row", lx_add(e->f, x->first, x->row[i]));
+	x->there[i] = eval_let(e, "there", lx_cmp(e->f, SC_lt, row, x->count));
+	block_decode(c->s, row, x->side->axis, x->side->n, NULL);
+	x->base[i] = eval_let(e, "base", eval_index(e, part_of_offset(c, x->o->load, false)));
+}
+
+static Sym product(Contract *c, const GpuAxes *x)
+{
+	SymTab *syms = c->s->e.syms;
+	Sym all = sym_int(syms, 1);
+	for (uint32_t i = 0; i < x->n; i++)
+		all = sym_mul(syms, all, c->p->nest->extent[x->axis[i]]);
+	return all;
+}
+
+static void place_side(Contract *c, Side *x, const GpuOperand *o, const GpuAxes *side, uint32_t length, Lx tile)
+{
+	Eval *e = &c->s->e;
+	*x = (Side){.o = o, .side = side, .length = length, .units = GPU_K * length / (c->p->threads * o->wide)};
+	x->tile = ls_shared(e->f, "tile", c->p->dtype, STAGES * GPU_K * (uint64_t)(length + GPU_PAD));
+	x->first = eval_let(e, "first", times(c, tile, length));
+	x->count = eval_size(e, product(c, side));
+	for (uint32_t i = 0; i < x->units; i++)
+		place_unit(c, x, i);
+}
+
+/* ---- a step into shared memory ---- */
+
+/* Which half of the tiles step k0 has. */
+static Lx stage_of(Contract *c, Lx k0)
+{
+	return rest(c, half(c, k0, GPU_K), STAGES);
+}
+
+static Lx in_tile(Contract *c, const Side *x, Lx stage, Lx k, Lx row)
+{
+	LoopFn *f = c->s->e.f;
+	const int64_t line = x->length + GPU_PAD;
+	return lx_add(f, lx_add(f, times(c, stage, GPU_K * line), times(c, k, line)), row);
+}
+
+/* The place of a unit in memory at step k0, and whether it is there. */
+static Lx unit_place(Contract *c, Side *x, Lx k0, uint32_t i, Lx *there)
+{
+	Eval *e = &c->s->e;
+	Lx k = eval_let(e, "k", lx_add(e->f, k0, x->k[i]));
+	*there = lx_and(e->f, x->there[i], lx_cmp(e->f, SC_lt, k, c->steps));
+	block_decode(c->s, k, c->p->k.axis, c->p->k.n, NULL);
+	return lx_add(e->f, x->base[i], eval_index(e, part_of_offset(c, x->o->load, true)));
+}
+
+/* Begins copies, or loads into registers. */
+static void begin_step(Contract *c, Side *x, Lx k0)
+{
+	Eval *e = &c->s->e;
+	LMem m = eval_load_memory(e, x->o->load);
+	const uint32_t bytes = x->o->wide * dtype_size(c->p->dtype);
+	if (x->o->async)
+		block_align(c->s, m, bytes);
+	for (uint32_t i = 0; i < x->units; i++) {
+		Lx there, at = unit_place(c, x, k0, i, &there);
+		if (x->o->async)
+			ls_copy_async(e->f, x->tile, in_tile(c, x, stage_of(c, k0), x->k[i], x->row[i]), m, at, bytes, there);
+		else
+			x->value[i] = lx_var(e->f, ls_load(e->f, e->f->buf.data[m.k].name, m, at, (LType){c->p->dtype, 1}, there));
+	}
+}
+
+static void end_step(Contract *c, Side *x, Lx k0)
+{
+	for (uint32_t i = 0; i < x->units && !x->o->async; i++)
+		ls_store(c->s->e.f, x->tile, in_tile(c, x, stage_of(c, k0), x->k[i], x->row[i]), x->value[i], (Lx){0});
+}
+
+static void begin_both(Contract *c, Lx k0)
+{
+	begin_step(c, &c->a, k0);
+	begin_step(c, &c->b, k0);
+	if (c->p->a.async || c->p->b.async)
+		ls_copy_commit(c->s->e.f);
+}
+
+static void end_both(Contract *c, Lx k0)
+{
+	end_step(c, &c->a, k0);
+	end_step(c, &c->b, k0);
+}
+
+/* ---- products ---- */
+
+/* Element i of a thread's rows: groups of four lie a share of the tile apart, so that the vectors
+ * of neighbouring threads are neighbours. */
+static Lx element(Contract *c, Lx thread, uint32_t i, uint32_t length, uint32_t own)
+{
+	return plus(c, times(c, thread, 4), (int64_t)(i / 4) * (length / (own / 4)) + i % 4);
+}
+
+static void load_elements(Contract *c, const Side *x, Lx stage, uint32_t k, Lx thread, uint32_t own, Lx *out)
+{
+	LoopFn *f = c->s->e.f;
+	const uint32_t lanes = SHARED_ALIGN / dtype_size(c->p->dtype);
+	for (uint32_t i = 0; i < own; i += lanes) {
+		Lx at = in_tile(c, x, stage, int_of(c, k), element(c, thread, i, x->length, own));
+		Lx v = lx_var(f, ls_load(f, x == &c->a ? "a" : "b", x->tile, at, (LType){c->p->dtype, lanes}, (Lx){0}));
+		for (uint32_t l = 0; l < lanes; l++)
+			out[i + l] = lx_lane(f, v, l);
+	}
+}
+
+static void multiply(Contract *c, Lx k0)
+{
+	LoopFn *f = c->s->e.f;
+	const GpuContractPlan *p = c->p;
+	Lx a[MOST_TILE], b[MOST_TILE], stage = stage_of(c, k0);
+	for (uint32_t k = 0; k < GPU_K; k++) {
+		load_elements(c, &c->a, stage, k, c->trow, p->trows, a);
+		load_elements(c, &c->b, stage, k, c->tcol, p->tcols, b);
+		for (uint32_t i = 0; i < p->trows; i++)
+			for (uint32_t j = 0; j < p->tcols; j++) {
+				Lv acc = c->acc[i * p->tcols + j];
+				ls_set(f, acc, code_fma(c->s, a[i], b[j], lx_var(f, acc)));
+			}
+	}
+}
+
+/* ---- sums ---- */
+
+static uint32_t elements(const Contract *c)
+{
+	return c->p->trows * c->p->tcols;
+}
+
+static void make_sums(Contract *c)
+{
+	LoopFn *f = c->s->e.f;
+	Lx zero = lx_float(f, (LType){c->p->dtype, 1}, 0);
+	for (uint32_t i = 0; i < elements(c); i++) {
+		c->acc[i] = ls_var(f, "acc", zero);
+		for (uint32_t l = 0; l < c->p->sums.n; l++)
+			c->sum[l][i] = ls_var(f, "sum", zero);
+	}
+}
+
+/* to += from; from begins again. */
+static void carry(Contract *c, const Lv *to, const Lv *from)
+{
+	LoopFn *f = c->s->e.f;
+	for (uint32_t i = 0; i < elements(c); i++) {
+		ls_set(f, to[i], lx_add(f, lx_var(f, to[i]), lx_var(f, from[i])));
+		ls_set(f, from[i], lx_float(f, (LType){c->p->dtype, 1}, 0));
+	}
+}
+
+static const Lv *inner_of(const Contract *c, uint32_t level)
+{
+	return level + 1 == c->p->sums.n ? c->acc : c->sum[level + 1];
+}
+
+static Lx is_multiple(Contract *c, Lx x, int64_t of)
+{
+	LoopFn *f = c->s->e.f;
+	const bool power = !(of & (of - 1));
+	Lx left = power ? lx_sc(f, SC_and, (LType){DT_i64, 1}, (Lx[]){x, int_of(c, of - 1)}, 2) : rest(c, x, of);
+	return lx_cmp(f, SC_eq, left, int_of(c, 0));
+}
+
+/* Behind step k0: chains that are long enough become terms of the next ones. */
+static void cut_sums(Contract *c, Lx k0)
+{
+	LoopFn *f = c->s->e.f;
+	const SumPlan *sums = &c->p->sums;
+	for (uint32_t l = sums->n; l-- > 0;) {
+		ls_if(f, is_multiple(c, plus(c, k0, GPU_K), sums->cut[l].rounds));
+		carry(c, c->sum[l], inner_of(c, l));
+	}
+	for (uint32_t l = 0; l < sums->n; l++)
+		ls_end(f);
+}
+
+static void end_sums(Contract *c)
+{
+	for (uint32_t l = c->p->sums.n; l-- > 0;)
+		carry(c, c->sum[l], inner_of(c, l));
+}
+
+/* ---- the loop along k ---- */
+
+static void run_steps(Contract *c)
+{
+	Eval *e = &c->s->e;
+	LoopFn *f = e->f;
+	const bool async = c->p->a.async || c->p->b.async;
+	begin_both(c, c->start);
+	end_both(c, c->start);
+	Lx k0 = lx_var(f, ls_for(f, "k", c->start, c->steps, GPU_K));
+	Lx next = eval_let(e, "next", plus(c, k0, GPU_K));
+	if (async)
+		ls_copy_wait(f, 0);
+	ls_sync(f);
+	begin_both(c, next);
+	multiply(c, k0);
+	cut_sums(c, k0);
+	end_both(c, next);
+	ls_end(f);
+	if (async)
+		ls_copy_wait(f, 0);
+	end_sums(c);
+}
+
+/* ---- results ---- */
+
+/* The rest of the kernel at (row, column), whose sum is v. */
+static void run_point(Contract *c, Lx row, Lx col, Lx v)
+{
+	Eval *e = &c->s->e;
+	const Stage *st = &e->k->stage.data[0];
+	block_decode(c->s, row, c->p->m.axis, c->p->m.n, NULL);
+	block_decode(c->s, col, c->p->c.axis, c->p->c.n, NULL);
+	v = eval_convert(e, v, dtype_compute(st->dtype));
+	if (st->result == RESULT_GLOBAL)
+		eval_store_at(e, 0, eval_address(e, 0), v);
+	else
+		eval_stage_value(e, 0, v);
+	for (uint32_t i = 1; i < e->k->stage.n; i++)
+		eval_store_at(e, i, eval_address(e, i), eval_value(e, e->k->stage.data[i].value));
+	eval_stage_over(e, 0);
+}
+
+/* The number of a result. */
+static Lx number_of(Contract *c, Lx row, Lx col)
+{
+	LoopFn *f = c->s->e.f;
+	Lx first = c->member.i ? lx_mul(f, c->member, c->a.count) : int_of(c, 0);
+	return lx_add(f, lx_mul(f, lx_add(f, first, row), c->b.count), col);
+}
+
+/* Of the slice: the sum is in shared memory. */
+static void run_element(Contract *c, LMem slice, Lx at, Lx row, Lx col)
+{
+	Eval *e = &c->s->e;
+	LoopFn *f = e->f;
+	ls_if(f, lx_and(f, lx_cmp(f, SC_lt, row, c->a.count), lx_cmp(f, SC_lt, col, c->b.count)));
+	Lx v = lx_var(f, ls_load(f, "sum", slice, at, (LType){c->p->dtype, 1}, (Lx){0}));
+	if (c->part.i) {
+		Lx place = lx_add(f, lx_mul(f, c->part, eval_size(e, c->p->results)), number_of(c, row, col));
+		ls_store(f, eval_temp_memory(e, 0), place, v, (Lx){0});
+	} else {
+		run_point(c, row, col, v);
+	}
+	ls_end(f);
+}
+
+/* GPU_SLICE rows of each thread at a time go through shared memory: then neighbouring threads have
+ * neighbouring columns. */
+static void run_slice(Contract *c, LMem slice, uint32_t first)
+{
+	Eval *e = &c->s->e;
+	LoopFn *f = e->f;
+	const GpuContractPlan *p = c->p;
+	const uint32_t down = p->rows / p->trows;
+	for (uint32_t i = 0; i < GPU_SLICE; i++)
+		for (uint32_t j = 0; j < p->tcols; j++) {
+			Lx line = plus(c, times(c, c->trow, GPU_SLICE), i), col = element(c, c->tcol, j, p->cols, p->tcols);
+			const Lv *from = p->sums.n ? c->sum[0] : c->acc;
+			ls_store(f, slice, lx_add(f, times(c, line, p->cols), col), lx_var(f, from[(first + i) * p->tcols + j]), (Lx){0});
+		}
+	ls_sync(f);
+	Lx at = lx_var(f, ls_for(f, "at", block_thread(c->s), int_of(c, (int64_t)down * GPU_SLICE * p->cols), p->threads));
+	Lx line = eval_let(e, "line", half(c, at, p->cols)), thread = half(c, line, GPU_SLICE);
+	Lx inside = plus(c, element(c, thread, first, p->rows, p->trows), 0);
+	Lx row = eval_let(e, "row", lx_add(f, c->a.first, lx_add(f, inside, rest(c, line, GPU_SLICE))));
+	Lx col = eval_let(e, "col", lx_add(f, c->b.first, rest(c, at, p->cols)));
+	run_element(c, slice, at, row, col);
+	ls_end(f);
+}
+
+static void run_results(Contract *c)
+{
+	LoopFn *f = c->s->e.f;
+	const GpuContractPlan *p = c->p;
+	LMem slice = ls_shared(f, "slice", p->dtype, (uint64_t)p->rows / p->trows * GPU_SLICE * p->cols);
+	for (uint32_t i = 0; i < p->trows; i += GPU_SLICE) {
+		if (i)
+			ls_sync(f);
+		run_slice(c, slice, i);
+	}
+}
+
+/* Which tile the block has, of which member of the batch, and which part of k. */
+static void find_tile(Contract *c, Lx *row, Lx *col)
+{
+	Eval *e = &c->s->e;
+	const GpuContractPlan *p = c->p;
+	Lx b = block_number(c->s), cols = eval_size(e, p->col_tiles), rows = eval_size(e, p->row_tiles);
+	c->start = int_of(c, 0);
+	c->steps = eval_size(e, p->steps);
+	if (p->per) {
+		Lx splits = eval_size(e, p->splits), per = int_of(c, p->per);
+		c->part = eval_let(e, "part", lx_mod(e->f, b, splits));
+		b = eval_let(e, "tile", lx_div(e->f, b, splits));
+		c->start = eval_let(e, "start", lx_mul(e->f, c->part, per));
+		c->steps = eval_let(e, "end", lx_min(e->f, lx_add(e->f, c->start, per), c->steps));
+	}
+	*col = eval_let(e, "col", lx_mod(e->f, b, cols));
+	*row = eval_let(e, "up", lx_div(e->f, b, cols));
+	if (!p->batch.n)
+		return;
+	c->member = eval_let(e, "member", lx_div(e->f, *row, rows));
+	*row = eval_let(e, "row", lx_mod(e->f, *row, rows));
+	block_decode(c->s, c->member, p->batch.axis, p->batch.n, NULL);
+}
+
+static void run_tiles(Code *s, const GpuContractPlan *p)
+{
+	Contract c = {.s = s, .p = p};
+	Eval *e = &s->e;
+	Lx row, col;
+	block_begin(s, p->nest, p->threads);
+	find_tile(&c, &row, &col);
+	c.trow = eval_let(e, "down", half(&c, block_thread(s), p->cols / p->tcols));
+	c.tcol = eval_let(e, "across", rest(&c, block_thread(s), p->cols / p->tcols));
+	place_side(&c, &c.a, &p->a, &p->m, p->rows, row);
+	place_side(&c, &c.b, &p->b, &p->c, p->cols, col);
+	make_sums(&c);
+	run_steps(&c);
+	run_results(&c);
+	code_finish_phase(s, p->nblock, p->cost);
+}
+
+/* A thread for each result adds what the blocks of its tile have left. */
+static void run_parts(Code *s, const GpuContractPlan *p)
+{
+	enum { THREADS = 256 };
+	Contract c = {.s = s, .p = p};
+	Eval *e = &s->e;
+	const Cost *none = cost_number(p->nest->arena, 0);
+	block_begin(s, p->nest, THREADS);
+	LoopFn *f = e->f;
+	const LType t = {p->dtype, 1};
+	Lx all = eval_size(e, p->results), rows = eval_size(e, product(&c, &p->m)), cols = eval_size(e, product(&c, &p->c));
+	Lx at = eval_let(e, "at", lx_add(f, times(&c, block_number(s), THREADS), block_thread(s)));
+	ls_if(f, lx_cmp(f, SC_lt, at, all));
+	Lv sum = ls_var(f, "sum", lx_float(f, t, 0));
+	Lx part = lx_var(f, ls_for(f, "part", int_of(&c, 0), eval_size(e, p->splits), 1));
+	Lx v = lx_var(f, ls_load(f, "partial", eval_temp_memory(e, 0), lx_add(f, lx_mul(f, part, all), at), t, (Lx){0}));
+	ls_set(f, sum, lx_add(f, lx_var(f, sum), v));
+	ls_end(f);
+	Lx up = eval_let(e, "up", lx_div(f, at, cols)), row = up;
+	if (p->batch.n) {
+		row = eval_let(e, "row", lx_mod(f, up, rows));
+		block_decode(s, lx_div(f, up, rows), p->batch.axis, p->batch.n, NULL);
+	}
+	run_point(&c, row, eval_let(e, "col", lx_mod(f, at, cols)), lx_var(f, sum));
+	ls_end(f);
+	code_finish_phase(s, sym_ceildiv(e->syms, p->results, sym_int(e->syms, THREADS)), (KernelCost){none, none});
+}
+
+void emit_gpu_contract(Code *s, const Plan *plan)
+{
+	const GpuContractPlan *p = plan->of.gpu_contract;
+	SymTab *syms = p->nest->syms;
+	if (p->per)
+		code_temp(s, (SchedTemp){"partial", p->dtype, sym_mul(syms, p->results, p->splits), 0, 1});
+	run_tiles(s, p);
+	if (p->per)
+		run_parts(s, p);
+}

@@ -1,0 +1,297 @@
+/* Contractions: which axes are rows, columns, sums; how large the tile of a block is; how operands
+ * come into shared memory. */
+#include "codegen/plan/gpu/gpu.h"
+
+#include <math.h>
+
+/* Tiles of a block, and of a thread. `share`: of the rate of the units that such a tile reaches,
+ * where loads from shared memory and waits leave the rest. */
+static const struct {
+	uint32_t rows, cols, trows, tcols;
+	double share;
+} tiles[] = {
+	{128, 128, 8, 8, 0.8}, {128, 64, 8, 4, 0.65}, {64, 128, 4, 8, 0.65}, {64, 64, 4, 4, 0.5}, {32, 64, 4, 4, 0.45}, {64, 32, 4, 4, 0.45}, {32, 32, 4, 4, 0.35},
+};
+
+enum { STEP_NS = 100, CACHED = 2, LEAST_STEPS = 128, MOST_SUMS = 144 /* registers */ };
+
+static bool is_linear(const Nest *n, Sym offset)
+{
+	Sym coef;
+	for (uint32_t a = 0; a < n->n; a++)
+		if (nest_has_axis(n, a) && !nest_coef(n, offset, a, &coef))
+			return false;
+	return true;
+}
+
+static int64_t stride_hint(const Nest *n, Sym offset, uint32_t axis)
+{
+	Sym coef;
+	return nest_coef(n, offset, axis, &coef) ? sym_hint(n->syms, coef) : 0;
+}
+
+/* ---- axes ---- */
+
+/* Largest stride in the offset first. */
+static void sort_axes(const Nest *n, Sym offset, GpuAxes *x)
+{
+	for (uint32_t i = 1; i < x->n; i++)
+		for (uint32_t j = i; j > 0 && stride_hint(n, offset, x->axis[j]) > stride_hint(n, offset, x->axis[j - 1]); j--) {
+			const uint32_t t = x->axis[j];
+			x->axis[j] = x->axis[j - 1];
+			x->axis[j - 1] = t;
+		}
+}
+
+static void add(GpuAxes *x, uint32_t axis)
+{
+	x->axis[x->n++] = axis;
+}
+
+static Sym product(const Nest *n, const GpuAxes *x)
+{
+	Sym all = sym_int(n->syms, 1);
+	for (uint32_t i = 0; i < x->n; i++)
+		all = sym_mul(n->syms, all, n->extent[x->axis[i]]);
+	return all;
+}
+
+/* Neighbours among the summed axes that are contiguous become one. */
+static void merge_summed(Nest *n, GpuAxes *x)
+{
+	for (uint32_t i = 0; i + 1 < x->n;) {
+		if (n->n >= MAX_AXES || !axes_can_merge(n, x->axis[i], x->axis[i + 1])) {
+			i++;
+			continue;
+		}
+		x->axis[i] = nest_merge_axes(n, x->axis[i], x->axis[i + 1]);
+		for (uint32_t j = i + 1; j + 1 < x->n; j++)
+			x->axis[j] = x->axis[j + 1];
+		x->n--;
+	}
+}
+
+static void find_axes(Nest *n, const KernelShape *shape, GpuContractPlan *p)
+{
+	const Stage *st = &n->k->stage.data[0];
+	for (uint32_t i = 0; i < st->nred; i++)
+		add(&p->k, st->red[i]);
+	sort_axes(n, n->offset[shape->a.i], &p->k);
+	merge_summed(n, &p->k);
+	axes_merge_outer(n, n->outer);
+	const uint64_t in_a = nest_axes(n, n->offset[shape->a.i]), in_b = nest_axes(n, n->offset[shape->b.i]);
+	for (uint32_t a = 0; a < n->n; a++) {
+		if (!nest_has_axis(n, a) || !nest_is_outer(n, a))
+			continue;
+		const bool of_a = in_a >> a & 1, of_b = in_b >> a & 1;
+		add(of_a && !of_b ? &p->m : of_b && !of_a ? &p->c : &p->batch, a);
+	}
+}
+
+/* Columns are the side along which results lie side by side. */
+static void choose_sides(const Nest *n, const KernelShape *shape, GpuContractPlan *p)
+{
+	const Sym store = n->store[n->k->stage.n - 1];
+	bool turned = false;
+	for (uint32_t i = 0; store.i && i < p->m.n; i++)
+		turned = turned || nest_coef_is(n, store, p->m.axis[i], 1);
+	p->a.load = turned ? shape->b : shape->a;
+	p->b.load = turned ? shape->a : shape->b;
+	if (turned) {
+		const GpuAxes t = p->m;
+		p->m = p->c;
+		p->c = t;
+	}
+	const Sym order = store.i ? store : n->offset[p->a.load.i];
+	sort_axes(n, order, &p->m);
+	sort_axes(n, order, &p->c);
+	sort_axes(n, order, &p->batch);
+}
+
+/* ---- operands ---- */
+
+static bool is_aligned(const Nest *n, Sym offset, uint32_t axis, int64_t wide)
+{
+	Sym coef, rest;
+	return nest_coef_is(n, offset, axis, 1) && sym_linear(n->syms, offset, n->var[axis], &coef, &rest) && sym_divides(n->syms, wide, rest) &&
+	       sym_divides(n->syms, wide, n->extent[axis]);
+}
+
+/* Along k if its elements lie side by side there; else along the rows (columns), several in one
+ * copy if their places allow it. Copies go on while threads compute, unless a conversion does. */
+static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxes *side, GpuOperand *o)
+{
+	const Sym offset = n->offset[o->load.i];
+	const DType storage = buf_of(n->l, n->k->kx.data[o->load.i].buf)->dtype;
+	const uint32_t most = SHARED_ALIGN / dtype_size(p->dtype);
+	o->async = storage == p->dtype;
+	o->along_k = nest_coef_is(n, offset, p->k.axis[p->k.n - 1], 1);
+	o->wide = 1;
+	if (!o->along_k && o->async && side->n && is_aligned(n, offset, side->axis[side->n - 1], most))
+		o->wide = most;
+}
+
+/* ---- the tile ---- */
+
+static double predict(const PlanInput *in, const GpuContractPlan *p, double share)
+{
+	const Gpu *g = in->target->gpu;
+	const double steps = (double)plan_size(in, p->steps), k = p->per ? fmin(steps, (double)p->per) : steps;
+	const double tiles_of = (double)plan_size(in, p->nblock), rows = p->rows, cols = p->cols;
+	const double rate = (double)g->f32 * 1000 / g->multiprocessors * share, size = dtype_size(p->dtype);
+	const double at_once = fmin(g->blocks, floor((double)g->warps * WARP / p->threads));
+	const double each = fmin(1, at_once * p->threads / 256.0);
+	const double compute = ceil(tiles_of / g->multiprocessors) * 2 * rows * cols * k * (p->dtype == DT_f64 ? 2 : 1) / (rate * fmax(each, 0.1));
+	const double left = p->per ? 2 * size * (double)plan_size(in, p->results) * (double)plan_size(in, p->splits) : 0;
+	const double bytes = left + cost_at(in->nest->syms, in->cost.bytes, in->at.var, in->at.value, in->at.n);
+	const double moved = bytes + tiles_of * (rows + cols) * k * size / CACHED;
+	const double waits = ceil(tiles_of / (g->multiprocessors * at_once)) * k / GPU_K * STEP_NS;
+	return g->ghz * (3000 * (p->per ? 2 : 1) + fmax(fmax(compute, moved / g->memory), waits));
+}
+
+/* So many steps that all multiprocessors have a block; 0: they have. */
+static int64_t choose_per(const PlanInput *in, const GpuContractPlan *p)
+{
+	const double blocks = (double)plan_size(in, p->nblock), steps = (double)plan_size(in, p->steps);
+	const double wanted = 2.0 * in->target->gpu->multiprocessors / fmax(1, blocks);
+	const double per = ceil(steps / wanted / GPU_K) * GPU_K;
+	return wanted < 2 || steps < 2 * LEAST_STEPS ? 0 : (int64_t)fmax(per, LEAST_STEPS);
+}
+
+static void set_tile(const Nest *n, GpuContractPlan *p, uint32_t t)
+{
+	p->rows = tiles[t].rows;
+	p->cols = tiles[t].cols;
+	p->trows = tiles[t].trows;
+	p->tcols = tiles[t].tcols;
+	p->threads = p->rows / p->trows * (p->cols / p->tcols);
+	p->row_tiles = sym_ceildiv(n->syms, product(n, &p->m), sym_int(n->syms, p->rows));
+	p->col_tiles = sym_ceildiv(n->syms, product(n, &p->c), sym_int(n->syms, p->cols));
+	p->splits = p->per ? sym_ceildiv(n->syms, p->steps, sym_int(n->syms, p->per)) : sym_int(n->syms, 1);
+	p->nblock = sym_mul(n->syms, product(n, &p->batch), sym_mul(n->syms, p->row_tiles, p->col_tiles));
+	p->nblock = sym_mul(n->syms, p->nblock, p->splits);
+	const int64_t most = p->per ? p->per : sum_most(n->syms, p->steps);
+	p->sums = sum_plan(&most, 1, sum_limit(REDUCE_SUM, p->dtype, n->k->stage.data[0].dtype));
+}
+
+static uint64_t shared_bytes(const GpuContractPlan *p)
+{
+	const uint64_t size = dtype_size(p->dtype);
+	return size * (2 * GPU_K * (uint64_t)(p->rows + p->cols + 2 * GPU_PAD) + (uint64_t)p->rows / p->trows * GPU_SLICE * p->cols);
+}
+
+/* Each cut takes as many registers as the tile. */
+static bool tile_fits(const PlanInput *in, const GpuContractPlan *p)
+{
+	const uint32_t sums = p->trows * p->tcols * (1 + p->sums.n) * (dtype_size(p->dtype) / 4);
+	return shared_bytes(p) <= 48 << 10 && shared_bytes(p) <= in->target->gpu->shared && sums <= MOST_SUMS;
+}
+
+/* Every thread has at least one copy of a step. */
+static uint32_t fits(uint32_t wide, uint32_t length, uint32_t threads)
+{
+	const uint32_t most = GPU_K * length / threads;
+	return wide < most ? wide : most;
+}
+
+static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
+{
+	GpuContractPlan best = {0};
+	const uint32_t a_wide = p->a.wide, b_wide = p->b.wide;
+	double least = INFINITY;
+	PlanInput larger = *in;
+	larger.at = in->larger;
+	for (uint32_t t = 0; t < 2 * sizeof tiles / sizeof *tiles; t++) {
+		p->per = t % 2 ? choose_per(in, p) : 0;
+		if (t % 2 && !p->per)
+			continue;
+		set_tile(p->nest, p, t / 2);
+		p->a.wide = fits(a_wide, p->rows, p->threads);
+		p->b.wide = fits(b_wide, p->cols, p->threads);
+		if (!tile_fits(in, p))
+			continue;
+		p->cycles = predict(in, p, tiles[t / 2].share);
+		p->larger = predict(&larger, p, tiles[t / 2].share);
+		if (sqrt(p->cycles * p->larger) < 0.98 * least) {
+			least = sqrt(p->cycles * p->larger);
+			best = *p;
+		}
+	}
+	*p = best;
+	return least < INFINITY;
+}
+
+static Refusal no_tiles(const PlanInput *in)
+{
+	const KernelShape *s = &in->shape;
+	const Nest *n = in->nest;
+	if (s->kind != SHAPE_CONTRACTION)
+		return refuse(s->no_product);
+	if (!shape_rows(s) || !shape_columns(s))
+		return refuse("an operand has no axis of its own");
+	if (!s->summed)
+		return refuse("one product each, and no sum");
+	if (!is_linear(n, n->offset[s->a.i]) || !is_linear(n, n->offset[s->b.i]))
+		return refuse_near("an operand is read at an index that is not linear");
+	return taken();
+}
+
+Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
+{
+	const Refusal no = no_tiles(in);
+	if (no.why)
+		return no;
+	Kernel *k = kernel_copy(in->nest->arena, in->nest->k);
+	Nest *nest = nest_copy(in->nest, k);
+	PlanInput at = *in;
+	at.nest = nest;
+	GpuContractPlan *p = ARENA_NEW(nest->arena, GpuContractPlan);
+	*p = (GpuContractPlan){.nest = nest, .dtype = in->shape.dtype, .cost = in->cost};
+	find_axes(nest, &in->shape, p);
+	choose_sides(nest, &in->shape, p);
+	choose_operand(nest, p, &p->m, &p->a);
+	choose_operand(nest, p, &p->c, &p->b);
+	p->steps = product(nest, &p->k);
+	p->results = sym_mul(nest->syms, product(nest, &p->batch), sym_mul(nest->syms, product(nest, &p->m), product(nest, &p->c)));
+	if (!choose_tile(&at, p))
+		return refuse_near("registers or shared memory hold no tile");
+	plan->of.gpu_contract = p;
+	plan->cycles = p->cycles;
+	plan->larger = p->larger;
+	plan->algorithm = "contract";
+	plan->why = arena_printf(nest->arena, "tiles of %u by %u in shared memory, of %u by %u a thread", p->rows, p->cols, p->trows, p->tcols);
+	return taken();
+}
+
+static void print_axes(const Nest *n, const char *what, const GpuAxes *x, Text *out)
+{
+	if (x->n)
+		text_add(out, what);
+	for (uint32_t i = 0; i < x->n; i++)
+		text_printf(out, " %s<%s", sym_name(n->syms, n->var[x->axis[i]]), sym_str(n->syms, n->extent[x->axis[i]]));
+}
+
+static void print_operand(const char *name, const GpuOperand *o, Text *out)
+{
+	text_printf(out, ", %s %s%s", name, o->async ? "copied" : "converted", o->along_k ? " along k" : "");
+	if (o->wide > 1)
+		text_printf(out, " by %u", o->wide);
+}
+
+void print_gpu_contract(const Plan *plan, Text *out)
+{
+	const GpuContractPlan *p = plan->of.gpu_contract;
+	const Nest *n = p->nest;
+	print_axes(n, "rows", &p->m, out);
+	print_axes(n, ", columns", &p->c, out);
+	print_axes(n, ", k", &p->k, out);
+	print_axes(n, ", batch", &p->batch, out);
+	text_printf(out, "; tile %u x %u, %u x %u a thread", p->rows, p->cols, p->trows, p->tcols);
+	print_operand("a", &p->a, out);
+	print_operand("b", &p->b, out);
+	if (p->per)
+		text_printf(out, ", k in parts of %lld", (long long)p->per);
+	for (uint32_t c = 0; c < p->sums.n; c++)
+		text_printf(out, ", sums cut every %lld steps", (long long)p->sums.cut[c].rounds);
+	text_printf(out, "; %u threads; blocks: %s", p->threads, sym_str(n->syms, p->nblock));
+}

@@ -26,11 +26,6 @@ Lx block_row(Code *s, uint32_t row)
 	return lx_div(s->e.f, lx_thread(s->e.f), lx_int(s->e.f, row));
 }
 
-Lx block_count(Code *s, Sym n)
-{
-	return eval_size(&s->e, n);
-}
-
 void block_decode(Code *s, Lx t, const uint32_t *axis, uint32_t n, const int64_t *by)
 {
 	LoopFn *f = s->e.f;

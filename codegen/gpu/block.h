@@ -18,8 +18,6 @@ Lx block_row(Code *, uint32_t row);
 /* Takes the number t apart into positions along n axes, the last axis fastest, and sets the axes to
  * them (eval_at). by[i]: elements of axis i that have one number together; NULL: 1 of each. */
 void block_decode(Code *, Lx t, const uint32_t *axis, uint32_t n, const int64_t *by);
-/* Returns the value of an expression of sizes: how many such numbers there are. */
-Lx block_count(Code *, Sym);
 /* Says that a thread moves `bytes` bytes of the memory in one access. */
 void block_align(Code *, LMem, uint32_t bytes);
 /* Evaluates all stages at the point, and stores their results. */

@@ -492,7 +492,7 @@ static void walk(Test *t, uint32_t depth)
 
 static uint32_t temp(Test *t, const char *name, DType d, int64_t n)
 {
-	return cpu_temp(&t->s, (SchedTemp){.name = name,
+	return code_temp(&t->s.code, (SchedTemp){.name = name,
 					   .dtype = d,
 					   .numel = sym_int(t->ir->syms, n * RECORDS),
 					   .last = 0});
@@ -516,7 +516,7 @@ static const Nest *read_elsewhere(Test *t)
 static void random_function(Test *t)
 {
 	Cpu *s = &t->s;
-	cpu_init(s, t->l, target_find("x86-64-v3"));
+	code_init(&s->code, t->l, target_find("x86-64-v3"));
 	cpu_begin_phase(s, read_elsewhere(t));
 	t->head = temp(t, "head", DT_i64, HEAD);
 	t->result = temp(t, "result", DT_f32, NSTAGE);

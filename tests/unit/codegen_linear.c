@@ -157,8 +157,8 @@ static void lowers_indices_once(void **state)
 	(void)state;
 	Graph *g = graph_parse(it.ir, "graph @f(%x: f32[8]) {\n  %y = tanh(%x)\n  return %y\n}\n", "f");
 	Lowered *l = lower_graph(g, &(LowerOptions){0});
-	Cpu s;
-	cpu_init(&s, l, target_find("generic-c"));
+	Cpu s = {0};
+	code_init(&s.code, l, target_find("generic-c"));
 	cpu_begin_phase(&s, nest_new(l, l->steps.step.data[0].kernel));
 	s.e.at[0] = lx_param(s.e.f, loop_param(s.e.f, "at"));
 	Sym e = s.e.nest->var[0];

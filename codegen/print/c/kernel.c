@@ -702,7 +702,7 @@ static void print_block_kernel(const Fn *f, const char *name, Text *out)
 	for (uint32_t k = 0; k < f->f->param.n; k++)
 		text_printf(out, "const int64_t %s, ", f->param[k]);
 	text_printf(out, "const int64_t first, %s *failure, const int64_t launch)\n{\n", b->failure);
-	text_printf(out, "\tif (weft_stopped(failure, launch))\n\t\treturn;\n\tconst int64_t %s = first + %s;\n", f->var[f->f->task.i], b->task);
+	text_printf(out, "\tif (weft_stopped(failure, launch))\n\t\treturn;\n\t[[maybe_unused]] const int64_t %s = first + %s;\n", f->var[f->f->task.i], b->task);
 	if (f->used.checks)
 		text_add(out, "\tbool failed = false;\n");
 	for (uint32_t k = 0; k < LOOP_TOPS; k++)

@@ -91,6 +91,7 @@ static const char *const own[] = {
 	"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "first", "failure", "launch", "failed", "value", NULL,
 };
 
+/* At least one block is resident: without the 1 the compiler spills registers for more of them. */
 static const CBlock block = {
 	.kernel = "extern \"C\" __global__ void __launch_bounds__(%u, 1)",
 	.failure = "WeftFailure",

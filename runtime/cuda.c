@@ -240,14 +240,14 @@ int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
 
 /* ---- opening ---- */
 
-/* Loads the images: code for this architecture, else PTX. */
-static int load_images(Gpu *g, bool ptx, WeftStatus *status)
+/* Loads the images: code for this architecture, or PTX. */
+static int load_images(Gpu *g, const WeftCudaArch *arch, bool ptx, WeftStatus *status)
 {
 	char log[256] = "";
 	int option[] = {CU_ERROR_LOG, CU_ERROR_LOG_BYTES};
 	void *value[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
 	for (uint32_t k = 0; k < weft_cuda.nimage; k++) {
-		const WeftCudaImage *im = &weft_cuda.image[k];
+		const WeftCudaImage *im = &arch->image[k];
 		int rc = cu.load(&g->module[k], weft_cuda.data + (ptx ? im->ptx : im->code), ptx ? 2 : 0, option, value);
 		if (rc == CU_OK)
 			continue;
@@ -266,21 +266,38 @@ static int load_images(Gpu *g, bool ptx, WeftStatus *status)
 	return WEFT_OK;
 }
 
-/* Machine code runs on devices of its major version that are not older; PTX on all newer ones. */
-static int check_device(const WeftModel *m, Gpu *g, bool *ptx, WeftStatus *status)
+static int version_of(const WeftCudaArch *a)
+{
+	return (int)(100 * a->major + a->minor);
+}
+
+/* Machine code runs on devices of its major version that are not older; PTX on all newer ones.
+ * Returns the images to load for a device; NULL: there are none. */
+static const WeftCudaArch *choose(int major, int minor, bool *ptx)
+{
+	const WeftCudaArch *best = NULL;
+	for (const WeftCudaArch *a = weft_cuda.arch; a < weft_cuda.arch + weft_cuda.narch; a++)
+		if (!a->name || version_of(a) <= 100 * major + minor)
+			best = a; /* the newest one that is not newer */
+	*ptx = best && best->name && (int)best->major != major;
+	return best;
+}
+
+static int check_device(const WeftModel *m, Gpu *g, const WeftCudaArch **arch, bool *ptx, WeftStatus *status)
 {
 	int major = 0, minor = 0, pools = 0;
+	char list[128] = "";
 	cu.name(g->name, sizeof g->name, g->device);
 	cu.attribute(&major, CU_MAJOR, g->device);
 	cu.attribute(&minor, CU_MINOR, g->device);
 	cu.attribute(&pools, CU_POOLS, g->device);
 	g->pools = pools;
-	const int want = (int)weft_cuda.major, least = (int)weft_cuda.minor;
-	*ptx = weft_cuda.arch && major != want;
-	if (!weft_cuda.arch || (major == want && minor >= least) || major > want)
+	if ((*arch = choose(major, minor, ptx)))
 		return WEFT_OK;
+	for (uint32_t k = 0, n = 0; k < weft_cuda.narch && n < sizeof list - 16; k++)
+		n += (uint32_t)snprintf(list + n, sizeof list - n, "%s%.10s", k ? ", " : "", weft_cuda.arch[k].name);
 	return weft_fail(status, WEFT_ERR_DEVICE, "%s has kernels for %s, and device %d (%s) is sm_%d%d: compile the model with --target cuda-sm_%d%d", m->manifest->name,
-			 weft_cuda.arch, g->ordinal, g->name, major, minor, major, minor);
+			 list, g->ordinal, g->name, major, minor, major, minor);
 }
 
 /* Frees what there is of it. */
@@ -301,6 +318,7 @@ static void gpu_drop(Gpu *g)
 static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status)
 {
 	bool ptx;
+	const WeftCudaArch *arch;
 	g->ordinal = ordinal;
 	g->process = getpid();
 	g->driver = (WeftDriver){.size = sizeof g->driver, .type = WEFT_CUDA, .name = g->name, .self = g, .alloc = gpu_alloc, .free = gpu_free, .copy = gpu_copy,
@@ -309,7 +327,7 @@ static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status
 	snprintf(g->name, sizeof g->name, "CUDA device %d", ordinal);
 	if (rc != CU_OK)
 		return tell(status, rc, "opening", g->name);
-	TRY(check_device(m, g, &ptx, status));
+	TRY(check_device(m, g, &arch, &ptx, status));
 	if ((rc = cu.retain(&g->context, g->device)) != CU_OK)
 		return g->context = NULL, tell(status, rc, "opening", g->name);
 	g->module = calloc(weft_cuda.nimage + 1, sizeof *g->module);
@@ -318,7 +336,7 @@ static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
 	if ((rc = cu.push(g->context)) != CU_OK)
 		return tell(status, rc, "opening", g->name);
-	int code = load_images(g, ptx, status);
+	int code = load_images(g, arch, ptx, status);
 	leave();
 	return code;
 }

@@ -23,15 +23,20 @@ typedef struct {
 	uint32_t checks;   /* 1: it may fail */
 } WeftCudaKernel;
 
+/* Images for an architecture. */
+typedef struct {
+	const char *name;      /* "sm_90"; NULL: of a stand-in for the driver */
+	uint32_t major, minor; /* of the architecture */
+	const WeftCudaImage *image;
+} WeftCudaArch;
+
 /* What the emitted code says of the artifact's kernels. A kernel has as parameters, 8 bytes each:
  * its buffers, its parameters, the task of the first block, the record of failed checks or NULL,
  * the number of the launch. */
 typedef struct {
-	const char *arch;  /* "sm_90"; NULL: of a stand-in for the driver */
-	uint32_t major, minor; /* of the architecture */
-	uint32_t nkernel, nimage;
+	uint32_t narch, nkernel, nimage; /* nimage: of each architecture */
+	const WeftCudaArch *arch; /* the oldest first */
 	const WeftCudaKernel *kernel;
-	const WeftCudaImage *image;
 	const unsigned char *data;
 } WeftCuda;
 

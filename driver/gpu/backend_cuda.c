@@ -53,8 +53,9 @@ static const char *not_done(const Compilation *c)
 	const char *no = c->target->gpu->arch ? nvrtc_missing(c->ctx->arena) : NULL;
 	if (no)
 		return arena_printf(c->ctx->arena, "kernels for %s are compiled by NVRTC: %s; --emit cuda writes them as text", c->target->isa.name, no);
-	if (c->level.n > 1)
-		return "a shared object for several GPUs is not made yet: give one --target";
+	for (uint32_t k = 0; k < c->level.n; k++)
+		if (c->level.n > 1 && !c->level.data[k].target->gpu->arch)
+			return arena_printf(c->ctx->arena, "%s is no device: it stands alone", c->level.data[k].target->isa.name);
 	if (c->o.replaceable)
 		return "replaceable weights of a model for a GPU are not done yet";
 	if (user_ops(c).n)
@@ -80,6 +81,7 @@ static void tell_use(const Compilation *c, const TargetLevel *level, LoopFn *con
 		}
 }
 
+/* For several targets: the program of the first one, and images of its kernels for each. */
 static bool shared(Compilation *c, const Place *p)
 {
 	const TargetLevel *level = &c->level.data[0];
@@ -92,10 +94,12 @@ static bool shared(Compilation *c, const Place *p)
 		return ctx_error(c->ctx, NULL, "%s", no);
 	const uint32_t n = kernels(c, level, &fn, &name);
 	GpuUse *use = ARENA_ARRAY(c->ctx->arena, GpuUse, n + 1);
-	TRY(gpu_images(c, p->folder, fn, name, n, level->target, &images, use, &object));
+	TRY(gpu_images(c, p->folder, fn, name, n, &images, use, &object));
 	phase_end(c, "kernels");
 	tell_use(c, level, fn, use, n);
 	o.launched = true;
+	o.export_name = c->o.symbol;
+	o.hidden = false;
 	TRY(emit_c(level->program, level->target, &o, &c->files));
 	phase_end(c, "print");
 	EmitFile stubs = {.name = "images.c", .flags = level->target->isa.flags};
@@ -104,7 +108,10 @@ static bool shared(Compilation *c, const Place *p)
 	array_push(c->ctx->arena, &c->files.file, stubs);
 	c->images = object;
 	bool ok = build_shared(c, p->folder, p->weights_object, p->out);
-	c->w->report.objects += images.nimage; /* of units: build_shared counts its own anew */
+	c->program = level->program; /* for the report */
+	c->target = level->target;
+	/* build_shared counted its own units anew */
+	c->w->report.objects += images.narch * images.nimage;
 	return ok;
 }
 

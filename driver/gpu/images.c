@@ -209,14 +209,12 @@ static bool write_object(Compilation *c, const Image *made, uint32_t n, const ch
 	return file_write(ctx, path, t.data, t.n);
 }
 
-bool gpu_images(Compilation *c, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, CudaImages *out,
-		GpuUse *use, const char **object)
+/* The images for one architecture, which are files of the folder. */
+static bool make_arch(Compilation *c, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Image *made)
 {
 	Arena *a = weft_arena(c->w);
+	const char *arch = t->gpu->arch ? t->gpu->arch : "host";
 	const uint32_t nimage = t->gpu->arch ? n : n > 0;
-	Image *made = ARENA_ARRAY(a, Image, nimage + 1);
-	CudaImage *image = ARENA_ARRAY(a, CudaImage, nimage + 1);
-	uint32_t *of = ARENA_ARRAY(a, uint32_t, n + 1);
 	for (uint32_t k = 0; k < nimage; k++) {
 		Text text;
 		text_init(&text, a);
@@ -224,15 +222,32 @@ bool gpu_images(Compilation *c, const char *folder, LoopFn *const *fn, const cha
 			emit_cuda(fn + k, name + k, 1, t, &text);
 		else
 			emit_cuda_standin(fn, name, n, t, &text);
-		made[k] = (Image){.name = name[k], .text = text.data, .path = arena_printf(a, "%s/%u.image", folder, k)};
+		made[k] = (Image){.name = name[k], .text = text.data, .path = arena_printf(a, "%s/%s_%u.image", folder, arch, k)};
+	}
+	return make(c, folder, made, nimage, t);
+}
+
+bool gpu_images(Compilation *c, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, CudaImages *out, GpuUse *use,
+		const char **object)
+{
+	Arena *a = weft_arena(c->w);
+	const uint32_t narch = c->level.n, nimage = c->target->gpu->arch ? n : n > 0;
+	CudaArch *arch = ARENA_ARRAY(a, CudaArch, narch);
+	CudaImage *image = ARENA_ARRAY(a, CudaImage, narch * nimage + 1);
+	GpuUse *all = ARENA_ARRAY(a, GpuUse, narch * nimage + 1);
+	Image *made = ARENA_ARRAY(a, Image, narch * nimage + 1);
+	uint32_t *of = ARENA_ARRAY(a, uint32_t, n + 1);
+	for (uint32_t k = 0; k < narch; k++) {
+		const Target *t = c->level.data[k].target;
+		const unsigned sm = t->gpu->arch ? (unsigned)strtoul(t->gpu->arch + strlen("sm_"), NULL, 10) : 0;
+		TRY(make_arch(c, folder, fn, name, n, t, made + k * nimage));
+		arch[k] = (CudaArch){t->gpu->arch, sm / 10, sm % 10, image + k * nimage};
 	}
 	for (uint32_t k = 0; k < n; k++)
-		of[k] = t->gpu->arch ? k : 0;
-	*out = (CudaImages){.arch = t->gpu->arch, .data = arena_printf(a, "%s_images", c->name), .image = image, .of = of, .nimage = nimage};
-	const unsigned sm = t->gpu->arch ? (unsigned)strtoul(t->gpu->arch + strlen("sm_"), NULL, 10) : 0;
-	out->major = sm / 10;
-	out->minor = sm % 10;
+		of[k] = nimage == n ? k : 0;
+	*out = (CudaImages){.data = arena_printf(a, "%s_images", c->name), .of = of, .arch = arch, .narch = narch, .nimage = nimage};
 	*object = arena_printf(a, "%s/images.o", folder);
-	TRY(make(c, folder, made, nimage, t));
-	return write_object(c, made, nimage, out->data, image, use, *object);
+	TRY(write_object(c, made, narch * nimage, out->data, image, all, *object));
+	memcpy(use, all, nimage * sizeof *use);
+	return true;
 }

@@ -8,10 +8,11 @@
 #include "driver/artifact/compile.h"
 #include "driver/gpu/nvrtc.h"
 
-/* Compiles the functions, name[k] being the symbol of function k: writes all images into an object
- * in the folder, *object, which defines the symbol im->data, and fills in *im. use[k]: what kernel
- * k takes of a multiprocessor; registers 0: nobody knows. Returns false after errors. */
-bool gpu_images(Compilation *, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, const Target *, CudaImages *im,
-		GpuUse *use, const char **object);
+/* Compiles the functions for the targets of all levels, name[k] being the symbol of function k:
+ * writes all images into an object in the folder, *object, which defines the symbol im->data, and
+ * fills in *im. use[k]: what kernel k takes of a multiprocessor of the first level's target;
+ * registers 0: nobody knows. Returns false after errors. */
+bool gpu_images(Compilation *, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, CudaImages *im, GpuUse *use,
+		const char **object);
 
 #endif

@@ -167,6 +167,12 @@ static bool same(const char *a, const char *b)
 }
 
 /* By the width of the vectors; else in the order given. */
+/* GPUs are rows of one table. */
+static bool is_more(const Target *a, const Target *b)
+{
+	return a->gpu && b->gpu ? a->gpu > b->gpu : a->isa.vector_bytes > b->isa.vector_bytes;
+}
+
 static bool insert(Ctx *ctx, TargetList *list, const Target *t)
 {
 	for (uint32_t k = 0; k < list->n; k++) {
@@ -178,7 +184,7 @@ static bool insert(Ctx *ctx, TargetList *list, const Target *t)
 			return ctx_error(ctx, NULL, "target %s is there twice", t->isa.name);
 	}
 	array_push(ctx->arena, list, t);
-	for (uint32_t k = list->n - 1; k && list->data[k - 1]->isa.vector_bytes > t->isa.vector_bytes; k--) {
+	for (uint32_t k = list->n - 1; k && is_more(list->data[k - 1], t); k--) {
 		list->data[k] = list->data[k - 1];
 		list->data[k - 1] = t;
 	}

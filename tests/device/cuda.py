@@ -86,6 +86,15 @@ def check_real(folder, env, cases):
         return
     if p.returncode:
         return fail("cuda-sm_90", p.stderr)
+    both = folder / "both.so"
+    p = run(weft, "compile", root / "examples/digits/digits_cnn.pt2", "--target", "cuda-sm_90,sm_86", "-o", both, check=False)
+    if p.returncode:
+        return fail("cuda-sm_86,sm_90", p.stderr)
+    for sm, want in {"86": "opened", "89": "opened", "90": "opened", "100": "opened",
+                     "80": "has kernels for sm_86, sm_90, and device 0 (Stand-in 0) is sm_80"}.items():
+        p = run(cases, both, "open", env=dict(env, STANDIN_SM=sm), check=False)
+        if p.returncode or want not in p.stdout:
+            fail(f"both sm_{sm}", p.stdout + p.stderr)
     for sm, want in {"90": "", "86": "has kernels for sm_90, and device 0 (Stand-in 0) is sm_86: compile the model with --target cuda-sm_86", "120": ""}.items():
         p = run(cases, so, "open", env=dict(env, STANDIN_SM=sm), check=False)
         if p.returncode or (want or "opened") not in p.stdout:
@@ -133,7 +142,7 @@ def check_tool(folder, env):
             (check + ["cuda"], none, "cuda: NVIDIA's driver is not there"),
             (check + ["cuda"], dict(env, STANDIN_SM="75"), "there is no target for a device of sm_75"),
             (compile + ["cuda-sm_90"], dict(env, WEFT_NVRTC="/nowhere"), "there is no libnvrtc.so in /nowhere ($WEFT_NVRTC); --emit cuda writes them as text"),
-            (compile + ["gpu-model,cuda-sm_90"], env, "several GPUs"),
+            (compile + ["gpu-model,cuda-sm_90"], env, "gpu-model is no device: it stands alone"),
             (compile + ["gpu-model", "--replaceable-weights"], env, "replaceable weights of a model for a GPU are not done yet")]:
         p = run(weft, *arguments, env=where, check=False)
         if want not in p.stdout + p.stderr or (p.returncode == 0) != (want in ("1 passed, 0 failed", "gpu-model")):

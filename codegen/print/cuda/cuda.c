@@ -217,15 +217,20 @@ void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, cons
 void emit_cuda_stubs(LoopFn *const *fn, const char *const *name, uint32_t n, const CudaImages *im, Text *out)
 {
 	text_printf(out, "/* The images of the kernels, and what launches them. */\n#define WEFT_DEVICES\n#define WEFT_WITH_CUDA\n#include \"cuda.h\"\n\nextern const unsigned char %s[];\n\n", im->data);
-	text_add(out, "static const WeftCudaImage image[] = {\n");
-	for (uint32_t k = 0; k < im->nimage; k++)
-		text_printf(out, "\t{%llu, %llu},\n", (unsigned long long)im->image[k].code, (unsigned long long)im->image[k].ptx);
+	for (uint32_t a = 0; a < im->narch; a++) {
+		text_printf(out, "static const WeftCudaImage image_%u[] = {\n", a);
+		for (uint32_t k = 0; k < im->nimage; k++)
+			text_printf(out, "\t{%llu, %llu},\n", (unsigned long long)im->arch[a].image[k].code, (unsigned long long)im->arch[a].image[k].ptx);
+		text_add(out, "};\n\n");
+	}
+	text_add(out, "static const WeftCudaArch arch[] = {\n");
+	for (uint32_t a = 0; a < im->narch; a++)
+		text_printf(out, "\t{%s, %u, %u, image_%u},\n", im->arch[a].name ? arena_printf(out->arena, "\"%s\"", im->arch[a].name) : "NULL", im->arch[a].major,
+			    im->arch[a].minor, a);
 	text_add(out, "};\n\nstatic const WeftCudaKernel kernel[] = {\n");
 	for (uint32_t k = 0; k < n; k++)
 		text_printf(out, "\t{\"%s\", %u, %u, %u, %u, %d},\n", name[k], im->of[k], fn[k]->threads, fn[k]->buf.n, fn[k]->param.n, has_statement(fn[k], LS_FAIL));
-	text_add(out, "};\n\nconst WeftCuda weft_cuda = {");
-	text_printf(out, im->arch ? "\"%s\"" : "NULL", im->arch);
-	text_printf(out, ", %u, %u, %u, %u, kernel, image, %s};\n", im->major, im->minor, n, im->nimage, im->data);
+	text_printf(out, "};\n\nconst WeftCuda weft_cuda = {%u, %u, %u, arch, kernel, %s};\n", im->narch, n, im->nimage, im->data);
 	for (uint32_t k = 0; k < n; k++)
 		text_printf(out, "\nint %s(const WeftFrame *f, int64_t begin, int64_t end);\nint %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n"
 			    "\treturn weft_cuda_launch(f, %u, begin, end);\n}\n", name[k], name[k], k);

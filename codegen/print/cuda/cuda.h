@@ -26,11 +26,15 @@ typedef struct {
 	uint64_t code, ptx; /* as in WeftCudaImage (runtime/cuda.h) */
 } CudaImage;
 typedef struct {
-	const char *arch, *data; /* as in WeftCuda: the name of the architecture, or NULL; a
-	                            symbol */
-	const CudaImage *image;
-	const uint32_t *of; /* by kernel: its image */
-	uint32_t nimage, major, minor;
+	const char *name;       /* as in WeftCudaArch */
+	uint32_t major, minor;
+	const CudaImage *image; /* image[nimage] */
+} CudaArch;
+typedef struct {
+	const char *data;     /* the symbol of the bytes */
+	const uint32_t *of;   /* by kernel: its image */
+	const CudaArch *arch; /* the oldest first */
+	uint32_t narch, nimage;
 } CudaImages;
 /* Appends a C file for the artifact: weft_cuda, which describes the images, and for each function a
  * WeftKernel of that name, which launches it. */

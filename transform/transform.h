@@ -72,7 +72,7 @@ Graph *transform_jvp(const Graph *g, const Wrt *);
 
 /* Returns g with a further output "inverse.NAME.K", f64[], for each input K of each invertible
  * block NAME: the largest difference between the input and what the inverse makes of the block's
- * results. Error: there is no such block. */
+ * results. Returns NULL after an error: there is no such block. */
 Graph *transform_check_inverses(const Graph *g);
 
 /* Splits a graph of transform_vjp into two, for training, and sets part[]. joint: that graph; it is

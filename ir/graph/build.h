@@ -34,9 +34,10 @@ typedef struct Build {
 typedef struct {
 	DType dim, zero, weak;
 } Promotion;
-/* Add an operand: a tensor; and a Python scalar, of dtype DT_bool, DT_i64, any float dtype (which
- * counts as f32), or any complex one (c64). */
+/* Adds a tensor as operand. */
 void promote_tensor(Promotion *, DType, uint32_t rank);
+/* Adds a Python scalar as operand, of dtype DT_bool, DT_i64, any float dtype (which counts as f32),
+ * or any complex one (c64). */
 void promote_weak(Promotion *, DType);
 /* Returns the promoted dtype; DT_none if no operand was added. */
 DType promote_result(const Promotion *);
@@ -63,12 +64,14 @@ TypeId b_type(Build *, Op, const Node *in, uint32_t nin, AttrId);
 
 /* ---- constants and sizes ---- */
 
-/* A tensor of this dtype and shape whose elements are all v, converted to the dtype: floats are
- * rounded, integers wrap around. */
+/* A tensor of this dtype and shape whose elements are all v, rounded to the dtype. */
 Node b_full(Build *, DType, double v, uint32_t rank, const Sym *dim);
+/* A tensor of this dtype and shape whose elements are all v, converted to the dtype: integers wrap
+ * around. */
 Node b_full_int(Build *, DType, int64_t v, uint32_t rank, const Sym *dim);
-/* The same of a Python scalar: ATTR_bool, ATTR_int (which may be symbolic), ATTR_float, or
- * ATTR_complex, of which a real dtype takes the real part. */
+/* A tensor of this dtype and shape whose elements are all a Python scalar: ATTR_bool, ATTR_int
+ * (which may be symbolic), ATTR_float, or ATTR_complex, of which a real dtype takes the real
+ * part. */
 Node b_full_attr(Build *, DType, Attr v, uint32_t rank, const Sym *dim);
 /* Zeros of a tensor type. */
 Node b_zeros(Build *, TypeId);
@@ -77,6 +80,7 @@ Node b_scalar(Build *, DType, double v);
 /* Returns true, and the value in *v, if the node is a splat; false for other nodes and none. v may
  * be NULL. */
 bool b_splat(const Build *, Node, Attr *v);
+/* b_splat of a node of a graph. */
 bool node_splat(const Graph *, Node, Attr *v);
 /* The tensor [n] of 0, 1, ..., n - 1. */
 Node b_iota(Build *, DType, Sym n);
@@ -100,8 +104,9 @@ void b_to_size(Build *, Node x, Sym size, Sym most, const char *what);
  * converts them to the promoted dtype (operands without dimensions count weakly, as in ATen).
  * Operators that are defined on floats only (exp) convert bool and integers to f32. */
 Node b_pointwise(Build *, Op, const Node *in, uint32_t nin);
-/* b_pointwise of one operand, and of two. */
+/* b_pointwise of one operand. */
 Node b_un(Build *, Op, Node x);
+/* b_pointwise of two operands. */
 Node b_bin(Build *, Op, Node x, Node y);
 /* cond ? yes : no, by element. cond is converted to bool and takes no part in the promotion. */
 Node b_select(Build *, Node cond, Node yes, Node no);

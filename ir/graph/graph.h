@@ -118,10 +118,12 @@ typedef struct Ir {
 /* Returns an empty Ir. */
 Ir *ir_new(Ctx *);
 
-/* Return the tensor type with these extents, or the tuple type of n elements, which are copied.
- * Equal types have equal handles. A rank above MAX_RANK is an internal error. */
+/* Returns the tensor type with these extents, which are copied. Equal types have equal handles. A
+ * rank above MAX_RANK is an internal error. */
 TypeId ir_type(Ir *, DType, uint32_t rank, const Sym *dim);
+/* ir_type with constant extents. */
 TypeId ir_type_ints(Ir *, DType, uint32_t rank, const int64_t *dim);
+/* Returns the tuple type of these n elements, which are copied. Equal types have equal handles. */
 TypeId ir_tuple(Ir *, uint32_t n, const TypeId *elem);
 /* Returns the type of a handle; of 0 {DT_none, 0}. The pointer is valid until the next ir_type or
  * ir_tuple. */

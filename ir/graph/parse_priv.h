@@ -29,29 +29,34 @@ bool parse_fail(Parser *, const char *fmt, ...) __attribute__((format(printf, 2,
 const char *parse_position(Parser *);
 /* Moves r->p behind blanks, line breaks and comments (; to the end of the line). */
 void parse_skip(Parser *);
-/* Whether the punctuation or whole word s is next. parse_at does not read it; parse_accept reads
- * it; parse_expect reads it, or records an error. */
+/* Whether the punctuation or whole word s is next. Reads nothing. */
 bool parse_at(Parser *, const char *s);
+/* Whether the punctuation or whole word s is next; if so, reads it. */
 bool parse_accept(Parser *, const char *s);
+/* Reads the punctuation or whole word s. Returns false after an error: something else is next. */
 bool parse_expect(Parser *, const char *s);
 bool parse_word_char(char); /* [A-Za-z0-9_.$] */
 /* Reads [A-Za-z_][A-Za-z0-9_.$]* and returns it, in the scratch arena; NULL if no word is next. */
 const char *parse_word(Parser *);
 /* Reads all of [A-Za-z0-9_.$]* at r->p and returns it, in the scratch arena; it may be "". */
 const char *parse_name(Parser *);
-/* Reads a string in quotes, with \\ \" \xNN, and interns it in the Ir. */
+/* Reads a string in quotes, with \\ \" \xNN, and interns it in the Ir. Returns false after an
+ * error. */
 bool parse_string(Parser *, const char **out);
-/* Reads an optional minus sign and digits. */
+/* Reads an optional minus sign and digits. Returns false after an error. */
 bool parse_i64(Parser *, int64_t *out);
 /* Reads a symbolic integer up to a comma, bracket, relation or string. Symbols that are new are
- * added while the header of the outermost graph is read (!in_body); afterwards they are errors. */
+ * added while the header of the outermost graph is read (!in_body); afterwards they are errors.
+ * Returns false after an error. */
 bool parse_sym(Parser *, Sym *out);
-/* Reads a tensor or tuple type. */
+/* Reads a tensor or tuple type. Returns false after an error. */
 bool parse_type(Parser *, TypeId *out);
-/* Reads a value of the argument's kind, or "none" (ATTR_none). Not for ARG_graph: an error. */
+/* Reads a value of the argument's kind, or "none" (ATTR_none). Not for ARG_graph: an error. Returns
+ * false after an error. */
 bool parse_attr(Parser *, const Arg *, Attr *out);
 /* Reads the list behind the word "where": ranges of symbols and guards ("require a == b"). guards
- * NULL: sets the ranges, and skips the guards. Else adds the guards to that graph as well. */
+ * NULL: sets the ranges, and skips the guards. Else adds the guards to that graph as well. Returns
+ * false after an error. */
 bool parse_where(Parser *, Graph *guards);
 
 #endif

@@ -25,7 +25,7 @@ typedef struct EvalCtx {
 /* Sets *out to the value of a symbolic integer. False: a symbol has no value, an overflow, a
  * division by 0. */
 bool eval_sym(EvalCtx *, Sym, int64_t *out);
-/* Sets out[k] to the value of s[k] for k < n. */
+/* Sets out[k] to the value of s[k] for k < n. Returns false after an error, as eval_sym. */
 bool eval_syms(EvalCtx *, const Sym *s, uint32_t n, int64_t *out);
 /* Makes *out a zeroed tensor, in e->arena, of a tensor type of the graph's Ir; its extents are
  * evaluated. False: an extent has no value or is negative, or the tensor is too large. */
@@ -45,7 +45,8 @@ bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor 
  * and nodes of complex numbers become nodes of their parts. Returns g itself if nothing changes,
  * else a copy; NULL after an error. */
 Graph *interp_expand(Graph *g);
-/* interp_bind and interp_run; the results are in the arena. */
+/* Runs the graph on these inputs (interp_bind, interp_run); the results are in the arena. Returns
+ * false after an error. */
 bool interp(Ctx *, Graph *, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout, Arena *);
 
 #endif

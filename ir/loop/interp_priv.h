@@ -102,15 +102,16 @@ typedef struct {
 bool loop_finding(const Access *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Records outcome and message, the first ones only. Returns false. */
 bool loop_stop(Interp *, LoopOutcome, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Checks that bytes at .. at + n - 1 are within the buffer. write: for the message. */
+/* Checks that bytes at .. at + n - 1 are within the buffer. write: for the message. Returns false
+ * after a finding. */
 bool view_has(const Access *, const View *, int64_t at, uint32_t n, bool write);
 /* Checks an access to these bytes by the shadow of their region, records it there, and sets *out to
- * the address of the first. */
+ * the address of the first. Returns false after a finding. */
 bool view_touch(const Access *, const View *, int64_t at, uint32_t n, bool write, char **out);
 /* Checks an access of a thread of a block to n bytes with these cells, and records it there. The
- * first is byte `at` of the memory `name`, for the message. */
+ * first is byte `at` of the memory `name`, for the message. Returns false after a finding. */
 bool cells_touch(const Access *, Cell *, const char *name, uint64_t at, uint32_t n, bool write);
-/* Checks that every byte of an output was written. */
+/* Checks that every byte of an output was written. Returns false after a finding. */
 bool region_complete(const Access *, const Region *);
 
 /* ---- execution (loop_interp_exec.c) ---- */
@@ -188,9 +189,10 @@ typedef struct {
 FnPlan *loop_plan(const LoopFn *, Arena *);
 /* Makes *e ready to execute the function by n threads. Memory comes from the arena of the call. */
 void exec_init(Exec *e, Interp *, const LoopFn *, FnPlan *, uint32_t n);
-/* Executes the body, for the tasks e->task[] of the active threads. */
+/* Executes the body, for the tasks e->task[] of the active threads. Returns false after
+ * loop_stop. */
 bool exec_body(Exec *e, const Active *);
-/* Executes the top-level block b: `enter` or `leave`. */
+/* Executes the top-level block b: `enter` or `leave`. Returns false after loop_stop. */
 bool exec_top(Exec *, const Active *, Lb b);
 /* Makes messages from now on name this thread and its task. */
 void exec_locate(Exec *, uint32_t thread);
@@ -200,27 +202,30 @@ bool exec_fails_first(const Exec *, uint32_t thread);
 /* Returns the values of an expression in all threads, valid until the next statement; NULL after a
  * finding. */
 const void *exec_value(Exec *, const Active *, Lx);
-/* Executes an LS_CALL (interp_call.c). */
+/* Executes an LS_CALL (interp_call.c). Returns false after loop_stop. */
 bool exec_call(Exec *, const Active *, const LsData *);
 /* Sets a variable, a bool or i64 scalar, in all threads. */
 void exec_define(Exec *, Lv, int64_t);
-/* Sets *out to the value of an i64 scalar in thread 0. */
+/* Sets *out to the value of an i64 scalar in thread 0. Returns false after loop_stop. */
 MUST_LOOK bool exec_int(Exec *, Lx, int64_t *out);
 
 /* ---- blocks of threads (interp_block.c) ---- */
 
-/* Executes all of one task: enter, body and leave, by all threads of the block. */
+/* Executes all of one task: enter, body and leave, by all threads of the block. Returns false after
+ * loop_stop. */
 bool block_run(Exec *, uint32_t task);
-/* Evaluates an LX_WARP; in and out as for scalar_step (ir/scalar/priv.h), one element a thread. */
+/* Evaluates an LX_WARP; in and out as for scalar_step (ir/scalar/priv.h), one element a thread.
+ * Returns false after a finding. */
 bool block_exchange(Exec *, const Active *, const LxData *, const void *const *in, char *out);
 /* Sets *out to the lane from which lane `lane` reads in an exchange with in[1] = by. Returns false
  * if `by` is not within 0 .. WARP - 1. */
 bool block_lane(WarpOp, uint32_t lane, int64_t by, uint32_t *out);
-/* view_touch for bytes of the shared array v. */
+/* view_touch for bytes of the shared array v. Returns false after a finding. */
 bool block_touch(Exec *, Lv v, int64_t at, uint32_t n, bool write, char **out);
-/* Checks that an access that moves n bytes at once, from element `at` on, is aligned. */
+/* Checks that an access that moves n bytes at once, from element `at` on, is aligned. Returns false
+ * after a finding. */
 bool block_aligned(Exec *, LMem, int64_t at, uint64_t n);
-/* Executes an LS_SHARED, LS_SYNC or LS_COPY_ statement. */
+/* Executes an LS_SHARED, LS_SYNC or LS_COPY_ statement. Returns false after loop_stop. */
 bool block_statement(Exec *, const Active *, const LsData *);
 
 /* ---- chains of roundings (interp_depth.c), if LoopReport.depths is set ----

@@ -19,12 +19,14 @@ typedef struct Parts {
  * error; n then stays complex, for the interpreter, and *out has no meaning. */
 bool node_parts(Build *b, Node n, const Parts *in, Parts *out);
 
-/* Rules (.parts), with the contract of node_parts. parts_each: n on the real parts of its complex
- * operands, and n on the imaginary parts. */
+/* Rules (.parts), with the contract of node_parts. */
+
+/* The parts are n on the real parts of its complex operands, and n on the imaginary parts. Returns
+ * false if the parts are not known, or after an error. */
 bool parts_each(Build *b, Node n, const Parts *in, Parts *out);
-/* eq: both parts are equal. The result is bool. */
+/* The rule of eq: both parts are equal. The result is bool. Returns false after an error. */
 bool parts_eq(Build *b, Node n, const Parts *in, Parts *out);
-/* ne: a part differs. The result is bool. */
+/* The rule of ne: a part differs. The result is bool. Returns false after an error. */
 bool parts_ne(Build *b, Node n, const Parts *in, Parts *out);
 
 /* The product of two complex values, which broadcast. */

@@ -84,10 +84,15 @@ void sym_set_hint(SymTab *, Sym var, int64_t hint);
  * or 0 without one. Returns 0 if that value does not exist (overflow, division by 0). */
 int64_t sym_hint(const SymTab *, Sym);
 
-/* Return the canonical expression of the operation on a and b, in this order. If the value would
- * leave int64 they record an error and return a variable of unknown value (sym_gave_up). */
+/* The next functions return the canonical expression of an operation on a and b, in this order. If
+ * the value would leave int64 they record an error and return a variable of unknown value
+ * (sym_gave_up). */
+
+/* The sum. */
 Sym sym_add(SymTab *, Sym, Sym);
+/* The difference. */
 Sym sym_sub(SymTab *, Sym, Sym);
+/* The product. */
 Sym sym_mul(SymTab *, Sym, Sym);
 /* The quotient rounded towards minus infinity. Here and below the divisor must not be provably
  * 0. */
@@ -96,13 +101,17 @@ Sym sym_floordiv(SymTab *, Sym, Sym);
 Sym sym_mod(SymTab *, Sym, Sym);
 /* The quotient rounded towards plus infinity. */
 Sym sym_ceildiv(SymTab *, Sym, Sym);
-/* The smaller and the greater one. */
+/* The smaller one. */
 Sym sym_min(SymTab *, Sym, Sym);
+/* The greater one. */
 Sym sym_max(SymTab *, Sym, Sym);
-/* The same with a constant as second operand; sym_divi is floordiv. */
+/* sym_add with a constant. */
 Sym sym_addi(SymTab *, Sym, int64_t);
+/* sym_mul with a constant. */
 Sym sym_muli(SymTab *, Sym, int64_t);
+/* sym_floordiv with a constant divisor, not 0. */
 Sym sym_divi(SymTab *, Sym, int64_t);
+/* sym_mod with a constant divisor, not 0. */
 Sym sym_modi(SymTab *, Sym, int64_t);
 
 /* Whether this is the variable that replaces a value which left int64. The error was reported
@@ -131,10 +140,11 @@ int64_t sym_const_or(const SymTab *, Sym, int64_t otherwise);
 int64_t sym_const(const SymTab *, Sym);
 /* Whether the expression is this constant. */
 bool sym_is(const SymTab *, Sym, int64_t value);
-/* Whether a == b, a <= b, a < b: for all values of the variables (YES), for none (NO), or not known
- * (MAYBE). */
+/* Whether a == b: for all values of the variables (YES), for none (NO), or not known (MAYBE). */
 Truth sym_eq(const SymTab *, Sym a, Sym b);
+/* Whether a <= b, as sym_eq answers. */
 Truth sym_le(const SymTab *, Sym a, Sym b);
+/* Whether a < b, as sym_eq answers. */
 Truth sym_lt(const SymTab *, Sym a, Sym b);
 /* Whether k provably divides the value. */
 MUST_LOOK bool sym_divides(const SymTab *, int64_t k, Sym);
@@ -143,9 +153,12 @@ void sym_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
 /* ---- the structure of an expression; terms and factors are in canonical order ---- */
 
+/* Returns the operation of which the expression is the result, or that it is a constant or a
+ * variable. */
 SymKind sym_kind(const SymTab *, Sym);
-/* The name and kind of a variable; any other expression is an internal error. */
+/* Returns the name of a variable; any other expression is an internal error. */
 const char *sym_name(const SymTab *, Sym var);
+/* Returns the kind of a variable; any other expression is an internal error. */
 SymVarKind sym_var_kind(const SymTab *, Sym var);
 /* Returns the exclusive upper bound of a variable: of an AXIS its extent, of an UNBACKED variable
  * the bound of sym_set_most + 1; none if unknown. */
@@ -170,9 +183,9 @@ Sym sym_subst(SymTab *, Sym e, const Sym *var, const Sym *by, uint32_t n);
  * division by 0. */
 MUST_LOOK bool sym_eval(const SymTab *, Sym e, const Sym *var, const int64_t *value, uint32_t n,
 			int64_t *out);
-/* The number of SIZE and UNBACKED variables of the current scope, and variable k of them in the
- * order of creation (none for k >= sym_nvars). */
+/* Returns the number of SIZE and UNBACKED variables of the current scope. */
 uint32_t sym_nvars(const SymTab *);
+/* Returns variable k of these, in the order of creation; none for k >= sym_nvars. */
 Sym sym_var_at(const SymTab *, uint32_t k);
 
 /* ---- from one table into another ---- */

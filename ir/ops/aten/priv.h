@@ -33,7 +33,8 @@ int64_t aten_int_or(Build *, Node n, const char *name, int64_t otherwise);
  * argument is None, or empty where the schema's default is the empty list, all elements are `fill`.
  * Returns false after an error: another length, or a symbolic size. */
 bool aten_ints(Build *, Node n, const char *name, uint32_t want, int64_t fill, int64_t *out);
-/* The same, but symbolic sizes are accepted. */
+/* Fills in out[want] from an int[] argument as aten_ints does, but accepts symbolic sizes. Returns
+ * false after an error. */
 bool aten_syms(Build *, Node n, const char *name, uint32_t want, int64_t fill, Sym *out);
 /* The value of a ScalarType argument; `otherwise` if the argument is None. */
 DType aten_dtype_or(const Build *, Node n, const char *name, DType otherwise);
@@ -49,7 +50,7 @@ bool aten_check_word(Build *, Node n, const char *name, const char *words);
 /* Checks that lo <= v <= hi; NaN is an error. what: the name in the message. Returns false after an
  * error. */
 bool aten_check_within(Build *, const char *what, double v, double lo, double hi);
-/* The same for a float or Scalar argument. */
+/* Checks a float or Scalar argument as aten_check_within does. Returns false after an error. */
 bool aten_check_arg_within(Build *, Node n, const char *name, double lo, double hi);
 
 /* ---- shapes and dtypes ---- */
@@ -268,21 +269,26 @@ Node aten_without_tangent(Build *, Node x);
 
 /* ---- rules for cotangents (.adjoint of ir/ops/op.h, which has the contract); aten/rule.c ---- */
 
-/* For results (values, indices): values are the elements of operand 0 along the argument "dim" that
- * indices name, as of max.dim, kthvalue and mode. */
+/* The .adjoint of operators with results (values, indices): values are the elements of operand 0
+ * along the argument "dim" that indices name, as of max.dim, kthvalue and mode. Returns false after
+ * errors. */
 bool aten_adjoint_picked(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* For a result without dimensions that is an element of operand 0, as of median: all elements equal
- * to it (or, of NaN, all NaN) share the cotangent. */
+/* The .adjoint of operators with a result without dimensions that is an element of operand 0, as of
+ * median: all elements equal to it (or, of NaN, all NaN) share the cotangent. Returns false after
+ * errors. */
 bool aten_adjoint_shared(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* Of clamp with Scalar bounds: the cotangent passes where x is strictly within. */
+/* The .adjoint of clamp with Scalar bounds: the cotangent passes where x is strictly within.
+ * Returns false after errors. */
 bool aten_adjoint_clamp(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* Of clamp with tensors as bounds: x and a bound that is equal to x share the cotangent. */
+/* The .adjoint of clamp with tensors as bounds: x and a bound that is equal to x share the
+ * cotangent. Returns false after errors. */
 bool aten_adjoint_clamp_tensor(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* Of variance, with or without the mean as result 1. */
+/* The .adjoint of a variance, with or without the mean as result 1. Returns false after errors. */
 bool aten_adjoint_var(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* Of standard deviation, likewise. The derivative of a deviation of 0 is 0. */
+/* The .adjoint of a standard deviation, with or without the mean as result 1. The derivative of a
+ * deviation of 0 is 0. Returns false after errors. */
 bool aten_adjoint_std(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* Of logsumexp: exp(x - result) times the cotangent. */
+/* The .adjoint of logsumexp: exp(x - result) times the cotangent. Returns false after errors. */
 bool aten_adjoint_logsumexp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* .batch of var, std, var_mean and std_mean in all overloads: over the same dimensions behind the
  * batch. */

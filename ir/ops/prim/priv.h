@@ -47,45 +47,55 @@ Type infer_in(const Infer *, uint32_t k);
  * number. */
 uint32_t infer_args(const Infer *, const char *name, uint32_t *first);
 
-/* The attribute; one of kind ATTR_none if it is absent or the schema has no such argument. */
+/* Returns the attribute; one of kind ATTR_none if it is absent or the schema has no such
+ * argument. */
 const Attr *infer_attr(const Infer *, const char *name);
-/* The next functions read an attribute into *v, *dim, ... An attribute that is absent or of another
- * kind is an error. A list of integers: v[n], valid as long as the Ir. */
+/* The next functions read the attribute `name`. An attribute that is absent or of another kind is
+ * an error. */
+
+/* Sets v[*n] to a list of integers, valid as long as the Ir. Returns false after an error. */
 bool infer_ints(Infer *, const char *name, const Sym **v, uint32_t *n);
-/* A list of exactly n integers. */
+/* Sets v[n] to a list of exactly n integers, valid as long as the Ir. Returns false after an
+ * error. */
 bool infer_ints_n(Infer *, const char *name, uint32_t n, const Sym **v);
-/* An integer. */
+/* Sets *v to an integer, which may be symbolic. Returns false after an error. */
 bool infer_sym(Infer *, const char *name, Sym *v);
-/* An integer that is constant. */
+/* Sets *v to an integer that is constant. Returns false after an error. */
 bool infer_const(Infer *, const char *name, int64_t *v);
-/* A constant dimension, 0 <= *dim < rank. */
+/* Sets *dim to a constant dimension, 0 <= *dim < rank. Returns false after an error. */
 bool infer_dim(Infer *, const char *name, uint32_t rank, uint32_t *dim);
-/* A list of different dimensions: dim[*n], with room for `rank` elements. */
+/* Sets dim[*n], with room for `rank` elements, to a list of different dimensions. Returns false
+ * after an error. */
 bool infer_dims(Infer *, const char *name, uint32_t rank, uint32_t *dim, uint32_t *n);
-/* A text of the list `allowed`, which ends with NULL: allowed[*which]. */
+/* Sets *which to the position of a text in the list `allowed`, which ends with NULL. Returns false
+ * after an error. */
 bool infer_choice(Infer *, const char *name, const char *const *allowed, uint32_t *which);
-/* A text that names a way to combine values (ir/scalar/reduce.h) of that dtype, by an operator of
- * kind `use`. */
+/* Sets *ReduceKind to the way to combine values (ir/scalar/reduce.h) of that dtype, by an operator
+ * of kind `use`, that a text names. Returns false after an error. */
 bool infer_combiner(Infer *, const char *name, ReduceUse use, DType, ReduceKind *);
-/* A dtype. */
+/* Sets *DType to a dtype. Returns false after an error. */
 bool infer_dtype(Infer *, const char *name, DType *);
 /* Sets the result's dtype of an operator that accumulates values of dtype x, from its attributes
  * `acc` (the dtype of the accumulator; absent: x) and `out`. Integers and bool give acc. Float and
  * complex x give x; a float x gives acc if `out` says acc, so that an epilogue reads the sum before
- * it is rounded. */
+ * it is rounded. Returns false after an error. */
 bool infer_acc(Infer *, DType x, DType *result);
 
-/* Conditions: a provable violation is an error that begins with `what`; a condition that is not
- * decided before run time passes, and becomes a guard by graph_require. */
+/* Conditions: a provable violation is an error that begins with `what`, after which the function
+ * returns false; a condition that is not decided before run time passes, and becomes a guard by
+ * graph_require. */
+
 bool infer_at_least(Infer *, const char *what, Sym v, int64_t lo); /* v >= lo */
 bool infer_le(Infer *, const char *what, Sym a, Sym b);            /* a <= b */
 bool infer_same(Infer *, const char *what, Sym a, Sym b);          /* a == b */
-/* Operands k and l have one dtype. */
+/* Checks that operands k and l have one dtype. Returns false after an error. */
 bool infer_same_dtype(Infer *, uint32_t k, uint32_t l);
-/* The n operands from `first` on are i64 without dimensions. */
+/* Checks that the n operands from `first` on are i64 without dimensions. Returns false after an
+ * error. */
 bool infer_index_scalars(Infer *, uint32_t first, uint32_t n);
 
-/* Sets f->type. A rank above MAX_RANK and a provably negative extent are errors. */
+/* Sets f->type. A rank above MAX_RANK and a provably negative extent are errors. Returns false
+ * after an error. */
 bool infer_result(Infer *f, DType, uint32_t rank, const Sym *dim);
 
 /* ---- evaluation ---- */

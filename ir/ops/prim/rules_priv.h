@@ -10,22 +10,25 @@
  * are different. */
 Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, const char *combine, bool unique);
 
-/* Rules (ir/ops/op.h has the contracts) of the primitives reduce and cumulative, in reduce_rules.c.
- * .adjoint of reduce. */
+/* Rules (ir/ops/op.h has the contracts) of the primitives reduce and cumulative, in
+ * reduce_rules.c. */
+
+/* The .adjoint of reduce. Returns false after errors. */
 bool adjoint_reduce(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* .adjoint of cumulative. */
+/* The .adjoint of cumulative. Returns false after errors. */
 bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* .tangent of cumulative of kind "logaddexp". */
+/* The .tangent of cumulative of kind "logaddexp". Returns false after errors. */
 bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty);
 /* Whether the attribute `kind` of a reduce or cumulative is "sum". */
 bool is_sum(const Graph *, Node);
 /* Whether the attribute `kind` is "logaddexp". */
 bool is_logaddexp(const Graph *, Node);
-/* For reduce of kind "sum", and of kind "prod" over a constant, small number of elements. Returns
- * false for others: their parts are not known. */
+/* The .parts of reduce of kind "sum", and of kind "prod" over a constant, small number of elements.
+ * Returns false for others: their parts are not known. */
 bool parts_reduce(Build *, Node n, const Parts *in, Parts *out);
 
-/* .adjoint of trigamma, whose derivative is no scalar function of the table (aten/special.c). */
+/* The .adjoint of trigamma, whose derivative is no scalar function of the table (aten/special.c).
+ * Returns false after errors. */
 bool adjoint_trigamma(Build *, Node n, const Node *ct, const bool *want, Node *g);
 
 #endif

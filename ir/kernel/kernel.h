@@ -326,8 +326,9 @@ Kernel *kernel_copy(Arena *, const Kernel *);
 /* Functions that add an expression to the kernel, in the arena, and return it; an equal expression
  * is not added twice. They copy idx[]. Fields: see KxData. */
 
-/* A constant of a float dtype, and of an integer dtype or bool. */
+/* Returns a constant of a float dtype. */
 Kx kx_const(Kernel *, Arena *, DType, double);
+/* Returns a constant of an integer dtype or bool. */
 Kx kx_const_int(Kernel *, Arena *, DType, int64_t);
 /* A scalar operator on nin <= 4 operands; its result has the compute dtype `result`. */
 Kx kx_op(Kernel *, Arena *, Op, DType result, const Kx *in, uint32_t nin);
@@ -374,8 +375,9 @@ void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, boo
 
 /* ---- text, checks ---- */
 
-/* Append the text form of a kernel, and of all buffers and steps. */
+/* Appends the text form of a kernel. */
 void kernel_print(const Lowered *, const Kernel *, Text *);
+/* Appends the text form of all buffers and steps. */
 void lowered_print(const Lowered *, Text *);
 /* Returns the lines of the graph that the kernel computes, for the comment in emitted code; NULL if
  * none are known. */

@@ -30,9 +30,9 @@ typedef struct {
  * others. */
 KernelShape kernel_shape(const SymTab *, const Kernel *);
 
-/* The outer axes of a contraction on which only operand a depends (rows of the result), or only
- * operand b (columns). */
+/* The outer axes of a contraction on which only operand a depends: rows of the result. */
 static inline uint64_t shape_rows(const KernelShape *s) { return s->in_a & ~s->in_b; }
+/* The outer axes on which only operand b depends: columns of the result. */
 static inline uint64_t shape_columns(const KernelShape *s) { return s->in_b & ~s->in_a; }
 
 #endif

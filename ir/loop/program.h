@@ -156,9 +156,9 @@ ProgramEntry *program_entry(Program *, const char *name);
 uint32_t program_add_call(ProgramEntry *, const ProgramCall *);
 /* Returns call k of the entry; valid until the next program_add_call. */
 const ProgramCall *program_call(const ProgramEntry *, uint32_t k);
-/* Return the number of parameters of `sizes` (the extents of all inputs), and of its result
- * slots. */
+/* Returns the number of parameters of `sizes`: the extents of all inputs. */
 uint32_t program_nextent(const ProgramEntry *);
+/* Returns the number of result slots of `sizes`. */
 uint32_t program_nslot(const ProgramEntry *);
 /* Returns the costs of the entry's call k in one run, as numbers. value[i]: the value of
  * e->symbol[i]; value NULL: the hints. */

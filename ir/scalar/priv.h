@@ -88,8 +88,9 @@ Arena *scalar_arena(void);
 void scalar_step(const ScIns *, DType from, void *out, const void *const *in, uint32_t n);
 /* Evaluates a function on n elements: arg[k] has n values of parameter k, out receives n. */
 void scalar_apply(const ScFn *, const void *const *arg, void *out, uint32_t n);
-/* Convert n values from ScVal to the natural representation, and back. */
+/* Converts n values from ScVal to the natural representation. */
 void scalar_pack(DType, void *out, const ScVal *in, uint32_t n);
+/* Converts n values from the natural representation to ScVal. */
 void scalar_unpack(DType, ScVal *out, const void *in, uint32_t n);
 
 #endif

@@ -26,7 +26,7 @@ const char *reduce_name(ReduceKind);
 const char *reduce_name_for(ReduceKind, ReduceUse);
 /* Sets *kind to the kind of either name. Returns false if no kind has it. */
 MUST_LOOK bool reduce_parse(const char *name, ReduceKind *kind);
-/* Whether such operators may combine by this kind. */
+/* Whether operators of that use (reduce, cumulative, ...) may combine by this kind. */
 bool reduce_serves(ReduceKind, ReduceUse);
 /* Whether values of that dtype can be combined by this kind. */
 bool reduce_takes(ReduceKind, DType);

@@ -135,32 +135,45 @@ void sym_set_range(const SymTab *, Sym);
 /* Returns < 0, 0 or > 0: the canonical order of expressions, by structure. The constant 1 is last
  * among monos. */
 int sym_compare(const SymTab *, Sym a, Sym b);
-/* The number of terms of an expression (0 for the constant 0), and term k of them. */
+/* Returns the number of terms of an expression; 0 for the constant 0. */
 uint32_t sym_nterms(const SymTab *, Sym);
+/* Returns term k < sym_nterms of an expression. */
 SymTerm sym_term(const SymTab *, Sym, uint32_t k);
-/* The number of atoms of a mono (0 for the constant 1), and atom k of them. */
+/* Returns the number of atoms of a mono; 0 for the constant 1. */
 uint32_t mono_degree(const SymTab *, Sym mono);
+/* Returns atom k < mono_degree of a mono. */
 Sym mono_factor(const SymTab *, Sym mono, uint32_t k);
-/* Products, quotients and common factors of monos. mono_div returns none if b does not divide a. */
+/* Returns the product of two monos. */
 Sym mono_mul(SymTab *, Sym a, Sym b);
+/* Returns the quotient of two monos; none if b does not divide a. */
 Sym mono_div(SymTab *, Sym a, Sym b);
+/* Returns the product of the atoms that two monos have in common. */
 Sym mono_gcd(SymTab *, Sym a, Sym b);
-/* A sum is built by poly_init, which makes it 0, then poly_add_term (+ coef * mono) and poly_add (+
- * e * times), then poly_done, which returns the canonical expression, or none if a coefficient left
- * int64 or an operand was none. */
+/* Begins a sum, which is 0. */
 void poly_init(Poly *, SymTab *);
+/* Adds coef * mono to the sum. */
 void poly_add_term(Poly *, Sym mono, int64_t coef);
+/* Adds e * times to the sum. */
 void poly_add(Poly *, Sym e, SymTerm times);
+/* Returns the sum as a canonical expression; none if a coefficient left int64 or an operand was
+ * none. */
 Sym poly_done(Poly *);
-/* a + b, a - b, a + constant, a * b, a * constant */
+/* Return the canonical expression; none, without an error, if a coefficient left int64. */
+
+/* a + b. */
 Sym add_quiet(SymTab *, Sym a, Sym b);
+/* a - b. */
 Sym sub_quiet(SymTab *, Sym a, Sym b);
+/* a + a constant. */
 Sym addi_quiet(SymTab *, Sym a, int64_t);
+/* a * b. */
 Sym mul_quiet(SymTab *, Sym a, Sym b);
+/* a * a constant. */
 Sym scale_quiet(SymTab *, Sym a, int64_t);
 
-/* simplify.c: sym_floordiv and sym_mod of sym.h */
+/* simplify.c: sym_floordiv of sym.h, without an error. */
 Sym floordiv_quiet(SymTab *, Sym e, Sym d);
+/* simplify.c: sym_mod of sym.h, without an error. */
 Sym mod_quiet(SymTab *, Sym e, Sym d);
 
 /* prove.c: returns true if e >= 0 is proved for all values of the variables within their

@@ -78,6 +78,7 @@ static inline Sym fuzz_dim(const Fuzz *f, Value v, uint32_t k)
 {
 	return node_dim(f->g, v.n, k);
 }
+/* Whether the value has a float dtype. */
 bool fuzz_is_float(const Fuzz *, const Value *);
 bool fuzz_is_exact(const Fuzz *, const Value *); /* no rounding so far; ints and bools always */
 bool fuzz_any(const Fuzz *, const Value *);

@@ -159,8 +159,9 @@ typedef struct {
 } MatI64;
 
 enum { GEMM_WORK = 64 * 256 + 256 * 256 + 64 }; /* the number of doubles of gemm_f64's `work` */
-/* c[m, n] += a[m, k] * b[k, n], for a row-major c. Integers wrap. */
+/* Adds the product a[m, k] * b[k, n] to the row-major c[m, n]. */
 void gemm_f64(int64_t m, int64_t n, int64_t k, MatF64 a, MatF64 b, double *c, double *work);
+/* Adds the product a[m, k] * b[k, n] to the row-major c[m, n]. Integers wrap around. */
 void gemm_i64(int64_t m, int64_t n, int64_t k, MatI64 a, MatI64 b, int64_t *c);
 
 #endif

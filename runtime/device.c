@@ -70,7 +70,7 @@ static int copy_in(const DeviceCall *d, const Staged *s, const WeftTensor *t, We
 	const WeftDriver *v = d->driver;
 	const char *from = (const char *)t->data + t->byte_offset;
 	if (tensor_row_major(t)) {
-		v->copy(v->self, s->there, from, s->bytes, WEFT_TO_DEVICE, d->stream);
+		v->copy(v->self, s->there, from, s->bytes, s->on_device ? WEFT_ON_DEVICE : WEFT_TO_DEVICE, d->stream);
 		return WEFT_OK;
 	}
 	char *rows = malloc((size_t)s->bytes);
@@ -90,10 +90,10 @@ int device_bind(DeviceCall *d, bool output, const char *name, const WeftTensor *
 	const bool host = device_is_host(d, t), rows = tensor_row_major(t);
 	if (!rows && (output || !host))
 		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not row-major", role, name);
-	if (!host)
+	if (!host && ((uintptr_t)t->data + t->byte_offset) % DEVICE_ALIGN == 0)
 		return WEFT_OK;
 	Staged *s = &d->staged[d->nstaged];
-	*s = (Staged){.bytes = tensor_bytes(t), .back = output ? t : NULL};
+	*s = (Staged){.bytes = tensor_bytes(t), .back = output ? t : NULL, .on_device = !host};
 	*data = s->there = v->alloc(v->self, s->bytes, d->stream);
 	if (!s->there)
 		return no_memory(v, d->stream, s->bytes, output ? "output " : "input ", name, status);
@@ -111,8 +111,8 @@ int device_end(DeviceCall *d, int code, WeftStatus *status)
 		/* `run` may have found fewer */
 		const uint64_t have = s->back ? tensor_bytes(s->back) : 0;
 		if (have)
-			v->copy(v->self, (char *)s->back->data + s->back->byte_offset, s->there, have < s->bytes ? have : s->bytes, WEFT_TO_HOST,
-				d->stream);
+			v->copy(v->self, (char *)s->back->data + s->back->byte_offset, s->there, have < s->bytes ? have : s->bytes,
+				s->on_device ? WEFT_ON_DEVICE : WEFT_TO_HOST, d->stream);
 	}
 	int waited = v->wait(v->self, d->stream, &told);
 	if (code == WEFT_OK && waited != WEFT_OK)

@@ -71,11 +71,16 @@ typedef struct {
 enum { WEFT_RECORD = 128, WEFT_LAUNCHES = 1 << 20 }; /* its bytes, and more; a number of a launch
                                                         is less */
 
-/* Memory of the device that stands for a tensor of the host during a call. */
+/* What code of a GPU moves in one access: tensors begin at multiples of so many bytes. */
+enum { DEVICE_ALIGN = 16 };
+
+/* Memory of the device that stands for a tensor of the host during a call, or for one of the device
+ * that is not aligned. */
 typedef struct {
 	void *there;
 	const WeftTensor *back; /* the output to copy to; NULL: an input */
 	uint64_t bytes;
+	bool on_device; /* the tensor is the device's */
 } Staged;
 
 /* A call of `run` on a device. A caller that gives no device in its context has tensors of the
@@ -105,9 +110,9 @@ int device_begin(DeviceCall *, const WeftDriver *, const WeftContext *, Staged *
 		 WeftStatus *);
 /* The bytes at the end of the workspace that device_begin takes for itself. */
 enum { DEVICE_WORK = WEFT_RECORD + 64 };
-/* Binds the tensor of an input or output that the call was given. A tensor of the device stays as
- * it is, and so does *data; for one of the host allocates memory on the device, sets *data to it,
- * and copies an input there. Returns WEFT_OK, or an error code with a message: a tensor is not
+/* Binds the tensor of an input or output that the call was given. A tensor of the device that is
+ * aligned stays as it is, and so does *data; for others allocates memory on the device, sets *data
+ * to it, and copies an input there. Returns WEFT_OK, or an error code with a message: a tensor is not
  * row-major (but an input of the host may be strided), or there is no memory. */
 int device_bind(DeviceCall *, bool output, const char *name, const WeftTensor *, void **data, WeftStatus *);
 /* Ends a call whose code so far is `code`: copies outputs back if it succeeded, waits, frees.

@@ -4,7 +4,8 @@
  *   open [N]  opens on GPU N
  *   run       opens and runs once
  *   cycles    1,000 times: load, open, run, clone, close, unload; nothing is left on the device
- *   device    tensors and workspace in memory of the device give the bits of tensors of the host
+ *   device    tensors and workspace in memory of the device give the bits of tensors of the host;
+ *             also tensors that are not aligned to what kernels move in one access
  *   threads   calls from several threads at once on one instance give the same bits
  *   check     an index out of range is told, a later call works
  *   fork      a child uses an instance of its parent */
@@ -106,8 +107,8 @@ static void *there(size_t bytes)
 	return (void *)(uintptr_t)p;
 }
 
-/* One call of entry 0; the results in y. */
-static int call(Model *x, bool device, int64_t index, Tensor *y)
+/* One call of entry 0; the results in y. On the device tensors begin `shift` bytes into memory. */
+static int call_shifted(Model *x, bool device, size_t shift, int64_t index, Tensor *y)
 {
 	const WeftEntry *e = weft_entry(x->m, 0);
 	Tensor in[MOST];
@@ -119,7 +120,7 @@ static int call(Model *x, bool device, int64_t index, Tensor *y)
 		a[k] = in[k].t;
 		a[k].shape = in[k].shape;
 		if (device) {
-			a[k].data = there(in[k].bytes);
+			a[k].data = (char *)there(in[k].bytes + shift) + shift;
 			a[k].device = (WeftDevice){WEFT_CUDA, 0};
 			cu.in((uintptr_t)a[k].data, in[k].t.data, in[k].bytes, NULL);
 		}
@@ -130,7 +131,7 @@ static int call(Model *x, bool device, int64_t index, Tensor *y)
 		b[k] = y[k].t;
 		b[k].shape = y[k].shape;
 		if (device) {
-			b[k].data = there(y[k].bytes);
+			b[k].data = (char *)there(y[k].bytes + shift) + shift;
 			b[k].device = (WeftDevice){WEFT_CUDA, 0};
 		}
 	}
@@ -142,10 +143,10 @@ static int call(Model *x, bool device, int64_t index, Tensor *y)
 	if (device && cu.stream() != &context)
 		stop("launches on another stream");
 	for (uint32_t k = 0; device && k < e->ninput; k++)
-		cu.free((uintptr_t)a[k].data);
+		cu.free((uintptr_t)a[k].data - shift);
 	for (uint32_t k = 0; device && k < e->noutput; k++) {
 		cu.out(y[k].t.data, (uintptr_t)b[k].data, y[k].bytes, NULL);
-		cu.free((uintptr_t)b[k].data);
+		cu.free((uintptr_t)b[k].data - shift);
 	}
 	for (uint32_t k = 0; k < e->ninput; k++)
 		free(in[k].t.data);
@@ -155,6 +156,11 @@ static int call(Model *x, bool device, int64_t index, Tensor *y)
 		free(work);
 	free(sizes);
 	return code;
+}
+
+static int call(Model *x, bool device, int64_t index, Tensor *y)
+{
+	return call_shifted(x, device, 0, index, y);
 }
 
 static void drop(const Model *x, Tensor *y)
@@ -196,11 +202,14 @@ static void device(Model *x)
 		stop(x->status.message);
 	cu.retain(&context, 0);
 	cu.push(context);
-	if (call(x, true, 0, z))
-		stop(x->status.message);
-	for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
-		if (memcmp(y[k].t.data, z[k].t.data, y[k].bytes))
-			stop("other results");
+	for (size_t shift = 0; shift <= 8; shift += 8) {
+		if (call_shifted(x, true, shift, 0, z))
+			stop(x->status.message);
+		for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
+			if (memcmp(y[k].t.data, z[k].t.data, y[k].bytes))
+				stop("other results");
+		drop(x, z);
+	}
 	printf("equal\n");
 }
 

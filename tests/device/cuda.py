@@ -109,6 +109,9 @@ def check_cases(folder, env, cases):
     text.write_text('graph @gather(%x: f32[100], %i: i64[B, 1]) where 1 <= B {\n  %g = gather(%x, %i, batch=0, axes=[0], mode="check")\n'
                     "  %y = add(%g, %g)\n  return %y\n}\n")
     run(weft, "compile", text, "--target", "gpu-model", "-o", gather)
+    wide, text = folder / "wide.so", folder / "wide.ir"
+    text.write_text("graph @wide(%x: f32[64], %d: f64[64]) {\n  %y = add(%x, %x)\n  %z = neg(%d)\n  return %y, %z\n}\n")
+    run(weft, "compile", text, "--target", "gpu-model", "-o", wide)
     none = dict(env, LD_LIBRARY_PATH=str(folder / "nothing"))
     for model, what, where, want in [
             (so, "open", none, "NVIDIA's driver is not there: libcuda.so.1"),
@@ -120,6 +123,7 @@ def check_cases(folder, env, cases):
             (so, "cycles", env, "1000 cycles"),
             (folder / "state.so", "cycles", env, "1000 cycles"),
             (so, "device", env, "equal"),
+            (wide, "device", env, "equal"),
             (so, "threads", env, "equal"),
             (so, "fork", env, "a process that was forked cannot use the GPU of its parent"),
             (gather, "check", env, "index 105 at [0, 0] of i is out of range, expected -100 <= index < 100")]:

@@ -112,8 +112,8 @@ int device_begin(DeviceCall *, const WeftDriver *, const WeftContext *, Staged *
 enum { DEVICE_WORK = WEFT_RECORD + 64 };
 /* Binds the tensor of an input or output that the call was given. A tensor of the device that is
  * aligned stays as it is, and so does *data; for others allocates memory on the device, sets *data
- * to it, and copies an input there. Returns WEFT_OK, or an error code with a message: a tensor is not
- * row-major (but an input of the host may be strided), or there is no memory. */
+ * to it, and copies an input there. Returns WEFT_OK, or an error code with a message: a tensor is
+ * not row-major (but an input of the host may be strided), or there is no memory. */
 int device_bind(DeviceCall *, bool output, const char *name, const WeftTensor *, void **data, WeftStatus *);
 /* Ends a call whose code so far is `code`: copies outputs back if it succeeded, waits, frees.
  * Returns the code. */

@@ -241,12 +241,15 @@ static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
 {
 	const Eval *e = &t->s->e;
 	LMem mem = eval_memory(&t->s->e, e->k->stage.data[t->re].buf);
-	Lx *row = ARENA_ARRAY(e->arena, Lx, t->type.lanes);
+	Lx *row = ARENA_ARRAY(e->arena, Lx, t->type.lanes), last = lx_sub(t->f, t->n, lx_int(t->f, 1));
 	from.exchanged = false;
-	for (uint32_t c = 0; c < t->type.lanes; c++)
-		row[c] = lx_var(t->f, ls_load(t->f, "x", t->rooms,
-					      address(t, from, lx_add(t->f, at, lx_int(t->f, c / 2)), c % 2), t->type,
-					      (Lx){0}));
+	for (uint32_t c = 0; c < t->type.lanes; c++) {
+		Lx element = lx_add(t->f, at, lx_int(t->f, c / 2));
+		if (mask.i) /* what is behind the line was never written */
+			element = lx_min(t->f, element, last);
+		Lx offset = address(t, from, element, c % 2);
+		row[c] = lx_var(t->f, ls_load(t->f, "x", t->rooms, offset, t->type, (Lx){0}));
+	}
 	transpose_lanes(t->s, row);
 	for (uint32_t r = 0; r < t->type.lanes; r++) {
 		Lx offset = row_offset(t, l, r, at, e->nest->store[t->re]);

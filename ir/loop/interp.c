@@ -423,16 +423,17 @@ static bool run_function(Interp *in, const LoopFn *f, const int64_t *param)
 
 uint64_t statement_limit(const Interp *in)
 {
-	return in->report->limit ? in->report->limit : LOOP_INTERP_STATEMENTS;
+	const uint64_t most = in->blocks ? (uint64_t)LOOP_INTERP_OF_BLOCKS * LOOP_INTERP_STATEMENTS : LOOP_INTERP_STATEMENTS;
+	return in->report->limit ? in->report->limit : most;
 }
 
 static void begin(Interp *in, const ProgramEntry *e, Arena *a, LoopReport *r)
 {
 	*in = (Interp){.program = e->program, .entry = e, .arena = a, .report = r};
-	in->left = statement_limit(in);
 	in->plan = ARENA_ARRAY(a, FnPlan *, e->program->fn.n);
 	for (uint32_t k = 0; k < e->program->fn.n; k++)
 		in->blocks |= e->program->fn.data[k]->threads > 1;
+	in->left = statement_limit(in);
 	r->message[0] = 0;
 }
 

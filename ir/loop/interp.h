@@ -34,8 +34,10 @@
 
 #include "ir/loop/program.h"
 
-/* The most executed statements, counted for each task, and the most bytes of memory. */
-enum { LOOP_INTERP_STATEMENTS = 100000000, LOOP_INTERP_BYTES = 256 << 20 };
+/* The most executed statements, counted for each task, and the most bytes of memory. Programs of
+ * blocks have so many times as many statements, counted for each thread: tiles compute beyond the
+ * operands, and threads in lockstep are fast. */
+enum { LOOP_INTERP_STATEMENTS = 100000000, LOOP_INTERP_OF_BLOCKS = 4, LOOP_INTERP_BYTES = 256 << 20 };
 
 typedef enum {
 	LOOP_DONE,
@@ -48,7 +50,7 @@ typedef enum {
 
 typedef struct {
 	uint64_t seed;       /* seed of the order of tasks */
-	uint64_t limit;      /* the most statements; 0: LOOP_INTERP_STATEMENTS */
+	uint64_t limit;      /* the most statements; 0: as above */
 	uint64_t statements; /* result: the number of executed statements */
 	char message[480];   /* result: "" when done */
 	/* With `depths`, results: the longest chain of additions through which a stored float of

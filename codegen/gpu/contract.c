@@ -201,11 +201,11 @@ static void multiply(Contract *c, Lx k0)
 	const GpuContractPlan *p = c->p;
 	Lx a[MOST_TILE], b[MOST_TILE], stage = stage_of(c, k0);
 	for (uint32_t k = 0; k < GPU_K; k++) {
-		load_elements(c, &c->a, stage, k, c->trow, p->trows, a);
-		load_elements(c, &c->b, stage, k, c->tcol, p->tcols, b);
-		for (uint32_t i = 0; i < p->trows; i++)
-			for (uint32_t j = 0; j < p->tcols; j++) {
-				Lv acc = c->acc[i * p->tcols + j];
+		load_elements(c, &c->a, stage, k, c->trow, p->tile.trows, a);
+		load_elements(c, &c->b, stage, k, c->tcol, p->tile.tcols, b);
+		for (uint32_t i = 0; i < p->tile.trows; i++)
+			for (uint32_t j = 0; j < p->tile.tcols; j++) {
+				Lv acc = c->acc[i * p->tile.tcols + j];
 				ls_set(f, acc, code_fma(c->s, a[i], b[j], lx_var(f, acc)));
 			}
 	}
@@ -215,7 +215,7 @@ static void multiply(Contract *c, Lx k0)
 
 static uint32_t elements(const Contract *c)
 {
-	return c->p->trows * c->p->tcols;
+	return c->p->tile.trows * c->p->tile.tcols;
 }
 
 static void make_sums(Contract *c)
@@ -330,7 +330,7 @@ static void run_element(Contract *c, LMem slice, Lx at, Lx row, Lx col)
 	ls_if(f, lx_and(f, lx_cmp(f, SC_lt, row, c->a.count), lx_cmp(f, SC_lt, col, c->b.count)));
 	Lx v = lx_var(f, ls_load(f, "sum", slice, at, (LType){c->p->dtype, 1}, (Lx){0}));
 	if (c->part.i) {
-		Lx place = lx_add(f, lx_mul(f, c->part, eval_size(e, c->p->results)), number_of(c, row, col));
+		Lx place = lx_add(f, lx_mul(f, c->part, eval_size(e, c->p->grid.results)), number_of(c, row, col));
 		ls_store(f, eval_temp_memory(e, 0), place, v, (Lx){0});
 	} else {
 		run_point(c, row, col, v);
@@ -345,19 +345,19 @@ static void run_slice(Contract *c, LMem slice, uint32_t first)
 	Eval *e = &c->s->e;
 	LoopFn *f = e->f;
 	const GpuContractPlan *p = c->p;
-	const uint32_t down = p->rows / p->trows;
+	const uint32_t down = p->tile.rows / p->tile.trows;
 	for (uint32_t i = 0; i < GPU_SLICE; i++)
-		for (uint32_t j = 0; j < p->tcols; j++) {
-			Lx line = plus(c, times(c, c->trow, GPU_SLICE), i), col = element(c, c->tcol, j, p->cols, p->tcols);
+		for (uint32_t j = 0; j < p->tile.tcols; j++) {
+			Lx line = plus(c, times(c, c->trow, GPU_SLICE), i), col = element(c, c->tcol, j, p->tile.cols, p->tile.tcols);
 			const Lv *from = p->sums.n ? c->sum[0] : c->acc;
-			ls_store(f, slice, lx_add(f, times(c, line, p->cols), col), lx_var(f, from[(first + i) * p->tcols + j]), (Lx){0});
+			ls_store(f, slice, lx_add(f, times(c, line, p->tile.cols), col), lx_var(f, from[(first + i) * p->tile.tcols + j]), (Lx){0});
 		}
 	ls_sync(f);
-	Lx at = lx_var(f, ls_for(f, "at", block_thread(c->s), int_of(c, (int64_t)down * GPU_SLICE * p->cols), p->threads));
-	Lx line = eval_let(e, "line", half(c, at, p->cols)), thread = half(c, line, GPU_SLICE);
-	Lx inside = plus(c, element(c, thread, first, p->rows, p->trows), 0);
+	Lx at = lx_var(f, ls_for(f, "at", block_thread(c->s), int_of(c, (int64_t)down * GPU_SLICE * p->tile.cols), p->threads));
+	Lx line = eval_let(e, "line", half(c, at, p->tile.cols)), thread = half(c, line, GPU_SLICE);
+	Lx inside = plus(c, element(c, thread, first, p->tile.rows, p->tile.trows), 0);
 	Lx row = eval_let(e, "row", lx_add(f, c->a.first, lx_add(f, inside, rest(c, line, GPU_SLICE))));
-	Lx col = eval_let(e, "col", lx_add(f, c->b.first, rest(c, at, p->cols)));
+	Lx col = eval_let(e, "col", lx_add(f, c->b.first, rest(c, at, p->tile.cols)));
 	run_element(c, slice, at, row, col);
 	ls_end(f);
 }
@@ -366,8 +366,8 @@ static void run_results(Contract *c)
 {
 	LoopFn *f = c->s->e.f;
 	const GpuContractPlan *p = c->p;
-	LMem slice = ls_shared(f, "slice", p->dtype, (uint64_t)p->rows / p->trows * GPU_SLICE * p->cols);
-	for (uint32_t i = 0; i < p->trows; i += GPU_SLICE) {
+	LMem slice = ls_shared(f, "slice", p->dtype, (uint64_t)p->tile.rows / p->tile.trows * GPU_SLICE * p->tile.cols);
+	for (uint32_t i = 0; i < p->tile.trows; i += GPU_SLICE) {
 		if (i)
 			ls_sync(f);
 		run_slice(c, slice, i);
@@ -379,11 +379,11 @@ static void find_tile(Contract *c, Lx *row, Lx *col)
 {
 	Eval *e = &c->s->e;
 	const GpuContractPlan *p = c->p;
-	Lx b = block_number(c->s), cols = eval_size(e, p->col_tiles), rows = eval_size(e, p->row_tiles);
+	Lx b = block_number(c->s), cols = eval_size(e, p->grid.col_tiles), rows = eval_size(e, p->grid.row_tiles);
 	c->start = int_of(c, 0);
-	c->steps = eval_size(e, p->steps);
+	c->steps = eval_size(e, p->grid.steps);
 	if (p->per) {
-		Lx splits = eval_size(e, p->splits), per = int_of(c, p->per);
+		Lx splits = eval_size(e, p->grid.splits), per = int_of(c, p->per);
 		c->part = eval_let(e, "part", lx_mod(e->f, b, splits));
 		b = eval_let(e, "tile", lx_div(e->f, b, splits));
 		c->start = eval_let(e, "start", lx_mul(e->f, c->part, per));
@@ -405,14 +405,14 @@ static void run_tiles(Code *s, const GpuContractPlan *p)
 	Lx row, col;
 	block_begin(s, p->nest, p->threads);
 	find_tile(&c, &row, &col);
-	c.trow = eval_let(e, "down", half(&c, block_thread(s), p->cols / p->tcols));
-	c.tcol = eval_let(e, "across", rest(&c, block_thread(s), p->cols / p->tcols));
-	place_side(&c, &c.a, &p->a, &p->m, p->rows, row);
-	place_side(&c, &c.b, &p->b, &p->c, p->cols, col);
+	c.trow = eval_let(e, "down", half(&c, block_thread(s), p->tile.cols / p->tile.tcols));
+	c.tcol = eval_let(e, "across", rest(&c, block_thread(s), p->tile.cols / p->tile.tcols));
+	place_side(&c, &c.a, &p->a, &p->m, p->tile.rows, row);
+	place_side(&c, &c.b, &p->b, &p->c, p->tile.cols, col);
 	make_sums(&c);
 	run_steps(&c);
 	run_results(&c);
-	code_finish_phase(s, p->nblock, p->cost);
+	code_finish_phase(s, p->grid.nblock, p->cost);
 }
 
 /* A thread for each result adds what the blocks of its tile have left. */
@@ -425,11 +425,11 @@ static void run_parts(Code *s, const GpuContractPlan *p)
 	block_begin(s, p->nest, THREADS);
 	LoopFn *f = e->f;
 	const LType t = {p->dtype, 1};
-	Lx all = eval_size(e, p->results), rows = eval_size(e, product(&c, &p->m)), cols = eval_size(e, product(&c, &p->c));
+	Lx all = eval_size(e, p->grid.results), rows = eval_size(e, product(&c, &p->m)), cols = eval_size(e, product(&c, &p->c));
 	Lx at = eval_let(e, "at", lx_add(f, times(&c, block_number(s), THREADS), block_thread(s)));
 	ls_if(f, lx_cmp(f, SC_lt, at, all));
 	Lv sum = ls_var(f, "sum", lx_float(f, t, 0));
-	Lx part = lx_var(f, ls_for(f, "part", int_of(&c, 0), eval_size(e, p->splits), 1));
+	Lx part = lx_var(f, ls_for(f, "part", int_of(&c, 0), eval_size(e, p->grid.splits), 1));
 	Lx v = lx_var(f, ls_load(f, "partial", eval_temp_memory(e, 0), lx_add(f, lx_mul(f, part, all), at), t, (Lx){0}));
 	ls_set(f, sum, lx_add(f, lx_var(f, sum), v));
 	ls_end(f);
@@ -440,7 +440,7 @@ static void run_parts(Code *s, const GpuContractPlan *p)
 	}
 	run_point(&c, row, eval_let(e, "col", lx_mod(f, at, cols)), lx_var(f, sum));
 	ls_end(f);
-	code_finish_phase(s, sym_ceildiv(e->syms, p->results, sym_int(e->syms, THREADS)), (KernelCost){none, none});
+	code_finish_phase(s, sym_ceildiv(e->syms, p->grid.results, sym_int(e->syms, THREADS)), (KernelCost){none, none});
 }
 
 void emit_gpu_contract(Code *s, const Plan *plan)
@@ -448,7 +448,7 @@ void emit_gpu_contract(Code *s, const Plan *plan)
 	const GpuContractPlan *p = plan->of.gpu_contract;
 	SymTab *syms = p->nest->syms;
 	if (p->per)
-		code_temp(s, (SchedTemp){"partial", p->dtype, sym_mul(syms, p->results, p->splits), 0, 1});
+		code_temp(s, (SchedTemp){"partial", p->dtype, sym_mul(syms, p->grid.results, p->grid.splits), 0, 1});
 	run_tiles(s, p);
 	if (p->per)
 		run_parts(s, p);

@@ -136,13 +136,13 @@ static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxe
 static double predict(const PlanInput *in, const GpuContractPlan *p, double share)
 {
 	const Gpu *g = in->target->gpu;
-	const double steps = (double)plan_size(in, p->steps), k = p->per ? fmin(steps, (double)p->per) : steps;
-	const double tiles_of = (double)plan_size(in, p->nblock), rows = p->rows, cols = p->cols;
+	const double steps = (double)plan_size(in, p->grid.steps), k = p->per ? fmin(steps, (double)p->per) : steps;
+	const double tiles_of = (double)plan_size(in, p->grid.nblock), rows = p->tile.rows, cols = p->tile.cols;
 	const double rate = (double)g->f32 * 1000 / g->multiprocessors * share, size = dtype_size(p->dtype);
 	const double at_once = fmin(g->blocks, floor((double)g->warps * WARP / p->threads));
 	const double each = fmin(1, at_once * p->threads / 256.0);
 	const double compute = ceil(tiles_of / g->multiprocessors) * 2 * rows * cols * k * (p->dtype == DT_f64 ? 2 : 1) / (rate * fmax(each, 0.1));
-	const double left = p->per ? 2 * size * (double)plan_size(in, p->results) * (double)plan_size(in, p->splits) : 0;
+	const double left = p->per ? 2 * size * (double)plan_size(in, p->grid.results) * (double)plan_size(in, p->grid.splits) : 0;
 	const double bytes = left + cost_at(in->nest->syms, in->cost.bytes, in->at.var, in->at.value, in->at.n);
 	const double moved = bytes + tiles_of * (rows + cols) * k * size / CACHED;
 	const double waits = ceil(tiles_of / (g->multiprocessors * at_once)) * k / GPU_K * STEP_NS;
@@ -152,7 +152,7 @@ static double predict(const PlanInput *in, const GpuContractPlan *p, double shar
 /* So many steps that all multiprocessors have a block; 0: they have. */
 static int64_t choose_per(const PlanInput *in, const GpuContractPlan *p)
 {
-	const double blocks = (double)plan_size(in, p->nblock), steps = (double)plan_size(in, p->steps);
+	const double blocks = (double)plan_size(in, p->grid.nblock), steps = (double)plan_size(in, p->grid.steps);
 	const double wanted = 2.0 * in->target->gpu->multiprocessors / fmax(1, blocks);
 	const double per = ceil(steps / wanted / GPU_K) * GPU_K;
 	return wanted < 2 || steps < 2 * LEAST_STEPS ? 0 : (int64_t)fmax(per, LEAST_STEPS);
@@ -160,30 +160,30 @@ static int64_t choose_per(const PlanInput *in, const GpuContractPlan *p)
 
 static void set_tile(const Nest *n, GpuContractPlan *p, uint32_t t)
 {
-	p->rows = tiles[t].rows;
-	p->cols = tiles[t].cols;
-	p->trows = tiles[t].trows;
-	p->tcols = tiles[t].tcols;
-	p->threads = p->rows / p->trows * (p->cols / p->tcols);
-	p->row_tiles = sym_ceildiv(n->syms, product(n, &p->m), sym_int(n->syms, p->rows));
-	p->col_tiles = sym_ceildiv(n->syms, product(n, &p->c), sym_int(n->syms, p->cols));
-	p->splits = p->per ? sym_ceildiv(n->syms, p->steps, sym_int(n->syms, p->per)) : sym_int(n->syms, 1);
-	p->nblock = sym_mul(n->syms, product(n, &p->batch), sym_mul(n->syms, p->row_tiles, p->col_tiles));
-	p->nblock = sym_mul(n->syms, p->nblock, p->splits);
-	const int64_t most = p->per ? p->per : sum_most(n->syms, p->steps);
+	p->tile.rows = tiles[t].rows;
+	p->tile.cols = tiles[t].cols;
+	p->tile.trows = tiles[t].trows;
+	p->tile.tcols = tiles[t].tcols;
+	p->threads = p->tile.rows / p->tile.trows * (p->tile.cols / p->tile.tcols);
+	p->grid.row_tiles = sym_ceildiv(n->syms, product(n, &p->m), sym_int(n->syms, p->tile.rows));
+	p->grid.col_tiles = sym_ceildiv(n->syms, product(n, &p->c), sym_int(n->syms, p->tile.cols));
+	p->grid.splits = p->per ? sym_ceildiv(n->syms, p->grid.steps, sym_int(n->syms, p->per)) : sym_int(n->syms, 1);
+	p->grid.nblock = sym_mul(n->syms, product(n, &p->batch), sym_mul(n->syms, p->grid.row_tiles, p->grid.col_tiles));
+	p->grid.nblock = sym_mul(n->syms, p->grid.nblock, p->grid.splits);
+	const int64_t most = p->per ? p->per : sum_most(n->syms, p->grid.steps);
 	p->sums = sum_plan(&most, 1, sum_limit(REDUCE_SUM, p->dtype, n->k->stage.data[0].dtype));
 }
 
 static uint64_t shared_bytes(const GpuContractPlan *p)
 {
 	const uint64_t size = dtype_size(p->dtype);
-	return size * (2 * GPU_K * (uint64_t)(p->rows + p->cols + 2 * GPU_PAD) + (uint64_t)p->rows / p->trows * GPU_SLICE * p->cols);
+	return size * (2 * GPU_K * (uint64_t)(p->tile.rows + p->tile.cols + 2 * GPU_PAD) + (uint64_t)p->tile.rows / p->tile.trows * GPU_SLICE * p->tile.cols);
 }
 
 /* Each cut takes as many registers as the tile. */
 static bool tile_fits(const PlanInput *in, const GpuContractPlan *p)
 {
-	const uint32_t sums = p->trows * p->tcols * (1 + p->sums.n) * (dtype_size(p->dtype) / 4);
+	const uint32_t sums = p->tile.trows * p->tile.tcols * (1 + p->sums.n) * (dtype_size(p->dtype) / 4);
 	return shared_bytes(p) <= 48 << 10 && shared_bytes(p) <= in->target->gpu->shared && sums <= MOST_SUMS;
 }
 
@@ -206,8 +206,8 @@ static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 		if (t % 2 && !p->per)
 			continue;
 		set_tile(p->nest, p, t / 2);
-		p->a.wide = fits(a_wide, p->rows, p->threads);
-		p->b.wide = fits(b_wide, p->cols, p->threads);
+		p->a.wide = fits(a_wide, p->tile.rows, p->threads);
+		p->b.wide = fits(b_wide, p->tile.cols, p->threads);
 		if (!tile_fits(in, p))
 			continue;
 		p->cycles = predict(in, p, tiles[t / 2].share);
@@ -251,15 +251,15 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	choose_sides(nest, &in->shape, p);
 	choose_operand(nest, p, &p->m, &p->a);
 	choose_operand(nest, p, &p->c, &p->b);
-	p->steps = product(nest, &p->k);
-	p->results = sym_mul(nest->syms, product(nest, &p->batch), sym_mul(nest->syms, product(nest, &p->m), product(nest, &p->c)));
+	p->grid.steps = product(nest, &p->k);
+	p->grid.results = sym_mul(nest->syms, product(nest, &p->batch), sym_mul(nest->syms, product(nest, &p->m), product(nest, &p->c)));
 	if (!choose_tile(&at, p))
 		return refuse_near("registers or shared memory hold no tile");
 	plan->of.gpu_contract = p;
 	plan->cycles = p->cycles;
 	plan->larger = p->larger;
 	plan->algorithm = "contract";
-	plan->why = arena_printf(nest->arena, "tiles of %u by %u in shared memory, of %u by %u a thread", p->rows, p->cols, p->trows, p->tcols);
+	plan->why = arena_printf(nest->arena, "tiles of %u by %u in shared memory, of %u by %u a thread", p->tile.rows, p->tile.cols, p->tile.trows, p->tile.tcols);
 	return taken();
 }
 
@@ -286,12 +286,12 @@ void print_gpu_contract(const Plan *plan, Text *out)
 	print_axes(n, ", columns", &p->c, out);
 	print_axes(n, ", k", &p->k, out);
 	print_axes(n, ", batch", &p->batch, out);
-	text_printf(out, "; tile %u x %u, %u x %u a thread", p->rows, p->cols, p->trows, p->tcols);
+	text_printf(out, "; tile %u x %u, %u x %u a thread", p->tile.rows, p->tile.cols, p->tile.trows, p->tile.tcols);
 	print_operand("a", &p->a, out);
 	print_operand("b", &p->b, out);
 	if (p->per)
 		text_printf(out, ", k in parts of %lld", (long long)p->per);
 	for (uint32_t c = 0; c < p->sums.n; c++)
 		text_printf(out, ", sums cut every %lld steps", (long long)p->sums.cut[c].rounds);
-	text_printf(out, "; %u threads; blocks: %s", p->threads, sym_str(n->syms, p->nblock));
+	text_printf(out, "; %u threads; blocks: %s", p->threads, sym_str(n->syms, p->grid.nblock));
 }

@@ -123,6 +123,20 @@ typedef struct {
 	uint32_t wide; /* elements of one copy */
 } GpuOperand;
 
+/* Results of a block, and of a thread. */
+typedef struct {
+	uint32_t rows, cols, trows, tcols;
+} GpuTile;
+
+/* How much of what there is. */
+typedef struct {
+	Sym steps;                /* of k */
+	Sym row_tiles, col_tiles; /* of one member of the batch */
+	Sym splits;               /* blocks of a tile */
+	Sym results;              /* of all members */
+	Sym nblock;
+} GpuGrid;
+
 /* A product of a, which has the rows m, and b, which has the columns c, summed along k; for each
  * member of the batch. A block has a tile of rows by cols results, a thread trows by tcols of them
  * in registers. Tiles of both operands, GPU_K steps deep, come into one half of shared memory while
@@ -136,12 +150,10 @@ typedef struct GpuContractPlan {
 	DType dtype; /* of products and sums */
 	GpuAxes m, c, k, batch;
 	GpuOperand a, b;
-	uint32_t rows, cols, trows, tcols, threads;
-	Sym steps;   /* of k */
+	GpuTile tile;
+	uint32_t threads;
 	int64_t per; /* steps of a block; 0: all */
-	Sym splits;  /* blocks of a tile */
-	Sym results; /* of all members of the batch */
-	Sym row_tiles, col_tiles, nblock;
+	GpuGrid grid;
 	SumPlan sums;
 	double cycles, larger;
 	KernelCost cost;

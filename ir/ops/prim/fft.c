@@ -260,10 +260,45 @@ static Node roots_table(Build *b, Node k, Sym n, DType d)
 	return b_concat(b, part, 2, -1);
 }
 
+/* The same for k = r * c, where r < rows and c < columns, or for k = c if there is one row; as a
+ * constant [rows, columns, 2], or no node if it has more than MOST_TABLE bytes. (pass_fold makes no
+ * large constant of iotas.) */
+static Node constant_roots(Build *b, int64_t rows, int64_t columns, int64_t n, DType d)
+{
+	enum { MOST_TABLE = 1 << 24 };
+	Ir *ir = b->g->ir;
+	const int64_t dim[3] = {rows, columns, 2};
+	if ((d != DT_f32 && d != DT_f64) || rows > MOST_TABLE || columns > MOST_TABLE ||
+	    rows * columns * 2 * dtype_size(d) > MOST_TABLE)
+		return (Node){0};
+	Tensor t = {.dtype = d, .rank = 3, .dim = {rows, columns, 2}};
+	t.data = arena_alloc(ir->ctx->arena, tensor_bytes(&t));
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t c = 0; c < columns; c++) {
+			C64 w = root_of((rows == 1 ? c : r * c) % n, n);
+			tensor_set_f64(&t, 2 * (r * columns + c), w.re);
+			tensor_set_f64(&t, 2 * (r * columns + c) + 1, w.im);
+		}
+	Const table = {.name = "", .dtype = d, .rank = 3, .bytes = tensor_bytes(&t), .data = t.data};
+	table.dim = arena_dup(ir->ctx->arena, dim, sizeof dim);
+	return b_const(b, ir_const(ir, table));
+}
+
+/* [n, 2]: the roots for all k < n. */
+static Node all_roots(Build *b, Sym n, DType d)
+{
+	int64_t count;
+	Sym dim[2] = {n, b_int(b, 2)};
+	Node table = {0};
+	if (sym_is_const(b_syms(b), n, &count) && count)
+		table = constant_roots(b, 1, count, count, d);
+	return table.i ? b_reshape(b, table, 2, dim) : roots_table(b, b_iota(b, DT_i64, n), n, d);
+}
+
 static Node all_lines(Build *b, Node x, uint32_t dim, bool inverse)
 {
 	Sym n = b_dim(b, x, (int)dim);
-	Node in[2] = {x, roots_table(b, b_iota(b, DT_i64, n), n, dtype_compute(node_dtype(b->g, x)))};
+	Node in[2] = {x, all_roots(b, n, dtype_compute(node_dtype(b->g, x)))};
 	Attr attr[4] = {attr_none(), attr_none(), attr_int(b->g->ir, dim), attr_bool(inverse)};
 	return b_node(b, OP_fft_lines, in, 2, attr, 4);
 }
@@ -322,12 +357,15 @@ static Node by_rows(Build *b, Node x, uint32_t dim, bool inverse, int64_t n1, in
 		cut[k] = k < dim ? s.dim[k] : k == dim ? rows : k == dim + 1 ? columns : s.dim[k - 1];
 		perm[k] = k == dim ? dim + 1 : k == dim + 1 ? dim : k;
 	}
-	Node k = b_iota(b, DT_i64, rows), j = b_iota(b, DT_i64, columns);
-	Node turn = b_bin(b, OP_mul, b_unsqueeze(b, k, -1), j);
+	Node table = constant_roots(b, n1, n2, n1 * n2, d);
+	if (!table.i) {
+		Node k = b_unsqueeze(b, b_iota(b, DT_i64, rows), -1), j = b_iota(b, DT_i64, columns);
+		table = roots_table(b, b_bin(b, OP_mul, k, j), n, d);
+	}
 	Node y = all_lines(b, b_reshape(b, b_convert(b, x, d), s.rank + 1, cut), dim, inverse);
 	if (!y.i)
 		return y;
-	y = multiplied(b, y, dim + 1, roots_in(b, roots_table(b, turn, n, d), inverse));
+	y = multiplied(b, y, dim + 1, roots_in(b, table, inverse));
 	y = y.i ? all_lines(b, y, dim + 1, inverse) : y;
 	y = y.i ? b_reshape(b, b_permute(b, y, perm), s.rank, s.dim) : y;
 	return y.i ? b_convert(b, y, node_dtype(b->g, x)) : y;

@@ -53,12 +53,13 @@ typedef struct {
 	const char *text;
 } WeftMessage;
 
-/* The number of messages so far: errors, warnings and notes of all calls on the Weft. */
+/* The number of messages so far: errors, warnings and notes of all calls on the Weft. 0 for
+ * NULL. */
 uint32_t weft_nmessages(const Weft *);
 /* Message k < weft_nmessages, in the order in which they were recorded; texts are valid until the
  * next call on the Weft. Other k: texts are "". */
 WeftMessage weft_message(const Weft *, uint32_t k);
-/* All messages so far as one text, one per line; "" if there are none. */
+/* All messages so far as one text, one per line; "" if there are none, and for NULL. */
 const char *weft_messages(Weft *);
 
 /* ---- graphs ---- */
@@ -74,7 +75,8 @@ typedef struct {
 	 * no guard of the file is an error. */
 	uint32_t nignore_guard;
 	const char *const *ignore_guard;
-	/* New names of all outputs, in order. NULL: the names of the file. */
+	/* New names of all outputs, in order: as many different names as the model has outputs.
+	 * NULL: the names of the file. */
 	uint32_t noutput_name;
 	const char *const *output_name;
 	/* For a model that draws random numbers (docs/random.md). Such a model has the state
@@ -95,14 +97,15 @@ typedef struct {
 } WeftMemory;
 /* The Weft refers to the memory and copies nothing: release is called by weft_free, after all that
  * refers to the memory is gone; the contents do not change before. For constants of traces
- * (weft_trace_param). Also after an error release is called once, at once if there is no Weft. */
+ * (weft_trace_param). Returns false after an error: the memory is NULL or has 0 bytes. Also after
+ * an error release is called once, at once if there is no Weft. */
 bool weft_hold(Weft *, const WeftMemory *);
 /* weft_load of a file with these contents. `name` stands for the path in messages and in the
  * model's name. Constants of an archive stay in the memory, if that is aligned to 16 bytes and the
  * archive does not compress them. The memory is held as by weft_hold. Returns NULL after an
  * error. */
 WeftGraph *weft_load_memory(Weft *, const WeftMemory *, const char *name);
-/* weft_load_memory with options. */
+/* weft_load_memory with options. Also after an error, release is called once. */
 WeftGraph *weft_load_memory_with(Weft *, const WeftMemory *, const char *name,
 				 const WeftLoadOptions *);
 /* Parses the text form of a graph. Messages call the graph `name`. */
@@ -111,13 +114,14 @@ WeftGraph *weft_parse(Weft *, const char *text, const char *name);
  * that this Weft loads afterwards. The library stays loaded until weft_free. Returns false after an
  * error: also if an operator is refused (weft_op_register). */
 bool weft_op_load(Weft *, const char *path);
-/* Applies the pass of that name ("canon", "cse", ...; see weft_passes) to the graph, in place.
- * Returns false after an error. */
+/* Applies the pass of that name ("canon", "cse", ...; see weft_passes) to the graph, in place; to
+ * each entry of joined graphs. Returns false after an error: also if there is no such pass. */
 bool weft_transform(Weft *, WeftGraph *, const char *name);
 /* States that the while loop `node` runs at most `rounds` rounds. Gradients of a while loop keep
  * values of each round and need this bound; they check it when they run. `node` is the name in
- * messages and weft_graph_text; if several loops have the name, all are bounded. Changes the graph
- * in place. Returns false if there is no such loop. */
+ * messages and weft_graph_text; if several loops have the name, also loops in bodies of others, all
+ * are bounded. Changes the graph in place. Returns false after an error: there is no such loop, or
+ * `rounds` is negative. */
 bool weft_bound_loop(Weft *, WeftGraph *, const char *node, int64_t rounds);
 typedef enum { WEFT_EVAL, WEFT_TRAIN } WeftMode;
 /* Makes every operator that says whether the model trains say so, or the opposite: dropout, batch
@@ -131,7 +135,7 @@ typedef enum { WEFT_EVAL, WEFT_TRAIN } WeftMode;
  * statistics in a body of an operator. docs/transforms.md has the limits. The graph is unchanged
  * then. */
 bool weft_set_mode(Weft *, WeftGraph *, WeftMode);
-/* Returns an independent copy of a graph, which may be joined. */
+/* Returns an independent copy of a graph that was not joined. weft_join takes the copy. */
 WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
 
 /* ---- function transforms (docs/transforms.md) ---- */
@@ -180,7 +184,7 @@ WeftGraph *weft_vjp(Weft *, const WeftGraph *, const WeftGradOptions *);
  * A value that is cheaper to compute again than to save is computed again in *backward. State is
  * written by *forward only. saved.0 is a number of the model: *backward refuses values that another
  * model saved, and values of other sizes. Compile both graphs as entries of one model (weft_join),
- * so that weights are stored once. */
+ * so that weights are stored once. Returns false after an error; both results are NULL then. */
 bool weft_vjp_split(Weft *, const WeftGraph *, const WeftGradOptions *, WeftGraph **forward, WeftGraph **backward);
 /* Tests declared inverses (weft_invertible in weft_trace.h): the model, with a further output
  * "inverse.NAME.K", f64[], for each input K of each invertible block NAME. The output is the
@@ -258,9 +262,10 @@ WeftGraph *weft_join_with(Weft *, uint32_t n, const char *const *name, WeftGraph
 /* ---- inspect ---- */
 
 /* The graph's text form. after NULL: of the graph as it is; else of a copy, after all passes up to
- * and including the one of that name (weft_passes). The graph stays unchanged. */
+ * and including the one of that name (weft_passes). The graph stays unchanged. Of joined graphs:
+ * the texts of all entries, one behind the other. */
 const char *weft_graph_text(Weft *, const WeftGraph *, const char *after);
-/* The graph as weft_graph_text has it, in the language of graphviz. */
+/* The graph as weft_graph_text has it, in the language of graphviz. Joined graphs are an error. */
 const char *weft_graph_dot(Weft *, const WeftGraph *, const char *after);
 /* The names of all passes, in the order in which a compilation applies them, followed by NULL. */
 const char *const *weft_passes(void);
@@ -288,24 +293,27 @@ const WeftOpCount *weft_operators(Weft *, const WeftGraph *, uint32_t *n);
 /* The bytes of all parameters and buffers of the model; 0 for NULL. */
 uint64_t weft_weight_bytes(const WeftGraph *);
 /* Sets shape[rank] to the extents of input k (of weft_inputs), if symbol[i] is the value of element
- * i of weft_symbols. Returns false after an error. */
+ * i of weft_symbols; symbol may be NULL if weft_symbols has none. Returns false after an error. */
 bool weft_input_shape(Weft *, const WeftGraph *, uint32_t k, const int64_t *symbol, int64_t *shape);
 
 /* ---- interpret ---- */
 
-/* Runs the graph by the reference interpreter. inputs[n]: all of weft_inputs, with any strides.
+/* Runs the graph by the reference interpreter. inputs[n]: all of weft_inputs, with any strides;
+ * they are only read.
  * outputs (room for as many as weft_outputs): filled in, row-major; data and shape belong to the
  * Weft until weft_release. State has its initial contents, and what the graph writes to it is
  * dropped. Returns false after an error, which may be a failed check of the model. */
 bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
 /* weft_interpret with state of the caller: row-major tensors in the order of weft_states, of their
- * types. The call reads them, and writes the new values if it succeeds. Returns false after an
- * error. */
+ * types. The call reads them, and writes the new values if it succeeds. state NULL: as
+ * weft_interpret. Returns false after an error. */
 bool weft_interpret_on(Weft *, WeftGraph *, const WeftTensor *state, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
 /* Writes the initial contents of the state into the memory of state[]: row-major tensors of the
- * caller, in the order of weft_states, of their types. Returns false after an error. */
+ * caller, in the order of weft_states, of their types. state may be NULL if weft_states has none.
+ * Returns false after an error. */
 bool weft_first_state(Weft *, const WeftGraph *, const WeftTensor *state);
-/* Frees the outputs of all weft_interpret and weft_interpret_on of this Weft so far. */
+/* Frees the outputs of all weft_interpret and weft_interpret_on of this Weft so far. NULL is
+ * allowed. */
 void weft_release(Weft *);
 
 /* ---- targets ---- */
@@ -322,9 +330,9 @@ typedef struct {
 	                     end needs */
 	const char *machine; /* the machine whose costs the target assumes */
 } WeftTargetInfo;
-/* The targets; *n (n may be NULL) is their number. name NULL: all known targets; else the target of
- * that name, or of the file of that name. Returns NULL, with *n 0, after an error: there is no such
- * target. */
+/* The targets; *n (n may be NULL) is their number. name NULL: all known targets of
+ * CPUs; else the targets that WeftOptions.target would name, one or several levels. Returns NULL,
+ * with *n 0, after an error: there is no such target. */
 const WeftTargetInfo *weft_targets(Weft *, const char *name, uint32_t *n);
 
 /* ---- compile ---- */
@@ -408,17 +416,20 @@ typedef enum {
 	WEFT_EMIT_CUDA       /* GPUs: CUDA C of the kernels */
 } WeftEmit;
 
-/* Compiles into a shared object at `path`. Returns false after an error; then no file is left or
- * changed. */
+/* Compiles into a shared object at `path`, or into what WeftOptions.backend_name makes instead.
+ * Returns false after an error; then no file is left or changed, but a folder that existed may have
+ * some of the new files. */
 bool weft_compile(Weft *, const WeftGraph *, const WeftOptions *, const char *path);
-/* Writes the form of that kind to `path`: a folder for WEFT_EMIT_C, else a file. Returns false
- * after an error; then no file is left or changed, but a folder may have some of its files. */
+/* Writes the form of that kind to `path`: a folder for WEFT_EMIT_C, else a file. WEFT_EMIT_SHARED
+ * is weft_compile. Returns false after an error; then no file is left or changed, but a folder that
+ * existed may have some of the new files. */
 bool weft_emit(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, const char *path);
-/* What weft_emit writes into a file, in memory, byte for byte; a folder (WEFT_EMIT_C) has no such
- * form. weights: for WEFT_EMIT_SHARED with WEFT_WEIGHTS_FILE the contents of the weight file, which
- * WeftOpen.weights takes without its first 4096 bytes; else nothing (data NULL), and may be NULL.
- * The model looks for the weight file NAME.weights, of the model's name. The results belong to the
- * caller, who calls their `release`, before or after weft_free; both are zeros after an error. */
+/* What weft_emit writes into a file, in memory, byte for byte; a kind that is a folder
+ * (WEFT_EMIT_C) is an error. weights: for WEFT_EMIT_SHARED with WEFT_WEIGHTS_FILE the contents of
+ * the weight file, which WeftOpen.weights takes without its first 4096 bytes; else nothing (data
+ * NULL), and may be NULL. The model looks for the weight file NAME.weights, of the model's name.
+ * The results belong to the caller, who calls their `release`, before or after weft_free; both are
+ * zeros after an error. */
 bool weft_save_memory(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, WeftMemory *,
 		      WeftMemory *weights);
 /* Compiles into this process by the LLVM back end: writes no file, starts no program. The result is
@@ -523,7 +534,8 @@ typedef struct {
 	const WeftStateReport *state;
 } WeftReport;
 /* The report on the last compilation, with counts at the sizes seen while exporting; valid until
- * the next one. Returns NULL, without a message, if nothing was compiled. */
+ * the next one. Returns NULL, without a message, if nothing was compiled, or if the last
+ * compilation failed before it had planned all kernels. */
 const WeftReport *weft_report(Weft *);
 /* The report with counts at other sizes: symbol[k] is the value of symbol k, in the order of
  * weft_symbols, of WeftEntry.symbol and of the first slots of WeftSizes; of several entries, one

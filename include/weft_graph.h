@@ -81,8 +81,8 @@ WeftNode weft_node_of_state(Weft *, WeftGraph *, uint32_t k);
 /* The node whose value is output k (of weft_outputs, or of a body). No node, after an error, if k
  * is out of range. */
 WeftNode weft_node_of_output(Weft *, WeftGraph *, uint32_t k);
-/* The value that a call of the model writes to an input or to state; no node if it writes nothing
- * there. */
+/* The value that a call of the model writes to an input or to state; no node, without an error, if
+ * it writes nothing there. A node of another kind is an error. */
 WeftNode weft_node_written(Weft *, WeftNode input_or_state);
 
 /* ---- ask ---- */
@@ -123,21 +123,22 @@ const char *weft_node_text(Weft *, WeftNode);
  * (an assertion). An operator with several results is one node; nodes of the operator "get" read
  * them one by one. Of such an operator it is the number of its results. */
 uint32_t weft_node_nresult(Weft *, WeftNode);
-/* Returns the rank of result k, or -1 after an error. Fills in, if not NULL, the dtype and the
- * extents: -1 for an extent that is not a number. */
+/* Returns the rank of result k, which must be one tensor, or -1 after an error. Fills in, if not
+ * NULL, the dtype and the extents: -1 for an extent that is not a number. */
 int32_t weft_node_shape(Weft *, WeftNode, uint32_t k, WeftDType *dtype, int64_t shape[12]);
-/* The type of result k as text, "f32[s0, 3]", and its extent d, "2*s0 + 1". */
+/* The type of result k as text: "f32[s0, 3]". */
 const char *weft_node_type(Weft *, WeftNode, uint32_t k);
 /* Extent d of result k as text: "2*s0 + 1". */
 const char *weft_node_extent(Weft *, WeftNode, uint32_t k, uint32_t d);
 
-/* The number of operands of a node; operand k. Operands are in order, those of lists one by one. An
- * optional operand that is absent is no node, which is no error. */
+/* The number of operands of a node. Operands are in the order of the operator's schema, those of
+ * lists one by one. An optional operand that is absent counts. */
 uint32_t weft_node_noperand(Weft *, WeftNode);
 /* Operand k; no node, without an error, if an optional operand is absent. */
 WeftNode weft_node_operand(Weft *, WeftNode, uint32_t k);
-/* Returns the nodes that read the node, each once, in no order, and sets *n to their number. Nodes
- * of bodies read nothing outside of their body. */
+/* Returns the nodes that read the node, each once, in no order, and sets *n (n may be NULL) to
+ * their number. Outputs are no nodes and are not among them. If nothing reads the node, the result
+ * is not NULL. Nodes of bodies read nothing outside of their body. */
 const WeftNode *weft_node_users(Weft *, WeftNode, uint32_t *n);
 /* How often the node is read: by nodes, an operand each, and by outputs, including those that write
  * state. */
@@ -193,7 +194,8 @@ bool weft_node_attr(Weft *, WeftNode, const char *name, WeftAttr *out);
  * is something else, or there is no such argument. */
 WeftNode weft_node_arg(Weft *, WeftNode, const char *name);
 /* Sets *out to the value of the argument of that name: an integer, a float or a bool (0 or 1).
- * Returns false after an error: it is something else. */
+ * out may be NULL. Returns false after an error: the argument is something else, or there is none.
+ */
 bool weft_node_number(Weft *, WeftNode, const char *name, double *out);
 /* The body that is the argument of that name of a loop, a condition or a scan ("body", "cond",
  * "yes"): a graph whose nodes are visited and changed like those of other graphs. It belongs to its
@@ -215,24 +217,25 @@ WeftGraph *weft_node_body(Weft *, WeftNode, const char *name);
 WeftNode weft_node_insert_before(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
 /* weft_node_insert_before, but the new node stands behind `at`. No node after an error. */
 WeftNode weft_node_insert_after(Weft *, WeftNode at, const char *op, const WeftAttr *, uint32_t n);
-/* A node of result k of an operator with several results, which it reads directly behind the node
- * `several`. */
+/* Inserts a node whose value is result k of the node `several`, directly behind that node, and
+ * returns the new node. `several` is a call of an operator with several results. */
 WeftNode weft_node_result(Weft *, WeftNode several, uint32_t k);
-/* Makes all readers of `old` read `by` instead, outputs included, but not `by` itself: it may
- * compute its value from the old one. The types must be equal. A node without a name gets the name
- * of `old`, unless that is an input or a state. `old` stays, without readers. */
+/* Makes all readers of `old` read `by` instead, outputs included. Only `by` itself may go on
+ * reading `old`: it may compute its value from the old one. The types must be equal. If `by` has no
+ * name, it gets the name of `old`, unless `old` is an input or a state. `old` stays; nothing but
+ * `by` reads it. */
 bool weft_node_replace(Weft *, WeftNode old, WeftNode by);
-/* Replaces operand k (of weft_node_operand) by `by`. With the new operand the node must have the
- * same type as before. An absent optional operand may become a node, and the reverse. Of a node
- * that makes a size that depends on data (aten.nonzero) an operand must keep its type, and
+/* Replaces operand k (of weft_node_operand) of a call by `by`. With the new operand the node must
+ * have the same type as before. An absent optional operand may become a node, and the reverse. Of a
+ * node that makes a size that depends on data (aten.nonzero) an operand must keep its type, and
  * attributes stay. */
 bool weft_node_set_operand(Weft *, WeftNode, uint32_t k, WeftNode by);
-/* Replaces the argument `a->name`: an attribute, an operand or a list of as many operands. The node
- * must keep its type. */
+/* Replaces the argument `a->name` of a call: an attribute, an operand or a list of as many
+ * operands. The node must keep its type. Bodies cannot be replaced: change their nodes. */
 bool weft_node_set_attr(Weft *, WeftNode, const WeftAttr *a);
-/* Erases a node, which has no readers. Inputs and state cannot be erased. A node that makes a size
- * that depends on data cannot be erased while another node has the size; finding that takes
- * O(nodes). */
+/* Erases a node that no node reads and that is no output. Inputs and state cannot be erased. A node
+ * that makes a size that depends on data cannot be erased while another node has the size; finding
+ * that takes O(nodes). */
 bool weft_node_erase(Weft *, WeftNode);
 /* Erases all nodes without readers and effects, except inputs and state, until there are none.
  * Returns how many; 0 also after an error. */
@@ -243,11 +246,12 @@ uint32_t weft_graph_sweep(Weft *, WeftGraph *);
 bool weft_graph_set_output(Weft *, WeftGraph *, uint32_t k, WeftNode);
 /* Appends an output with the value of a node; the name must be new. Not for bodies. */
 bool weft_graph_add_output(Weft *, WeftGraph *, const char *name, WeftNode);
-/* Removes output k; those behind it move up. A model keeps one output at least. Not for bodies. */
+/* Removes output k; those behind it move up. The only output of a graph that writes no state and no
+ * input cannot be removed. Not for bodies. */
 bool weft_graph_remove_output(Weft *, WeftGraph *, uint32_t k);
 /* Appends an input behind the others; name and type as for weft_trace_input. Names of sizes in the
- * type are those of the graph; others are new sizes. Returns the node of the input. Not for bodies.
- */
+ * type are those of the graph; others are new sizes. Returns the node of the input. No extent may
+ * depend on data. Not for bodies. */
 WeftNode weft_graph_add_input(Weft *, WeftGraph *, const char *name, const char *type);
 /* Changes what a call of the model writes to an input or a state that it writes already. The type
  * must be equal. */
@@ -266,7 +270,7 @@ WeftNode weft_graph_constant(Weft *, WeftGraph *, const char *name, const WeftTe
 /* ---- the whole graph ---- */
 
 /* Whether the graph is correct: order, operands, attributes, types, outputs, bodies. Takes
- * O(nodes). Of a body: it and all that it is in. */
+ * O(nodes). If the graph is a body, the whole graph that has the body is verified. */
 bool weft_graph_verify(Weft *, WeftGraph *);
 /* Parses the text form, as weft_parse does; constants (`const #3`) are those of the graph `like`,
  * which has them in its text. So weft_graph_text and weft_parse_like give an equal graph. */

@@ -428,6 +428,7 @@ typedef struct WeftModel {
 	/* Makes a provider of n threads (at most 256), which the caller frees by threads_free; n 0:
 	 * as many as there are processors. Returns NULL after an error. */
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
+	/* Frees a provider of threads_new; NULL is allowed. No call may use it any more. */
 	void (*threads_free)(WeftThreads *);
 	/* State and threads: runs that read state, and the functions of state below, may run at the
 	 * same time. A run that writes state runs alone. A call that would have to wait for a run
@@ -461,7 +462,8 @@ typedef struct WeftModel {
 	/* Sets all state to its initial contents, by the rules of state_set. */
 	int (*state_reset)(WeftInstance *, WeftStatus *);
 	/* Makes another instance, with the same weights (one copy for both) and a copy of the
-	 * state. The caller closes it like any other. */
+	 * state, and sets the second argument to it; to NULL after an error. The caller closes the
+	 * instance like any other. */
 	int (*clone)(WeftInstance *, WeftInstance **, WeftStatus *);
 	/* The parameters that set_weights takes, row-major, as in the model's file; `offset` and
 	 * `layout` are unused. */

@@ -39,8 +39,8 @@ typedef struct {
 /* Begins a trace; messages and the model call it `name`. Returns NULL after an error; all functions
  * take NULL as a trace with an error. */
 WeftTrace *weft_trace_new(Weft *, const char *name);
-/* Ends the trace: no function may be called with it afterwards. Returns the graph, or NULL if a
- * call of the trace had an error. */
+/* Ends the trace; a later call with the trace is an error. Returns the graph, or NULL after an
+ * error: a call of the trace had an error, or the model has no output. */
 WeftGraph *weft_trace_end(WeftTrace *);
 
 /* ---- what a model takes ---- */
@@ -48,8 +48,8 @@ WeftGraph *weft_trace_end(WeftTrace *);
 /* Names are not empty. Inputs, parameters and state have different names; outputs have different
  * names.
  *
- * Declares a size between lo and hi, which types may name. Names in types that are not declared are
- * sizes from 0 on. */
+ * Declares a size between lo and hi, which types may name: 0 <= lo <= hi. The name is a C
+ * identifier that no size has yet. Names in types that are not declared are sizes from 0 on. */
 void weft_trace_symbol(WeftTrace *, const char *name, int64_t lo, int64_t hi);
 /* An input. type: a dtype (bool, i32, i64, f16, bf16, f32, f64, c64, c128, ...) and extents:
  * numbers or expressions of sizes. "f32[B, 3, 224, 224]", "i64[]". */
@@ -65,18 +65,20 @@ WeftValue weft_trace_variable(WeftTrace *, const char *name, const char *type, c
 WeftValue weft_trace_buffer(WeftTrace *, const char *name, const char *type, const void *data);
 
 /* Makes the value of an integer (i64[], such as an input) a size `name`, which types and
- * weft_arg_size may name in the calls behind this one. A run with a value below lo or above hi
- * fails. */
+ * weft_arg_size may name in the calls behind this one; lo, hi and the name are as for
+ * weft_trace_symbol. A run with a value below lo or above hi fails. */
 void weft_trace_size(WeftTrace *, const char *name, WeftValue integer, int64_t lo, int64_t hi);
 /* An expression of sizes, "2*B + 1", as an integer (i64[]), such as an output. */
 WeftValue weft_trace_integer(WeftTrace *, const char *size);
 
 /* ---- what it gives ---- */
 
-/* Makes a value an output of the model. Outputs are in the order of the calls. */
+/* Makes a value, which is one tensor, an output of the model. Outputs are in the order of the
+ * calls. An error inside of a body. */
 void weft_trace_output(WeftTrace *, const char *name, WeftValue);
-/* Sets a variable or buffer to a value, from the end of a call of the model on. Operators that read
- * the state before weft_trace_assign read the old value. */
+/* Sets a variable or buffer to a value of the same type, from the end of a call of the model on.
+ * All operators of the trace that read the state, also behind weft_trace_assign, read the old
+ * value. A second assignment of one state is an error, and so is one inside of a body. */
 void weft_trace_assign(WeftTrace *, WeftValue state, WeftValue to);
 
 /* ---- operators ---- */
@@ -111,8 +113,9 @@ typedef struct {
  * for messages and profiles (docs/c-api.md, Lines). NULL: unknown, as at first. */
 void weft_trace_line(WeftTrace *, const char *line);
 /* Whether weft_trace_call can call an operator of that name with n tensors of these dtypes, in
- * order: it is in the table, writes no argument, takes as many tensors, and the dtypes are ones
- * that Weft has. Ranks, extents and other arguments may still be refused. */
+ * order: the operator is in the table, writes no argument, takes n tensors or more, and the dtypes
+ * are ones that Weft has. Ranks, extents and other arguments may still be refused. Returns false
+ * without a message if not; with a message if the name is NULL or empty. */
 bool weft_trace_supports(Weft *, const char *op, const WeftDType *dtypes, uint32_t n);
 
 /* Calls the operator of that name, "aten.add.Tensor", with n arguments: positional ones in the
@@ -421,7 +424,8 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
  * out[nout] are its outputs. Extents of its inputs that are sizes by name get the arguments'
  * extents. Its parameters, buffers and variables become the trace's; those of a graph that is
  * traced twice are there once. State that a graph changes can be changed once, and not inside of a
- * body. The graph stays as it is. */
+ * body. The graph stays as it is. n is the number of weft_inputs; nout is the number of
+ * weft_outputs and of inputs that the graph writes. After an error all out[] have node 0. */
 void weft_trace_graph(WeftTrace *, const WeftGraph *, const WeftValue *in, uint32_t n, WeftValue *out, uint32_t nout);
 
 /* A function that adds the calls of a body: from its inputs in[] it computes its results out[]. It
@@ -429,7 +433,8 @@ void weft_trace_graph(WeftTrace *, const WeftGraph *, const WeftValue *in, uint3
 typedef void (*WeftBlockFn)(WeftTrace *, const WeftValue *in, WeftValue *out, void *user);
 
 /* A branch that the data decides: condition is a bool[]. yes or no is executed, without inputs;
- * both give nout values, of the same types. As torch.cond. */
+ * both give nout values, of the same types. As torch.cond. After an error all out[] have node 0,
+ * also in weft_while_loop and weft_scan. */
 void weft_cond(WeftTrace *, WeftValue condition, WeftBlockFn yes, WeftBlockFn no, void *user, WeftValue *out, uint32_t nout);
 /* As long as test(x) gives true (one bool[]), x becomes body(x), of the same types; out[n]: the
  * last x. `most`: more rounds never happen, which derivatives need to know; 0: not known. As

@@ -70,18 +70,24 @@ extern const Backend backend_llvm, backend_c, backend_cuda, backend_gpu_host;
 
 /* The built-in rows, in the order of preference, followed by NULL. */
 extern const Backend *const backends[];
-/* The row of that name, registered or built in; NULL: there is none. */
+/* The row of that name, registered with the Weft or built in. Returns NULL, without an error, if
+ * there is none. */
 const Backend *backend_named(const Weft *, const char *name);
-/* The built-in row that writes outputs of that kind; NULL: no back end is needed for the kind. */
+/* Returns the built-in row whose `texts`, `objects` or `folders` has the kind; NULL if no back end
+ * is needed for the kind. Do not ask for WEFT_EMIT_SHARED, which gives NULL: backend_choose finds
+ * that back end. */
 const Backend *backend_of_kind(WeftEmit);
 /* The row that makes code in this process; never NULL. */
 const Backend *backend_here(void);
-/* Sets c->backend as the options say, and c->fallback to the note to print on the choice, or NULL.
- * Loads nothing. Returns false after errors: the back end that the options name does not fit. */
+/* Sets c->backend as the options say. If they name none, c->backend is the first row that suits and
+ * is available, and c->fallback the note of a row that suits but is not available; else
+ * c->fallback stays. Loads nothing. Returns false after an error: the back end that the options
+ * name does not exist or does not fit. */
 bool backend_choose(Compilation *);
 /* Loads what c->backend needs. Returns false after errors. */
 bool backend_load(Compilation *);
-/* Whether the back end makes code for all levels. Returns false after an error. */
+/* Checks that the back end is for GPUs if c->target is a GPU, and for CPUs if it is a CPU. Returns
+ * false after an error. */
 bool backend_takes(const Backend *, const Compilation *);
 /* Whether `load` will succeed, as far as that is known without loading. */
 bool backend_available(const Backend *, const Compilation *);

@@ -40,13 +40,16 @@ bool step(NodeStep *, bool (*f)(NodeStep *));
 bool step_error(const NodeStep *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define step_error(...) ctx_false(step_error(__VA_ARGS__))
 /* Sets s->g to the graph of s->graph, which may be a body, and need not be correct. Returns false
- * after an error. */
+ * after an error: s->graph is NULL, of another Weft, several joined graphs, or the body of a node
+ * that was erased. */
 bool step_graph(NodeStep *);
-/* Sets s->g and s->n to the graph and the node of s->node. Returns false after an error: no node,
+/* Sets s->graph and s->g to the graph of s->node, which may be any graph or body of the Weft, and
+ * s->n to the node; what s->graph was before has no effect. Returns false after an error: no node,
  * or one that was erased. */
 bool step_node(NodeStep *);
-/* Sets *out to the node of s->g that v names, and checks that it has a value. what: for messages,
- * "the new value". Returns false after an error. */
+/* Sets *out to the node of s->g that v names. Call it after step_graph or step_node. what: for
+ * messages, "the new value". Returns false after an error: v is no node, a node of a graph other
+ * than s->graph, one that was erased, or one without a value. */
 bool step_value(const NodeStep *, const char *what, WeftNode v, Node *out);
 /* A node of s->g, or no node, as the API's WeftNode. */
 WeftNode step_give(const NodeStep *, Node);
@@ -64,9 +67,9 @@ bool types_are_equal(const Ir *, TypeId, TypeId, bool loose);
 /* The type of result s->k of s->n. Returns 0 after an error: there is no such result. */
 TypeId step_type(const NodeStep *);
 
-/* Converts n arguments of a new node to those of trace_call (frontend/trace.h), out[n]. Nodes must
- * be of s->g. A size that depends on data must be one of an extent of an operand. Returns false
- * after an error. */
+/* Converts the arguments attr[n] of a new node to those of trace_call (frontend/trace.h), out[n].
+ * Nodes must be of s->g. A size that depends on data must be one of an extent of an operand.
+ * Returns false after an error. */
 bool attr_take(const NodeStep *, const WeftAttr *, uint32_t n, TraceArg *out);
 /* Sets *out to argument k of the schema of s->n; lists and texts belong to the Weft. Returns false
  * after an error: there is no argument k. */

@@ -11,7 +11,7 @@ typedef enum {
 	FIELD_NUMBER, /* uint32_t from lo to hi */
 	FIELD_REAL,   /* float from lo to hi, not 0 */
 	FIELD_BOOL,   /* bool */
-	FIELD_BIT,    /* true or false: bit lo of a uint32_t */
+	FIELD_BIT,    /* true or false: the bits of the mask lo in a uint32_t */
 	FIELD_REALS,  /* lo floats, all above 0 */
 	FIELD_OTHER   /* read by the caller */
 } FieldKind;

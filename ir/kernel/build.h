@@ -8,7 +8,7 @@
 
 /* The constant 0 of a compute dtype. */
 Kx kx_zero(Kernel *, Arena *, DType compute);
-/* a and b, two bools; none stands for true. */
+/* a and b, two bools; an operand that is none stands for true. Returns none if both are. */
 Kx kx_and(Kernel *, Arena *, Kx a, Kx b);
 /* cond ? yes : no; yes and no have one dtype. */
 Kx kx_select(Kernel *, Arena *, Kx cond, Kx yes, Kx no);
@@ -20,7 +20,7 @@ Kx kx_to(Kernel *, Arena *, DType compute, Kx x);
  * value of the storage dtype. */
 Kx kx_as(Kernel *, Arena *, DType, Kx x);
 
-/* Returns the operand if x is a conversion; else x. */
+/* Returns the operand if x is a conversion or a rounding (kx_round); else x. Adds nothing. */
 Kx kx_unconverted(const Kernel *, Kx x);
 
 /* v < 0 ? v + extent : v, of an i64 that depends on data. */
@@ -30,7 +30,9 @@ Kx kx_below(Kernel *, Arena *, Kx cond, Kx v, Sym extent);
 
 /* The value of a node with a scalar operator, whose operands in[] have the graph's dtype `from` and
  * whose result has the dtype `to`, both perhaps storage dtypes. OP_convert and OP_bitcast round a
- * value of a storage dtype first, unless it is rounded already. */
+ * value of a storage dtype first, unless it is rounded already; the result of OP_convert is a value
+ * of `to`. The result of another operator is in the compute dtype of `to` and is not rounded to
+ * `to`. */
 Kx kx_map(const Lowered *, Kernel *, Op, DType from, DType to, const Kx *in, uint32_t nin);
 
 #endif

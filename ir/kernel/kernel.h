@@ -249,12 +249,15 @@ typedef struct StepList {
 	ARRAY(Step) step;
 } StepList;
 
-/* Whether the step becomes launches; other steps consist of steps. */
+/* Whether the step becomes launches: one for each phase of its schedule. The steps inside of a
+ * nested step do not count. */
 static inline bool step_is_launch(const Step *s)
 {
 	return s->kind == STEP_KERNEL || s->kind == STEP_CALL;
 }
 
+/* Whether the step has lists of steps inside (step_lists). Copies, saves and sizes have none, and
+ * are no launches either. */
 static inline bool step_is_nested(const Step *s)
 {
 	return s->kind == STEP_LOOP || s->kind == STEP_IF || s->kind == STEP_WHILE;
@@ -295,14 +298,17 @@ typedef struct Lowered {
 
 /* Returns a Lowered without buffers, steps and messages, in the arena of the Ir's context. */
 Lowered *lowered_new(Ir *, const Graph *);
-/* Makes all messages of `before` messages of this Lowered, with the same numbers, so that kernels
- * of both can be equal. Call it before lowered_check. */
+/* Makes all messages of `before` messages of this Lowered, with the numbers that they have in
+ * `before`, so that kernels of both can be equal. Keeps the pointers. Call it at most once, before
+ * lowered_check. */
 void lowered_check_after(Lowered *, const Lowered *before);
 /* Returns the number (>= 1) of a message of run-time checks: that of lowered_check_after if
- * `before` has the message, else a new one. Keeps the pointer. */
+ * `before` has the message, else a new one, also if an earlier call has added an equal message.
+ * Keeps the pointer. */
 uint32_t lowered_check(Lowered *, const char *message);
-/* Adds a buffer in row-major layout and returns it. Copies dim[], keeps the name's pointer. k: as
- * in Buffer. */
+/* Adds a buffer in row-major layout and returns its id. Copies dim[], keeps the name's pointer. k:
+ * as in Buffer. The buffer is neither donated nor of a fixed layout, and inner_lo and inner_hi are
+ * NULL. */
 BufId lowered_buf(Lowered *, BufKind, uint32_t k, DType, uint32_t rank, const Sym *dim, const char *name);
 /* Returns the buffer; the pointer is valid until the next lowered_buf. */
 static inline Buffer *buf_of(const Lowered *l, BufId b) { return &l->buf.data[b.i]; }
@@ -314,13 +320,15 @@ Layout layout_permuted(Ir *, uint32_t rank, const Sym *dim, const uint32_t *perm
 bool layout_is_row_major(const Layout *, uint32_t rank);
 /* Whether all fields of two layouts are equal. */
 bool layout_equal(const Layout *, const Layout *);
-/* Returns the offset, in elements, of the element with the logical index idx[]. */
+/* Returns the offset, in elements, of the element with the logical index idx[], which has one value
+ * for each dimension of the buffer. */
 Sym layout_offset(Ir *, const Layout *, const Sym *idx);
 /* Returns the number of allocated elements, padding included. */
 Sym layout_numel(Ir *, const Layout *);
 
 /* Returns a copy in the arena whose expressions, axes, value variables and stages may be changed.
- * `computes` and the index lists are those of the original. */
+ * `computes` and the arrays of indices (KxData.idx, Stage.idx, ValueVar.at) are those of the
+ * original, so they may be replaced, but not written. */
 Kernel *kernel_copy(Arena *, const Kernel *);
 
 /* Functions that add an expression to the kernel, in the arena, and return it; an equal expression
@@ -335,25 +343,28 @@ Kx kx_op(Kernel *, Arena *, Op, DType result, const Kx *in, uint32_t nin);
 /* x, an f32, rounded to a value of the storage dtype; the result is an f32. */
 Kx kx_round(Kernel *, Arena *, DType storage, Kx x);
 /* The bits of x, a value of dtype `from` in its compute dtype, as a value of `to` in its compute
- * dtype. Both dtypes have one size. */
+ * dtype; x itself if both dtypes are one. Both dtypes have one size. */
 Kx kx_bitcast(Kernel *, Arena *, DType from, DType to, Kx x);
 /* Returns the scalar function of an OP_bitcast expression whose operand has the compute dtype `in`;
  * NULL if the sizes differ. */
 const ScFn *kx_bitcast_fn(const KxData *, DType in);
 /* The element buf[idx], converted to the compute dtype. If guard (none: true) is false, nothing is
- * read and the value is `other`. */
+ * read and the value is `other`, which is none without a guard. */
 Kx kx_load(Kernel *, Arena *, BufId, DType compute, uint32_t nidx, const Sym *idx, Kx guard, Kx other);
 /* The value of a symbolic integer as an i64. */
 Kx kx_index(Kernel *, Arena *, Sym);
 /* The bool lo <= e < hi. */
 Kx kx_inrange(Kernel *, Arena *, Sym e, Sym lo, Sym hi);
-/* The result of an earlier stage at idx[], one for each of its inner map axes. */
+/* The result of an earlier stage, in its compute dtype. idx[i] is the index along axis Stage.map[i]
+ * of that stage; nidx is its nmap. */
 Kx kx_stage(Kernel *, Arena *, uint32_t stage, DType compute, uint32_t nidx, const Sym *idx);
 
 /* ---- questions about kernels and steps ---- */
 
-/* Sets mark[k.i] for every expression k of which values and guards of the stages first .. end - 1,
- * and value variables, are made; other elements stay. mark has kx.n elements. */
+/* Sets mark[x.i] for every expression x that is the value or the guard of one of the stages first
+ * .. end - 1, or the value of any value variable, or an operand of such an expression, at any
+ * depth. Other elements stay. mark has kx.n elements. Operands of an expression that was marked
+ * before the call are taken to be marked, too. */
 void kernel_reached(const Kernel *, uint32_t first, uint32_t end, bool *mark);
 /* Whether buffer `to`, which the kernel stores, may have the memory of buffer `from`, which it
  * loads. True if provably each element of `from` is loaded at the index at which `to` is stored,
@@ -361,12 +372,15 @@ void kernel_reached(const Kernel *, uint32_t first, uint32_t end, bool *mark);
  * or does not store `to`. */
 MUST_LOOK bool kernel_replaces(const Kernel *, BufId to, BufId from, Arena *scratch);
 /* Whether two kernels provably store different elements of the buffer: in some dimension all
- * indices of one are less than those of the other. */
+ * indices of one are less than those of the other. Also true if one of the kernels does not store
+ * the buffer. */
 MUST_LOOK bool kernel_stores_apart(const Lowered *, const Kernel *, const Kernel *, BufId);
-/* Whether provably no stage stores an element or checks, because an axis has extent 0. */
+/* Whether provably no stage stores an element of a buffer or checks a value, because an axis has
+ * extent 0. False if that is not known. */
 bool kernel_stores_nothing(const Lowered *, const Kernel *);
-/* Returns a bool expression such that the result of the stage is needed only at points where the
- * expression is true; none if no such expression was found. */
+/* Returns a bool expression of the kernel, which does not read the stage, such that the result of
+ * the stage is needed only at points where the expression is true; none if no such expression was
+ * found. */
 Kx kernel_needed_where(const Kernel *, uint32_t stage, Arena *scratch);
 /* Calls visit(data, buffer, write) for every buffer that the step, or a step inside it, reads
  * (write false) or writes (true); some more than once. The steps inside come in order. A
@@ -379,11 +393,11 @@ void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, boo
 void kernel_print(const Lowered *, const Kernel *, Text *);
 /* Appends the text form of all buffers and steps. */
 void lowered_print(const Lowered *, Text *);
-/* Returns the lines of the graph that the kernel computes, for the comment in emitted code; NULL if
- * none are known. */
+/* Returns the lines of the graph that the kernel computes, without the last line break, for the
+ * comment in emitted code; "" if Kernel.computes is empty. The text is in the arena. */
 const char *kernel_text(const Kernel *, Arena *);
 /* Checks that indices are in range, axes in scope, dtypes agree, and elements are written once.
- * Returns true if all is well, false after errors. */
+ * Returns true if all is well; false after errors, which the context has recorded. */
 MUST_LOOK bool lowered_verify(Lowered *);
 
 #endif

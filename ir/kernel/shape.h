@@ -10,7 +10,7 @@ typedef enum {
 	SHAPE_WINDOW,      /* a reduction that reads its operand at sums of outer and inner axes:
 	                      pooling */
 	SHAPE_CONTRACTION, /* a sum of products of two loads, then stores at each point */
-	SHAPE_SERIAL       /* steps in order: cumulative ops, sorts, scatters */
+	SHAPE_SERIAL       /* steps in order: cumulative ops, sorts, scatters, Fourier transforms */
 } ShapeKind;
 
 /* Sets of axes are bits: bit k is Kernel.axis k. */
@@ -26,8 +26,8 @@ typedef struct {
 	const char *no_product;  /* why the kernel is no contraction; NULL: it is one */
 } KernelShape;
 
-/* Returns the form of the kernel. Any kernel has one; the fields of a contraction are 0 for
- * others. */
+/* Returns the form of the kernel. Any kernel has one. The fields `a` to `depthwise` are 0 unless
+ * the kind is SHAPE_CONTRACTION. */
 KernelShape kernel_shape(const SymTab *, const Kernel *);
 
 /* The outer axes of a contraction on which only operand a depends: rows of the result. */

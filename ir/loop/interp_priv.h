@@ -102,16 +102,19 @@ typedef struct {
 bool loop_finding(const Access *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Records outcome and message, the first ones only. Returns false. */
 bool loop_stop(Interp *, LoopOutcome, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Checks that bytes at .. at + n - 1 are within the buffer. write: for the message. Returns false
- * after a finding. */
+/* Checks that bytes at .. at + n - 1 of the buffer are within it, and records no access. write: for
+ * the message. Returns false after a finding. */
 bool view_has(const Access *, const View *, int64_t at, uint32_t n, bool write);
-/* Checks an access to these bytes by the shadow of their region, records it there, and sets *out to
- * the address of the first. Returns false after a finding. */
+/* Checks an access to these bytes of the buffer as view_has, then by the shadow of their region,
+ * and for blocks by its cells; records the access there, and sets *out to the address of the first
+ * byte. Of a region without a shadow reading is allowed, and writing is a finding. Returns false
+ * after a finding. */
 bool view_touch(const Access *, const View *, int64_t at, uint32_t n, bool write, char **out);
 /* Checks an access of a thread of a block to n bytes with these cells, and records it there. The
  * first is byte `at` of the memory `name`, for the message. Returns false after a finding. */
 bool cells_touch(const Access *, Cell *, const char *name, uint64_t at, uint32_t n, bool write);
-/* Checks that every byte of an output was written. Returns false after a finding. */
+/* Checks that every byte of a region with a shadow, an output, was written. Returns false after a
+ * finding. */
 bool region_complete(const Access *, const Region *);
 
 /* ---- execution (loop_interp_exec.c) ---- */
@@ -187,7 +190,8 @@ typedef struct {
 
 /* Returns the plan of a function, in the arena. */
 FnPlan *loop_plan(const LoopFn *, Arena *);
-/* Makes *e ready to execute the function by n threads. Memory comes from the arena of the call. */
+/* Makes *e ready to execute the function by n threads. The caller then sets param, view, task[],
+ * block and program. Memory comes from the arena of the call. */
 void exec_init(Exec *e, Interp *, const LoopFn *, FnPlan *, uint32_t n);
 /* Executes the body, for the tasks e->task[] of the active threads. Returns false after
  * loop_stop. */
@@ -206,7 +210,8 @@ const void *exec_value(Exec *, const Active *, Lx);
 bool exec_call(Exec *, const Active *, const LsData *);
 /* Sets a variable, a bool or i64 scalar, in all threads. */
 void exec_define(Exec *, Lv, int64_t);
-/* Sets *out to the value of an i64 scalar in thread 0. Returns false after loop_stop. */
+/* Sets *out to the value of an i64 scalar, of an Exec with one thread. Returns false after a
+ * finding, with *out 0. */
 MUST_LOOK bool exec_int(Exec *, Lx, int64_t *out);
 
 /* ---- blocks of threads (interp_block.c) ---- */

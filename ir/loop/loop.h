@@ -312,24 +312,26 @@ static inline Lb loop_top(const LoopFn *f, uint32_t k)
 	return k == 0 ? f->enter : k == 1 ? f->body : f->leave;
 }
 
-/* Returns an empty function in the arena of the Ir's context, with `task` and an open `body`. */
+/* Returns an empty function of a CPU in the arena of the Ir's context, with `task` and an open
+ * `body`, which is never closed. Keeps the pointer of the name. */
 LoopFn *loop_new(Ir *, const char *name);
 /* Says that the function is executed by blocks of `threads` threads, a multiple of WARP up to
  * MAX_THREADS, each with at most `shared` bytes of shared memory. */
 void loop_block(LoopFn *, uint32_t threads, uint64_t shared);
 /* Turns a finished function of a CPU into one of blocks: each task becomes a thread, and `threads`
  * of them the block of the new task. ntasks: the number of tasks before, an expression of literals
- * and parameters. threads, shared: as for loop_block. */
+ * and parameters; threads of the last block past that number execute nothing. threads, shared: as
+ * for loop_block. */
 void loop_tasks_to_threads(LoopFn *, uint32_t threads, uint64_t shared, Lx ntasks);
-/* Opens the top-level block `enter`; ls_end closes it. */
+/* Opens the top-level block `enter`, for further statements if it has some; ls_end closes it. */
 void loop_enter(LoopFn *);
-/* Opens the top-level block `leave`; ls_end closes it. */
+/* Opens the top-level block `leave`, for further statements if it has some; ls_end closes it. */
 void loop_leave(LoopFn *);
 /* Whether the function contains anything that only blocks of threads execute, not CPUs. */
 bool loop_is_of_block(const LoopFn *);
-/* Adds a buffer argument. Returns its number. */
+/* Adds a buffer argument. Returns its number, from 0. */
 uint32_t loop_buf(LoopFn *, LArg);
-/* Adds a parameter, an i64. Returns its number. */
+/* Adds a parameter, an i64. Returns its number, from 0. */
 uint32_t loop_param(LoopFn *, const char *name);
 /* Adds an argument of a library function. Returns its variable. */
 Lv loop_arg(LoopFn *, const char *name, LType);
@@ -337,11 +339,11 @@ Lv loop_arg(LoopFn *, const char *name, LType);
 /* Make expressions: interned, and folded if operands are literals (x+0, x*1, constants). If one
  * operand is a vector and another a scalar, the scalar is splat. */
 Lx lx_int(LoopFn *, int64_t);                /* an i64 scalar */
-Lx lx_int_of(LoopFn *, LType, int64_t);      /* an integer or bool in all lanes */
+Lx lx_int_of(LoopFn *, LType, int64_t);      /* an integer or bool literal in all lanes */
 Lx lx_float(LoopFn *, LType, double);        /* a float in all lanes, rounded to the dtype */
 Lx lx_param(LoopFn *, uint32_t k);           /* parameter k */
 Lx lx_var(LoopFn *, Lv);                     /* the value of a variable */
-/* Returns a basic operation with a result of the type. */
+/* Returns a basic operation with a result of the type; scalar operands are splat to its lanes. */
 Lx lx_sc(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin);
 /* Returns a call of a scalar function on `lanes` lanes. */
 Lx lx_fn(LoopFn *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
@@ -357,12 +359,14 @@ Lx lx_cmp(LoopFn *, ScOp, Lx, Lx); /* SC_eq to SC_ge; the result is a bool or ma
 Lx lx_and(LoopFn *, Lx, Lx); /* bit by bit, SC_and */
 Lx lx_select(LoopFn *, Lx c, Lx a, Lx b); /* c ? a : b, lane by lane */
 Lx lx_fma(LoopFn *, Lx a, Lx b, Lx c); /* a * b + c with one rounding */
-Lx lx_splat(LoopFn *, Lx, uint32_t lanes); /* LX_SPLAT: a scalar in all lanes; an operand that has
-					      the lanes already as it is */
-Lx lx_ramp(LoopFn *, Lx base, Lx step, uint32_t lanes); /* LX_RAMP: base + k * step in lane k */
+Lx lx_splat(LoopFn *, Lx, uint32_t lanes); /* LX_SPLAT: a scalar in all lanes; a vector as it is */
+Lx lx_ramp(LoopFn *, Lx base, Lx step, uint32_t lanes); /* LX_RAMP: base + k * step in lane k; of
+							   one lane, base */
 Lx lx_mask(LoopFn *, Lx n, uint32_t lanes); /* LX_MASK: the lanes k < n are active */
-Lx lx_hreduce(LoopFn *, ScOp, Lx);          /* LX_HREDUCE: all lanes combined to a scalar */
-Lx lx_any(LoopFn *, Lx);                    /* LX_ANY: whether a lane of a mask is active */
+Lx lx_hreduce(LoopFn *, ScOp, Lx);          /* LX_HREDUCE: all lanes combined to a scalar; a
+					       scalar as it is */
+Lx lx_any(LoopFn *, Lx);                    /* LX_ANY: whether a lane of a mask is active; a
+					       scalar as it is */
 Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b); /* LX_SHUFFLE: lanes of a and b in another order */
 /* The lane of the operands that becomes lane k of the result. Operands have `lanes` lanes each;
  * those of in[1] count after those of in[0]. */
@@ -372,14 +376,16 @@ const char *shuffle_name(Shuffle); /* "zip_low" */
 bool shuffle_is_of_two(Shuffle);
 /* Returns LX_TABLE: the element of a table at an index, lane by lane. */
 Lx lx_table(LoopFn *, const ScTable *, Lx index);
-/* Returns a basic operation without folding. known: KNOWN_ bits. */
+/* Returns a basic operation, without folding. The operands have the lanes of the type. known:
+ * KNOWN_ bits. */
 Lx lx_op(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
-/* Returns the same expression with other operands, without folding. */
-Lx lx_with(LoopFn *, Lx, const Lx *in);
+/* Returns an expression that is as x but for its operands in[], as many as x has; without
+ * folding. */
+Lx lx_with(LoopFn *, Lx x, const Lx *in);
 /* Returns LX_ADDR: the address of the byte at offset `bytes` of buffer argument buf. */
 Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
 /* The expressions LX_LANE and LX_PACK of 2 or 4 lanes: a thread moves several elements in one
- * access, and computes with one at a time. */
+ * access, and computes with one at a time. A lane of an LX_PACK is the packed scalar itself. */
 Lx lx_lane(LoopFn *, Lx vector, uint32_t lane);
 Lx lx_pack(LoopFn *, const Lx *lane, uint32_t lanes);
 /* Returns LX_THREAD: the number of the thread in its block. */
@@ -390,27 +396,33 @@ Lx lx_warp(LoopFn *, WarpOp, Lx a, Lx b);
 const char *warp_name(WarpOp);
 /* Whether the result is one for all threads of the warp: WARP_ANY, WARP_ALL, WARP_BALLOT. */
 static inline bool warp_is_vote(WarpOp op) { return op >= WARP_ANY; }
-/* Whether x is known to be >= 0: literals, parameters (never negative, by contract), loop
- * variables; sums, products and quotients of such. */
+/* Whether x is an i64 scalar that is known to be >= 0: literals, parameters (never negative, by
+ * contract), LX_THREAD, variables with LvData.nonneg; sums, products, quotients, selections and the
+ * like of such. False for other types, and if that is not known. */
 bool lx_nonneg(const LoopFn *, Lx);
-/* Calls visit for every expression of a statement: x, y, mask, offset, arg[]; skips absent ones. */
+/* Calls visit(data, e) for every expression e of a statement, in the order offset, x, y, mask,
+ * arg[]; skips absent ones. Subexpressions and the statements of `body` and `other` are not
+ * visited. */
 void ls_visit(const LoopFn *, const LsData *, void (*visit)(void *, Lx), void *data);
-/* Replaces every expression of a statement by map's result; arg[] becomes a new array. */
+/* Replaces every expression e that ls_visit visits by map(data, e); absent ones stay absent. arg[]
+ * becomes a new array in the arena of the Ir's context. */
 void ls_map(LoopFn *, LsData *, Lx (*map)(void *, Lx), void *data);
-/* Returns true, and the value in *value (which may be NULL), if x is an integer literal. x may be
- * none. */
+/* Whether x is a literal of an integer dtype or bool, in any number of lanes. If so, sets *value to
+ * its value unless the pointer is NULL; else leaves *value as it is. False if x is none. */
 MUST_LOOK bool lx_is_int(const LoopFn *, Lx x, int64_t *value);
 /* Returns the stride of an unmasked gather of several lanes, if it is -1 or 2 (loads and a shuffle
- * can replace such a gather); else 0. */
+ * can replace such a gather); else 0, also for statements of other kinds. */
 int ls_stride(const LoopFn *, const LsData *);
 /* Returns the type of an expression's value. */
 static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type; }
 
 /* Functions that add a statement at the end of the innermost open block; LsKind says what the
- * statements do. Those that return an Lv return the new variable; a mask may be none: all lanes. */
+ * statements do. Those that return an Lv return the new variable; a mask may be none: all lanes. An
+ * access to a buffer argument sets its LArg.read or LArg.written. Names and texts are kept, not
+ * copied. */
 Lv ls_let(LoopFn *, const char *name, Lx);      /* an immutable variable with this value */
 Lv ls_var(LoopFn *, const char *name, Lx init); /* a mutable one */
-void ls_set(LoopFn *, Lv, Lx);                  /* sets a mutable variable */
+void ls_set(LoopFn *, Lv, Lx);                  /* sets a mutable variable; a scalar is splat */
 /* Adds an LS_LOAD of one element or consecutive ones. The type is that of the loaded value, in the
  * compute dtype of the memory's. */
 Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
@@ -432,23 +444,27 @@ void ls_while(LoopFn *, Lx);
 void ls_if(LoopFn *, Lx);
 /* Closes the body of the innermost ls_if, and opens its other block; ls_end closes that. */
 void ls_else(LoopFn *);
-void ls_end(LoopFn *); /* closes the innermost for, while or if */
+/* Closes the innermost open block: of a for, while or if, or of loop_enter or loop_leave. */
+void ls_end(LoopFn *);
 /* Adds a task-local array and returns its memory. */
 LMem ls_local(LoopFn *, const char *name, DType, uint64_t count);
-/* Records a failure with that message (lowered_check), and arg[] for its %lld. */
+/* Adds an LS_FAIL: a failure with that message (lowered_check), and arg[] for its %lld. Copies
+ * arg[]. */
 void ls_fail(LoopFn *, uint32_t message, const Lx *arg, uint32_t narg);
-/* The condition of a failure: not ok (a bool scalar or a mask), and mask if there is one. */
+/* Returns the condition of a failure: not ok (a bool scalar or a mask), and mask unless that is
+ * none. Adds no statement. */
 Lx lx_fails(LoopFn *, Lx ok, Lx mask);
-/* Whether an LS_IF is rarely taken: it ends in a failure. */
+/* Whether the statement is an LS_IF whose body ends with an LS_FAIL: the branch is rarely taken. */
 bool ls_is_rare(const LoopFn *, const LsData *);
-/* Returns the name of the statement's memory or variable, for messages; "" if it has neither. */
+/* Returns a name for messages: of the memory that the statement writes, else of the variable that
+ * the statement sets; "" if there is neither. */
 const char *ls_subject(const LoopFn *, const LsData *);
 /* Returns the statement's position among those of its kind in the text of the function, from 1. */
 uint32_t ls_number(const LoopFn *, const LsData *);
 /* Returns the bytes of shared memory up to the end of the array of an LS_SHARED, if the arrays in
  * front of it take `before` bytes. */
 uint64_t loop_shared_bytes(const LsData *, uint64_t before);
-/* The number of statements of a block, nested ones included. */
+/* The number of statements of a block, nested ones included; 0 if the block is none. */
 uint32_t loop_statements(const LoopFn *, Lb);
 /* Adds an LS_CALL of a user operator. Copies arg[]. */
 void ls_call(LoopFn *, const LoopCall *, const Lx *arg, uint32_t narg);
@@ -473,21 +489,25 @@ void ls_copy_wait(LoopFn *, uint32_t groups);
 /* Returns the memory of buffer argument k, with elements of storage dtype d. */
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){MEM_BUFFER, k, d}; }
 
-/* Removes statements whose results are not used, and loops and branches that literals decide; a let
- * of a variable is replaced by the variable. Lets that are used once stay (C compilers fold
- * them). */
+/* Removes statements whose results are not used, and loops and branches that literals decide;
+ * does as loop_propagate, too. Other lets that are used once stay (C compilers fold them). */
 void loop_simplify(LoopFn *);
-/* Unrolls loops of a few rounds whose number is constant; a step of legalising. */
+/* Unrolls loops of a constant number of rounds, at most 4, with at most 6 statements, none of which
+ * has a body; then does as loop_propagate. A step of legalising. */
 void loop_unroll(LoopFn *);
 /* Removes lets of literals, parameters and immutable variables; readers read the value. */
 void loop_propagate(LoopFn *);
-/* Returns the same operation with other operands, folded again. */
-Lx lx_rebuild(LoopFn *, Lx, const Lx *in);
+/* Returns an expression that is as x but for its operands in[], as many as x has; folded again, but
+ * for LX_SHUFFLE, LX_TABLE and LX_WARP. An expression without operands stays as it is. */
+Lx lx_rebuild(LoopFn *, Lx x, const Lx *in);
 /* Turns integer literals of index arithmetic whose absolute value exceeds `keep`, except in offsets
- * into local arrays, into parameters, in order of first appearance. Returns the number of new
- * parameters; value[] (in the arena) receives their values. So equal layers have equal code. */
+ * into local and shared arrays, in numbers of lanes of exchanges, and in arithmetic of LX_THREAD
+ * and literals only, into parameters, in order of first appearance. Returns the number of new
+ * parameters, and sets *value to the array of their values, which are all positive, in the arena of
+ * the Ir's context. So equal layers have equal code. */
 uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
-/* Prints the function; a library function in a form of its own, which is not parsed. anonymous: the
+/* Appends the text form of the function; a library function has a form of its own, which loop_parse
+ * does not take. anonymous: the
  * text does not depend on name and comment, and is the key by which equal functions are found. */
 void loop_print(const LoopFn *, Text *, bool anonymous);
 /* Parses printed text whose buffers and parameters have distinct names. Scalar functions must exist
@@ -497,12 +517,14 @@ LoopFn *loop_parse(Ir *, const char *text);
 /* Functions that add a statement of programs, LS_LAUNCH to LS_OUTLINED, which LsKind describes.
  * They copy arg[]. */
 void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg);
-/* The next launch belongs to the phase of the previous launch, which must be the last statement of
- * the open block. */
+/* Says that the next launch belongs to the phase of the launch before, which is the last statement
+ * of the innermost open block. Has no effect if that statement is no launch. */
 void ls_same_phase(LoopFn *);
-/* Returns a variable: a bool for DT_bool, else an i64. owner: ProgramArg.owner, or 0. */
+/* Adds an LS_READ of the value of the dtype, an integer or bool, at the address. Returns its
+ * variable: a bool for DT_bool, else an i64. owner: ProgramArg.owner, or 0. */
 Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
-/* Adds an LS_SAVE; see LsKind. Copies arg[]. */
+/* Adds an LS_SAVE; see LsKind. values, at: the owners (ProgramArg.owner) of the buffers of arg[2]
+ * and arg[3]; at 0: nbuf is 3. */
 void ls_save(LoopFn *, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t values, uint32_t at);
 /* Marks the statement that was added last, an LS_READ, as the one that reads the size symbol; for
  * the interpreter. */
@@ -511,33 +533,41 @@ void ls_reads_size(LoopFn *, Sym);
 void ls_room(LoopFn *, uint32_t buf, const Lx *arg, uint32_t narg);
 /* Copies bytes between two addresses (LX_ADDR). */
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
-/* Ends the call unless ok, with that message (program_message) and arg[] for its %lld. */
+/* Ends the call unless ok, with that message (program_message) and arg[] for its %lld. Adds nothing
+ * if ok is a literal that is true. */
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 /* Sets result slot `slot` of `sizes`. */
 void ls_result(LoopFn *, uint32_t slot, Lx);
-/* Calls function k of those that are outlined from this one. */
+/* Calls function k of those that are outlined from this one. first_extent: of `sizes`, the number
+ * of the extent with which those of the called function start; else 0. */
 void ls_outlined(LoopFn *, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg);
 /* Checks scopes, types, memory and structure; of blocks that all threads reach barriers together,
  * and all of a warp its exchanges. With isa also that every operation is legal for
- * it (codegen/program/legalise.h). Returns false after errors. */
+ * it (codegen/program/legalise.h); NULL: an operation may be any. Returns false after errors, which
+ * the context has recorded. */
 MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);
 
 /* The subexpressions that one statement uses more than once, operands first; printers name them
- * ahead of the statement. Zero the struct before the first use. Each call overwrites x. */
+ * ahead of the statement. The caller zeroes the struct before the first use. */
 typedef struct {
 	uint32_t *uses; /* by expression; all 0 between calls */
 	uint32_t n;     /* length of uses */
 	ARRAY(Lx) x;
 } LoopShared;
-/* Sets s->x to those subexpressions of the statement. */
+/* Sets s->x to those subexpressions of the statement's expressions. Expressions without operands
+ * (literals, parameters, variables, LX_THREAD) are left out. What is inside of such a subexpression
+ * counts once for all its uses. Arrays lie in the arena of the Ir's context; the next call with s
+ * overwrites s->x. */
 void loop_shared(const LoopFn *, const LsData *, LoopShared *s);
 
-/* Finds index arithmetic: i64 scalars computed from literals, parameters and loop variables. Index
+/* Finds index arithmetic: i64 scalars computed from literals, parameters, LX_THREAD and immutable
+ * variables that hold such, also those that were loaded from arrays of such. Index
  * arithmetic does not overflow, and its divisors are not 0. The function must not change while a
  * LoopIndex is in use. */
 typedef struct {
 	const LoopFn *f;
-	bool *data;     /* by variable: its value comes from memory */
+	bool *data;     /* by variable: its value is no index arithmetic; of an array: an
+	                   element's */
 	uint8_t *index; /* by expression: 0 unknown yet, 1 index arithmetic, 2 not */
 	bool changed;
 } LoopIndex;
@@ -548,7 +578,8 @@ bool loop_is_index(LoopIndex *, Lx);
 /* KNOWN_INDEX: the i64 operation is index arithmetic: it does not overflow and divisors are not 0.
  * KNOWN_NONNEG: operands are not negative. */
 enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
-/* Returns which of these are known of an LX_SC expression. */
+/* Returns which of these are known of an LX_SC expression, as bits; 0 if the expression is no index
+ * arithmetic. */
 unsigned loop_known(LoopIndex *, Lx);
 /* Returns an array by Lx, in the arena: whether the expression reads a mutable variable, so that
  * its value may differ between two statements. */

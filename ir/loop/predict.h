@@ -8,7 +8,8 @@
 #include "ir/loop/program.h"
 #include "ir/target/machine.h"
 
-/* Returns the cycles of one core for all tasks of a launch. param: the parameters of the function;
+/* Returns the cycles of one core for all ntasks tasks of a launch, a part of the cost of a phase
+ * included. param: the parameters of the function;
  * bytes: the number of different bytes that the launch reads and writes. */
 double loop_predict(const LoopFn *, const Machine *, const int64_t *param, int64_t ntasks, double bytes);
 /* Sets cycles[k], for each call k of the entry, to the cycles of one core for all its launches in

@@ -55,16 +55,19 @@ enum {
 
 /* The last row of a table has op NULL. */
 extern const PreludeRow prelude_generic[], prelude_x86[], prelude_neon[], prelude_riscv[];
-/* Returns the table of the target's family; an empty one for scalar targets and other families. */
+/* Returns the table of the target's family; an empty one for scalar targets and for families
+ * without a table. */
 const PreludeRow *prelude_rows(const Isa *);
 
-/* Returns the bits of a value in registers; a bool has 32 in each lane. */
+/* Returns the bits of all lanes of a value in registers; a bool has 32 in each lane. */
 uint32_t prelude_bits(LType);
-/* Returns the first row of a table for the operation and types, or NULL. */
+/* Returns the first row of a table for the operation and types that the instruction set has and
+ * that has the wanted text; NULL if there is none. */
 const PreludeRow *prelude_find(const Isa *, const PreludeRow *table, const char *op, LType to, LType from, unsigned known,
                                bool llvm);
-/* Whether the C emitter splits the operation into operations on halves, because its operands are
- * wider than a register and the family has a row for a half. */
+/* Whether the C emitter splits the operation into operations on halves, because its operands or its
+ * result are wider than a register and the family has a row for a half, a quarter, ... False for an
+ * operation that is not lane by lane, and for bitcasts and conversions of f16. */
 bool prelude_splits(const Isa *, const char *op, LType to, LType from);
 /* Changes *to and *from, the types of the result and the first operand, to the types by which rows
  * of the operation are found: for selections that of the selected values, for conversions of f16
@@ -74,10 +77,10 @@ void prelude_types(ScOp, LType *to, LType *from);
 /* Returns the row by which an emitter prints an operation; NULL if the C emitter splits it, and if
  * there is none. */
 const PreludeRow *prelude_of_op(const Isa *, ScOp, LType to, LType from, unsigned known, bool llvm);
-/* Whether the operation is legal. */
+/* Whether the operation is legal: prelude_of_op finds a row for C, or the C emitter splits it. */
 bool isa_takes(const Isa *, ScOp, LType to, LType from, unsigned known);
 /* Returns the row of a statement without operands ("fence"): the text is C's expression, or LLVM's
- * intrinsic. NULL if the target has none. */
+ * intrinsic. NULL if the target's family has none; prelude_generic is not searched. */
 const PreludeRow *prelude_of_statement(const Isa *, const char *name, bool llvm);
 /* Whether the target has streaming stores of values of this type, and a fence. */
 bool isa_streams(const Isa *, LType);

@@ -163,17 +163,19 @@ uint32_t program_nslot(const ProgramEntry *);
 /* Returns the costs of the entry's call k in one run, as numbers. value[i]: the value of
  * e->symbol[i]; value NULL: the hints. */
 ProgramCount program_count(const ProgramEntry *e, uint32_t k, const int64_t *value);
-/* Returns the sum of the costs of all calls. */
+/* Returns the sum of the costs of all calls of the entry; value: as for program_count. */
 ProgramCount program_total(const ProgramEntry *, const int64_t *value);
 /* Whether the size is known only when `run` has computed it: it contains an unbacked symbol that is
  * no symbol of the entry. */
 bool program_finds(const ProgramEntry *, Sym size);
 /* Whether program_finds is true for an extent of output k. */
 bool program_is_found(const ProgramEntry *, uint32_t k);
-/* Whether buffer argument buf of `run` is a room. */
+/* Whether buffer argument buf of `run` is a room: LS_ROOM allocates it. Rooms are the buffers after
+ * the state, and the outputs for which program_is_found is true. */
 bool program_is_room(const ProgramEntry *, uint32_t buf);
 /* Checks every function by loop_verify; isa: the instruction set for which the program is legal, or
- * NULL. Returns true if all is well, false after errors. */
+ * NULL: an operation may be any. Returns true if all is well; false after errors, which the context
+ * has recorded. */
 MUST_LOOK bool program_verify(const Program *, const struct Isa *isa);
 /* Returns the number of parameters of `sizes` (0), or of a function outlined from it, that are read
  * from result slots; they come first. */
@@ -181,8 +183,8 @@ uint32_t program_nslot_params(const ProgramEntry *, const LoopFn *);
 /* Sets *op to the user operators that kernels call, each once, in order of appearance, in the arena
  * of the Ir's context. Returns their number. */
 uint32_t program_user_ops(const Program *, const struct UserOp ***op);
-/* Adds a message and returns its number. Does not copy the text, which must live as long as the
- * program. The text is a format of printf: a %lld for each argument of the LS_ASSERT or LS_FAIL
+/* Adds a message and returns its number, >= 1. Does not copy the text, which must live as long as
+ * the program. The text is a format of printf: a %lld for each argument of the LS_ASSERT or LS_FAIL
  * that names it, %% for a percent sign. */
 uint32_t program_message(Program *, const char *text);
 

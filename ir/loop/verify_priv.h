@@ -4,8 +4,8 @@
 
 #include "ir/loop/loop.h"
 
-/* Checks what threads of a block do together, and their memory. The function is right otherwise.
- * Returns false after errors. */
+/* Checks what threads of a block do together, and their memory. The other checks of loop_verify
+ * found no error. Returns false after errors, which the context has recorded. */
 bool verify_block(LoopFn *);
 
 #endif

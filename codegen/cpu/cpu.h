@@ -19,11 +19,14 @@ typedef struct Cpu {
 	bool streamed;     /* this phase has streaming stores */
 } Cpu;
 
-/* As code_begin_phase and code_finish_phase. */
+/* As code_begin_phase; the task has the whole of each axis. */
 void cpu_begin_phase(Cpu *, const Nest *);
+/* As code_finish_phase; adds a fence at the end of the task if cpu_store made streaming stores. */
 void cpu_finish_phase(Cpu *, Sym ntasks, KernelCost);
 
-/* Stores a value of the stage's dtype at the current point. */
+/* Stores a value as the result of a RESULT_GLOBAL stage at the current point, converted to the
+ * buffer's dtype; by a streaming store if it fills a register and the tensor does not stay in the
+ * caches. */
 void cpu_store(Cpu *, uint32_t stage, Lx value);
 /* Says that the task has [lo, hi) of an axis, until the phase ends. */
 void cpu_part(Cpu *, uint32_t axis, Lx lo, Lx hi);
@@ -31,8 +34,10 @@ void cpu_part(Cpu *, uint32_t axis, Lx lo, Lx hi);
 Lx cpu_start(Cpu *, uint32_t axis);
 /* Returns the end of the task's part of an axis; its extent if the task has the whole axis. */
 Lx cpu_limit(Cpu *, uint32_t axis);
-/* The loop over axis in [lo, hi) by vectors: a main loop and a masked remainder. Calls body(s,
- * data) for each, with the mask set. divisible: there is no remainder. */
+/* The loop over the lane axis `axis` in [lo, hi) by vectors: a main loop and a masked remainder.
+ * Calls body(s, data) for each of the two, with the axis's value, and for the remainder the mask,
+ * set. divisible: there is no remainder. Afterwards the axis has no value, and the mask is that of
+ * before. */
 void cpu_vector_loop(Cpu *, uint32_t axis, Lx lo, Lx hi, bool divisible,
 		     void (*body)(Cpu *, void *), void *data);
 

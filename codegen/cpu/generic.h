@@ -54,9 +54,9 @@ void generic_branch_end(Cpu *, const Branch *);
  * it. */
 void generic_finish(StageRun *);
 
-/* abreast.c: reduces several vectors of neighbouring points of [lo, hi) together, or blocks of
- * them, if rows are long or their elements take index arithmetic. Returns the first point that is
- * left. */
+/* abreast.c: reduces several vectors of neighbouring points of [lo, hi) of the vector axis
+ * together, or blocks of them, if rows are long or their elements take index arithmetic. Returns
+ * the first point that is left. */
 Lx abreast_run(Generic *, Lx lo, Lx hi);
 
 /* transpose.c: makes the loops over tiles of both axes, and the stages at their points; the vector

@@ -8,23 +8,29 @@
  * a in every access, and the value of neither axis is computed with. False also if that is not
  * known. */
 MUST_LOOK bool axes_can_merge(const Nest *, uint32_t a, uint32_t b);
-/* Merges those of the axes `among` (by bit, outer axes) for which axes_can_merge holds, two by two,
- * until none is left or the nest has MAX_AXES axes. The kernel stays as it is. */
+/* Merges two of the axes `among` (by bit, outer axes) for which axes_can_merge holds into a new
+ * axis, which then belongs to `among`, again and again, until there are no such two or the nest has
+ * MAX_AXES axes. The kernel stays as it is. */
 void axes_merge_outer(Nest *, uint64_t among);
-/* Makes reductions and maps over rows of the same shape run over the same axes, and merges those of
- * these axes for which axes_can_merge holds. Changes the nest and its kernel, which is given as the
- * second argument. */
-void axes_join_rows(Nest *, Kernel *);
+/* Makes REDUCE and MAP stages over rows of the same shape run over the same inner axes, then merges
+ * two by two all inner axes that only such stages run over, also those of a single stage, where
+ * axes_can_merge holds and while the nest has less than MAX_AXES axes. Leaves stages with
+ * RESULT_LOCAL and their axes as they are. k is the nest's own kernel, a kernel_copy: the lists of
+ * axes of its stages, and the indices of its expressions, are updated. */
+void axes_join_rows(Nest *, Kernel *k);
 /* The number of elements of a stage's local array (RESULT_LOCAL): the product of the upper bounds
  * of its axes' extents, which must be bounded. */
 uint64_t axes_local_bound(const Nest *, const Stage *);
 /* Chooses the axis that runs over vector lanes: the one with unit stride in most accesses, weighed
- * by how much of a vector its extent fills. Returns NO_AXIS if there is none: elements would have
- * to be gathered and that costs more than vectors save, a stage sorts, or local arrays would be too
- * large with lanes. */
+ * by how much of a vector its extent fills; without such an axis an outer axis whose elements are
+ * gathered, if that pays. Of a kernel with a STAGE_FFT: the longest outer axis, if it fills half of
+ * a vector. Returns NO_AXIS if there is none: gathering costs more than vectors save, a stage
+ * sorts, or local arrays would be too large with lanes. */
 uint32_t axes_choose_vector(const PlanInput *);
 /* Sets order[], room for MAX_AXES, to the outer axes without `vector` (an axis, or NO_AXIS),
- * largest stride of the last store first. Returns their number. */
+ * largest stride first. The stride of an axis is that in the last store that depends on the axis,
+ * else in the first load that does; an axis on which no access depends comes first. Returns their
+ * number. */
 uint32_t axes_outer_order(const Nest *, uint32_t vector, uint32_t *order);
 
 #endif

@@ -199,7 +199,7 @@ MUST_LOOK Refusal contract_choose_b(const PlanInput *, Kx load, const ContractAx
  * steps of k are neighbours in both operands. axes, a and b are filled in. */
 MUST_LOOK Refusal contract_panels_do_not_pay(const PlanInput *, const ContractPlan *);
 /* Decides whether an earlier phase copies a into panels of the tile's rows, when axes, tile, block
- * and windows are known; if so, sets *p to the panels and returns true. */
+ * and windows are known; if so, sets *p to the panels and returns true, else leaves *p as it is. */
 MUST_LOOK bool contract_copies_a(const PlanInput *, const ContractPlan *, Panels *);
 /* The number of steps of k, at in->at. */
 double contract_steps(const PlanInput *, const ContractAxes *);

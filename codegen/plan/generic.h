@@ -85,8 +85,9 @@ static inline bool generic_varies(const GenericPlan *p, Kx x)
 
 /* Chooses which axes of grid->order are tasks, and fills in ntask, cut, per, npart, ntasks: whole
  * axes until there are enough tasks, then perhaps a part of the next axis. Of a target of blocks of
- * threads (Isa.of_block) every point is a task. grid->order and n are filled in. work: of each
- * outer point, in simple operations at hint sizes. */
+ * threads (Isa.of_block) every point is a task. If no axis is cut, cut is NO_AXIS, and per and
+ * npart stay as they are. grid->order and n are filled in. work: of each outer point, in simple
+ * operations at hint sizes. */
 void generic_choose_tasks(const PlanInput *, const GenericPlan *, TaskGrid *, double work);
 /* Fills in ntasks, when all other fields are. */
 void generic_count_tasks(const Nest *, TaskGrid *);
@@ -95,8 +96,8 @@ void generic_count_tasks(const Nest *, TaskGrid *);
 double generic_work_per_point(const Nest *, uint64_t stages);
 
 /* Whether a stage combines elements along the axis into MAX_CHAINS results at once, which are
- * combined at the end: the stage is a reduction, the axis is the vector axis, and it is long enough
- * at hint sizes. */
+ * combined at the end: the stage is a reduction by one basic operation, the axis is the vector
+ * axis, and it has at least 2 * MAX_CHAINS vectors at hint sizes. */
 bool generic_has_chains(const GenericPlan *, const Stage *, uint32_t axis);
 
 /* parts.c: plans phases in which tasks reduce parts of long rows, and later ones combine the

@@ -47,8 +47,8 @@ uint32_t nest_add_axis(Nest *, const char *name, Sym extent);
  * are. */
 uint32_t nest_merge_axes(Nest *, uint32_t a, uint32_t b);
 /* Puts axis `to` in the place of axis `from`, of the same extent, in all accesses and in the
- * indices of k, the nest's kernel; axis `from` is no more. Lists of axes in the kernel's stages
- * stay as they are. `deps` is out of date until nest_find_deps. */
+ * indices of k, the nest's own kernel (a kernel_copy); axis `from` is no more. Lists of axes in the
+ * kernel's stages stay as they are. `deps` is out of date until nest_find_deps. */
 void nest_rename_axis(Nest *, Kernel *k, uint32_t from, uint32_t to);
 /* Computes `deps` anew, after accesses or axes were changed by hand or by nest_rename_axis. The
  * other functions here keep `deps` right. */
@@ -59,21 +59,23 @@ void nest_read(Nest *, Kx load, SchedArg from, Sym offset);
 
 /* ---- questions ---- */
 
-/* Returns the argument for nest_read by which a load reads its constant in a layout of its own.
- * Copies the layout. */
+/* Returns the argument for nest_read by which a load reads its buffer, a constant, in a layout of
+ * its own. Changes nothing; copies the layout to the nest's arena. */
 SchedArg nest_packed(const Nest *, Kx load, const Layout *);
-/* Whether a load may read its buffer in the layout: the buffer is a constant, and no other layout
- * was chosen for all kernels (Buffer.layout_fixed). */
+/* Whether a load may read its buffer in the layout by nest_packed: the buffer is a constant, and no
+ * other layout was chosen for all kernels (Buffer.layout_fixed). */
 MUST_LOOK bool nest_may_repack(const Nest *, Kx load, const Layout *);
 /* The axes on which an expression of axes and value variables depends, by bit. Value variables
  * depend on the axes of their values. */
 uint64_t nest_axes(const Nest *, Sym);
-/* Sets *coef to the stride of an axis in an offset. Returns false if the offset is not linear in
- * the axis. */
+/* Sets *coef to the stride of an axis in an offset, 0 if the offset does not depend on the axis. If
+ * the offset is not linear in the axis, or has a value variable that depends on the axis, returns
+ * false, and *coef means nothing. */
 MUST_LOOK bool nest_coef(const Nest *, Sym offset, uint32_t axis, Sym *coef);
-/* Whether the offset is linear in the axis, with this stride. */
+/* Whether nest_coef returns true with this stride. */
 MUST_LOOK bool nest_coef_is(const Nest *, Sym offset, uint32_t axis, int64_t value);
-/* Whether x, or an expression of which x is computed, reads the stage's result. */
+/* Whether x, or an expression of which x is computed, reads the stage's result. Values of value
+ * variables in indices count. */
 bool nest_reads(const Nest *, Kx x, uint32_t stage);
 /* Whether every stage whose result x reads so is one of the first n. */
 bool nest_reads_below(const Nest *, Kx x, uint32_t n);

@@ -5,10 +5,12 @@
 #include "ir/kernel/kernel.h"
 
 /* Splits axes of a kernel until every access is linear in all axes, or no axis is left that can be
- * split: its extent is a known multiple of the divisor, the kernel has less than MAX_KERNEL_AXES
- * axes, and its stages have room. Changes the kernel, which the caller has copied (kernel_copy).
- * Layouts of its buffers are final. packs: the schedule will pack constants into panels: accesses
- * to constants count as in row-major layout, whatever layout they have. */
+ * split. An axis can be split if its extent is a known multiple of the divisor, the kernel has less
+ * than MAX_KERNEL_AXES axes, the lists of axes of all stages have room, no stage but reductions
+ * (STAGE_REDUCE) has the axis in its `red`, and no stage with RESULT_LOCAL maps it. Changes the
+ * kernel, which the caller has copied (kernel_copy). Layouts of its buffers are final. packs: the
+ * schedule will pack constants into panels: accesses to constants count as in row-major layout,
+ * whatever layout they have. */
 void kernel_split_axes(const Lowered *, Kernel *, bool packs);
 
 #endif

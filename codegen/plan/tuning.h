@@ -33,8 +33,8 @@ uint32_t tuning_registers(const Target *, DType);
 double tuning_tile_cycles(const Target *, DType, uint32_t mr, uint32_t nv);
 /* The factor by which spills make the multiply-adds of such a tile longer; 1 without spills. */
 double tuning_tile_spills(const Target *, DType, uint32_t mr, uint32_t nv);
-/* The most rows of a tile of nv vectors that fit the registers: at least 1, at most
- * MAX_TILE_ROWS. */
+/* The most rows of a tile of nv vectors that fit the registers: at least 1, at most MAX_TILE_ROWS,
+ * and no more than a tile has whose row takes two registers. */
 uint32_t tuning_tile_rows(const Target *, DType, uint32_t nv);
 /* The cycles of gathering one vector of a panel right before its use, from an operand that has so
  * many elements. */

@@ -37,7 +37,7 @@ typedef struct {
 } EmitSelect;
 
 /* Returns the names of the distinct kernels in emitted code, by index in Program.fn: unique C
- * identifiers "k_NAME" with the suffix (NULL: none). */
+ * identifiers "k_NAME" with the suffix (NULL: none), in the arena of the Ir's context. */
 const char *const *kernel_names(const Program *, const char *suffix);
 /* Divides the kernels into nunits >= 1 units of about equal cost. Returns the unit of each kernel,
  * by index in Program.fn, in the context's arena. Adds the cost of each unit to load[0 .. nunits -

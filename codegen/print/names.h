@@ -24,7 +24,8 @@ typedef struct {
 
 /* Begins with no name taken, in the outermost scope. */
 void names_init(Names *, Arena *);
-/* Takes a name in the outermost scope, so that names_add never returns it. */
+/* Takes a name in the outermost scope, so that names_add never returns it. Has no effect if the
+ * name is taken. */
 void names_reserve(Names *, const char *);
 /* Takes the keywords of C++ and newer C. */
 void names_reserve_cpp(Names *);
@@ -38,11 +39,13 @@ void names_pop(Names *);
 /* Appends s as the contents of a comment of C or C++: nothing in it ends the comment, and hidden
  * characters are made visible. Each line break becomes the text `line`. */
 void c_comment(Text *, const char *s, const char *line);
-/* Returns NULL if a function of an artifact may have the name, else the reason why not: no
- * identifier, a keyword of C or C++, reserved, or a function of the C library. */
+/* Returns NULL if a function of an artifact may have the name, else the reason why not: the name is
+ * no identifier, is a keyword of C or C++, begins with "_", "k_" or "weft_rt_", or is that of a
+ * function of the C library. */
 const char *c_export_refused(const char *);
-/* Returns s as a legal identifier that is no keyword: other characters become "_". Different texts
- * may give the same identifier. */
+/* Returns s as a legal identifier that is no keyword of C (a keyword of C++ stays): characters that
+ * an identifier cannot have become "_", leading "_" are dropped, a digit in front gets a "v" before
+ * it. Different texts may give the same identifier. The result lies in the arena. */
 const char *c_identifier(Arena *, const char *s);
 
 #endif

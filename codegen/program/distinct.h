@@ -39,19 +39,20 @@ typedef struct {
 	uint32_t now, nsym;
 } DistinctKernels;
 
-/* Begins with no kernels, for the first entry of the program. Program NULL: only distinct_key may
- * be called. */
+/* Begins with no kernels and `plain` false, for the first entry of the program. Program NULL: only
+ * distinct_key may be called. */
 void distinct_init(DistinctKernels *, const Lowered *, Program *, const Target *);
-/* Begins the next entry, which uses schedules and functions of the entries before. */
+/* Begins the next entry, which uses schedules and functions of the entries before; empties
+ * d->kernel. */
 void distinct_enter(DistinctKernels *, const Lowered *);
 /* Returns the id (>= 1) of the kernel's text: equal kernels have one id. Sets *fresh to whether it
  * is new, and d->buf to the kernel's buffers in order of appearance. */
 uint32_t distinct_key(DistinctKernels *d, const Kernel *, bool *fresh);
-/* Schedules a kernel, and adds its functions to the program, unless an equal one was scheduled.
- * Appends it to d->kernel. */
+/* Schedules a kernel unless an equal one was scheduled; then adds those of its functions to the
+ * program whose text no function there has. Appends the kernel to d->kernel in any case. */
 void distinct_kernel(DistinctKernels *d, const Kernel *);
-/* Schedules a call of a user operator, adds its functions to the program, each time anew, and
- * appends it to d->kernel. */
+/* Schedules a call of a user operator, each time anew, adds its function to the program unless a
+ * function there has the same text, and appends the call to d->kernel. */
 void distinct_call(DistinctKernels *, const StepCall *);
 
 /* phases.c: Decides which launches run in the phase of the launch before, because they do not

@@ -25,7 +25,8 @@ typedef struct LaunchTable {
 } LaunchTable;
 
 /* Returns the table of the n consecutive LS_LAUNCH statements launch[] of f. Returns NULL if a call
- * for each is better: n is small, or the program is short (nothing was outlined). */
+ * for each is better: n is less than 32, or the program is short (no function was outlined from
+ * `run`). The table lies in the arena of the Ir's context. */
 LaunchTable *launch_table(const ProgramEntry *, const LoopFn *f, const LsData *launch, uint32_t n);
 
 #endif

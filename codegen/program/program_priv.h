@@ -26,16 +26,18 @@ void sym_lower_init(SymLower *, Ctx *, SymTab *, LoopFn *);
 /* Returns the i64 expression of a symbolic integer. A symbol without a value is an internal
  * error. */
 Lx sym_lower(SymLower *, Sym);
-/* Gives a symbol (or an expression) a value. */
+/* Gives a symbol or another symbolic integer a value, which replaces the one that it had. */
 void sym_lower_set(SymLower *, Sym var, Lx value);
 /* Whether all symbols in the expression have values. */
 MUST_LOOK bool sym_lower_can(SymLower *, Sym);
 /* Forgets the values that were set or computed since s->log.n was n. */
 void sym_lower_forget(SymLower *, uint32_t n);
 
-/* Returns the name of an entry's function, in the arena. role: "sizes" or "run". */
+/* Returns the name of an entry's function. role: "sizes" or "run". The name is `role` itself for
+ * the entry "run", else "entry_NAME_ROLE" in the arena of the Ir's context. */
 const char *program_fn_name(const ProgramEntry *, const char *role);
-/* Returns the name of function k, from 1, that is outlined from that function, in the arena. */
+/* Returns the name of function k, from 1, that is outlined from that function, in the arena of the
+ * Ir's context. */
 const char *program_outlined_name(const ProgramEntry *, const char *role, uint32_t k);
 
 /* section.c: the weight section and the state section of a program. */
@@ -54,7 +56,8 @@ uint32_t section_state(Section *, const LoweredState *);
  * new. */
 uint32_t section_constant(Section *, const Buffer *, const Layout *);
 /* Makes the weight section begin as that of another program, whose constants all are added, with
- * their offsets. Call it after all section_state and before section_constant. */
+ * their offsets. Both programs have the same state. Call it after all section_state and before
+ * section_constant. */
 void section_share(Section *, const Program *);
 
 /* bounds.c: conditions on sizes under which no arithmetic with them leaves 64 bits. */

@@ -27,8 +27,9 @@ typedef struct EvalCtx {
 bool eval_sym(EvalCtx *, Sym, int64_t *out);
 /* Sets out[k] to the value of s[k] for k < n. Returns false after an error, as eval_sym. */
 bool eval_syms(EvalCtx *, const Sym *s, uint32_t n, int64_t *out);
-/* Makes *out a zeroed tensor, in e->arena, of a tensor type of the graph's Ir; its extents are
- * evaluated. False: an extent has no value or is negative, or the tensor is too large. */
+/* Makes *out a tensor of zeros, in e->arena, of a tensor type of the graph's Ir; its extents are
+ * evaluated. Sets e->syms. False: an extent has no value or is negative, or the tensor is too
+ * large. */
 bool eval_alloc(EvalCtx *, TypeId, Graph *, Tensor *out);
 
 /* Prepares *e for a run of the graph on these n inputs, one for each of g->input: gives the symbols

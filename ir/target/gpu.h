@@ -29,7 +29,8 @@ const Gpu *gpu_at(uint32_t k);
 /* Returns the GPU of that name, or NULL. */
 const Gpu *gpu_find(const char *name);
 /* Returns the number of warps that are resident on a multiprocessor, if each block has that many
- * threads, of that many registers, and bytes of shared memory; at most Gpu.warps. */
+ * threads, of that many registers, and bytes of shared memory; at most Gpu.warps, and 0 if no such
+ * block fits. threads > 0. */
 uint32_t gpu_resident(const Gpu *, uint32_t threads, uint32_t registers, uint32_t shared);
 /* Returns the whole GPU as one machine: its rates are those of all multiprocessors together. So the
  * costs that lowering compares (target_cycles) are times of a launch that fills the GPU. */

@@ -54,7 +54,7 @@ typedef struct {
 	uint32_t threads;     /* processors to assume; 0: unknown */
 } Machine;
 
-/* Returns the machine of that name, or NULL. */
+/* Returns the machine of that name or alias ("znver4"), or NULL. */
 const Machine *machine_find(const char *name);
 /* Returns machine k of the table, or NULL after the last. */
 const Machine *machine_at(uint32_t k);
@@ -63,7 +63,8 @@ const Machine *machine_at(uint32_t k);
 const char *machine_list(Arena *, const char *family);
 
 /* Returns the cycles for which one operation on `lanes` elements of the dtype (computed in its
- * dtype_compute, bools as f32) keeps the execution units busy. */
+ * dtype_compute, bools as f32) keeps the execution units busy. Of MOP_gather and MOP_scalar each
+ * lane is an instruction. */
 double machine_cycles(const Machine *, MachineOp, DType, uint32_t lanes);
 /* Returns the cycles from the start of an operation until its result can be read. */
 double machine_latency(const Machine *, MachineOp, DType);

@@ -66,10 +66,12 @@ typedef struct Target {
 /* Whether the instruction set has a feature. */
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
 
-/* Returns the target of that name or alias, with the machine Isa.machine, or NULL.
- * codegen/cpu/host.h names the target of the processor that runs the compiler. */
+/* Returns the CPU of that name or alias, with the machine Isa.machine, or the GPU of that name;
+ * NULL if there is neither. codegen/cpu/host.h names the target of the processor that runs the
+ * compiler. */
 const Target *target_find(const char *name);
-/* Returns the names of all targets for messages: "generic-c, x86-64-v2, ...". */
+/* Returns the names of all CPUs, then of all GPUs, without aliases, for messages: "generic-c,
+ * x86-64-v2, ...". */
 const char *target_list(Arena *);
 /* Returns CPU k, within a family in order of increasing capability; NULL after the last. */
 const Target *target_at(uint32_t k);

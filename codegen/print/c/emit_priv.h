@@ -59,8 +59,9 @@ typedef struct {
 
 /* Begins a unit in which nothing is declared. */
 void unit_init(CUnit *, Ctx *, const Target *, const CDialect *);
-/* Appends the beginning of a finished unit: includes, types, helpers. kernels, vector: names of the
- * headers that declare kernels and intrinsics; NULL: no header. */
+/* Appends the beginning of a finished unit: includes, types, helpers. kernels: the name of the
+ * header that declares kernels; NULL: none is included. vector: the name of the header that
+ * declares intrinsics; NULL: Prelude.include. It is included only if the unit uses intrinsics. */
 void unit_head(CUnit *, Text *out, const char *kernels, const char *vector);
 /* Appends the head, without the body, of the artifact's exported function (NULL: "weft_model"). */
 void c_export(Text *out, const char *export_name);
@@ -119,10 +120,10 @@ void neon_header(const Target *, Text *);
 
 /* ---- library functions (library.c) ---- */
 
-/* Returns the name of the C function for a scalar function on `lanes` lanes, and adds the function
- * to the unit. */
+/* Returns the name of the C function for a scalar function on `lanes` lanes, and adds the function,
+ * and what it calls, to the unit the first time. */
 const char *c_library(CUnit *, Ir *, const ScFn *, uint32_t lanes);
-/* table[index], lane by lane; adds the table to the unit. */
+/* table[index], lane by lane; adds the table to the unit the first time. */
 CExpr c_look_up(CUnit *, const ScTable *, uint32_t lanes, CExpr index);
 
 /* ---- statements (kernel.c) ---- */

@@ -29,8 +29,14 @@ def case_of(model, folder):
     return str(pathlib.Path(model.removesuffix(".pt2")).relative_to(folder))
 
 
+def sample(folder, every):
+    """The models of each `every`-th case in the order of their names, each followed by its reference: arguments of weft check."""
+    cases = sorted(case_of(str(p), folder) for p in folder.rglob("*.pt2"))
+    return [f"{name}{suffix}" for name in cases[::every] for suffix in (".pt2", ".safetensors")]
+
+
 def run(weft, folder, backend, jobs, parts=(), options=()):
-    """{case: None if it passed, else the cause}, of the whole folder or of parts of it."""
+    """{case: None if it passed, else the cause}, of the whole folder or of parts of it: folders, or models and references."""
     p = subprocess.run([weft, "check", *(folder / p for p in parts or ["."]), "--backend", backend, "--json", "--jobs", str(jobs),
                         *options], capture_output=True, text=True, errors="replace")
     try:
@@ -116,18 +122,23 @@ def main():
     p.add_argument("backend", nargs="+")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--mode", help="vjp, jvp or vmap: derivatives or batches instead of results")
+    p.add_argument("--target", help="of the compiled kernels")
+    p.add_argument("--every", type=int, default=1, metavar="N", help="run each N-th case in the order of their names, judge only these")
     p.add_argument("--now", action="store_true", help="print the list that fits")
     args = p.parse_args()
     if not args.folder.is_dir():
         return 77
-    options = ["--mode", args.mode] if args.mode else []
-    results = {b: run(args.weft, args.folder, b, args.jobs, options=options) for b in args.backend}
+    options = [*(["--mode", args.mode] if args.mode else []), *(["--target", args.target] if args.target else [])]
+    parts = sample(args.folder, args.every) if args.every > 1 else []
+    results = {b: run(args.weft, args.folder, b, args.jobs, parts, options) for b in args.backend}
     if args.now:
         print_now(results)
         return 0
     wrong = []
     for backend, found in results.items():
         listed = read_list(args.list, backend)
+        if parts:
+            listed = {name: cause for name, cause in listed.items() if f"{name}.pt2" in parts}
         wrong += judge(backend, found, listed)
         failed = sum(why is not None for why in found.values())
         print(f"{backend}: {len(found) - failed} passed, {failed} failed, {len(listed)} of these expected")

@@ -77,8 +77,8 @@ Node b_full_attr(Build *, DType, Attr v, uint32_t rank, const Sym *dim);
 Node b_zeros(Build *, TypeId);
 /* The tensor without dimensions whose element is v. */
 Node b_scalar(Build *, DType, double v);
-/* Returns true, and the value in *v, if the node is a splat; false for other nodes and none. v may
- * be NULL. */
+/* Returns true, and the value in *v, if the node is a splat; false for other nodes and none, with
+ * *v unchanged. v may be NULL. */
 bool b_splat(const Build *, Node, Attr *v);
 /* b_splat of a node of a graph. */
 bool node_splat(const Graph *, Node, Attr *v);
@@ -93,16 +93,17 @@ Node b_from_size(Build *, Sym);
  * where the index is unbacked; else a guard requires index >= 0. */
 Sym b_index_from_end(Build *, Sym index, Sym size);
 /* States that the symbol `size` has from here on the value of x, an i64 without dimensions, which
- * is at most `most` (0: no bound is known). Adds OP_to_size, which checks at run time that the
+ * is at most `most` (none: no bound is known). Adds OP_to_size, which checks at run time that the
  * value is within the symbol's range; `what` names the size in its message. Does nothing if x is
  * none. */
 void b_to_size(Build *, Node x, Sym size, Sym most, const char *what);
 
 /* ---- element-wise operators ---- */
 
-/* Adds a scalar operator (op_kind OP_SCALAR) of 1 to 4 operands: broadcasts them to one shape and
- * converts them to the promoted dtype (operands without dimensions count weakly, as in ATen).
- * Operators that are defined on floats only (exp) convert bool and integers to f32. */
+/* Adds a scalar operator (op_kind OP_SCALAR) of 1 to 4 operands (another number is an internal
+ * error): broadcasts them to one shape and converts them to the promoted dtype (operands without
+ * dimensions count weakly, as in ATen). Operators that are defined on floats only (exp) convert
+ * bool and integers to f32. */
 Node b_pointwise(Build *, Op, const Node *in, uint32_t nin);
 /* b_pointwise of one operand. */
 Node b_un(Build *, Op, Node x);
@@ -118,7 +119,7 @@ Node b_convert(Build *, Node x, DType);
 
 /* Sets *rank and dim[] (room for MAX_RANK) to the shape that n tensors broadcast to; absent ones
  * (0) are skipped. A guard requires that extents are equal where that is not proved. Returns false
- * after an error: extents that differ. */
+ * after an error, extents that differ or a tuple; *rank and dim[] then have no meaning. */
 bool b_common_shape(Build *, const Node *x, uint32_t n, uint32_t *rank, Sym *dim);
 
 /* ---- index maps: the elements of x, moved ----
@@ -136,7 +137,7 @@ Node b_broadcast_in_dim(Build *, Node x, uint32_t rank, const Sym *dim, const ui
 Node b_reshape(Build *, Node x, uint32_t rank, const Sym *dim);
 /* Dimension k of the result is dimension perm[k] of x. */
 Node b_permute(Build *, Node x, const uint32_t *perm);
-/* Exchanges two dimensions; x itself if x has none. */
+/* Exchanges two dimensions; returns x itself if x has rank 0. */
 Node b_transpose(Build *, Node x, int d0, int d1);
 /* Inserts a dimension of extent 1, which is dimension `dim` of the result. */
 Node b_unsqueeze(Build *, Node x, int dim);
@@ -149,11 +150,12 @@ Node b_slice(Build *, Node x, int dim, Sym start, Sym end, Sym step);
  * from the end; otherwise the caller sees to it that 0 <= index < extent. */
 Node b_select_dim(Build *, Node x, int dim, Sym index);
 /* Puts low[k] elements in front of, and high[k] behind, those of x along each dimension k; a
- * negative number removes elements. The new elements are `value`, a tensor without dimensions. */
+ * negative number removes elements. The new elements are `value`, a tensor without dimensions,
+ * which is converted to x's dtype. */
 Node b_pad(Build *, Node x, const Sym *low, const Sym *high, Node value);
 /* The n >= 1 tensors one behind the other along the dimension, in their promoted dtype. */
 Node b_concat(Build *, const Node *x, uint32_t n, int dim);
-/* x with the order of elements along the dimension reversed. */
+/* x with the order of elements along the dimension reversed; x itself if it has rank 0. */
 Node b_reverse(Build *, Node x, int dim);
 
 /* ---- reductions and contractions ---- */
@@ -188,7 +190,8 @@ Node b_get(Build *, Node tuple, uint32_t k);
 
 /* ---- symbolic helpers ---- */
 
-/* The extent of the dimension, which may be negative; 1 if x is none or has no dimensions. */
+/* The extent of the dimension, which may be negative; 1 if x is none or has no dimensions. A
+ * dimension out of range is an error, which returns the extent of dimension 0. */
 Sym b_dim(const Build *, Node x, int dim);
 /* The constant as a symbolic integer. */
 Sym b_int(const Build *, int64_t);

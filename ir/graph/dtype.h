@@ -17,7 +17,7 @@ typedef enum {
 	DT_COUNT
 } DType;
 
-const char *dtype_name(DType);               /* "f32"; "?" if out of range */
+const char *dtype_name(DType);               /* "f32"; "?" for DT_none and out of range */
 DType dtype_parse(const char *s, uint32_t n); /* DT_none if unknown */
 uint32_t dtype_size(DType);                   /* bytes of one element; bool is 1, DT_none is 0 */
 bool dtype_is_float(DType);                   /* f8, f16, bf16, f32, f64 */
@@ -34,7 +34,8 @@ DType dtype_compute(DType);
 /* Returns the integer dtype in which programs load and store a storage dtype: u16 for f16 and bf16,
  * u8 for bool and f8; other dtypes are returned. */
 DType dtype_raw(DType);
-/* Whether a conversion keeps every value. False also if that is not known: f8, complex. */
+/* Whether a conversion keeps every value. True if the dtypes are equal. False also if that is not
+ * known: for f8 and complex dtypes. */
 bool dtype_keeps(DType from, DType to);
 /* ATen's promotion of the dtypes of two tensors with dimensions. DT_none counts as absent: the
  * other dtype is returned. */

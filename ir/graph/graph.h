@@ -119,32 +119,35 @@ typedef struct Ir {
 Ir *ir_new(Ctx *);
 
 /* Returns the tensor type with these extents, which are copied. Equal types have equal handles. A
- * rank above MAX_RANK is an internal error. */
+ * rank above MAX_RANK is an internal error, and so is DT_none or a dtype out of range. */
 TypeId ir_type(Ir *, DType, uint32_t rank, const Sym *dim);
-/* ir_type with constant extents. */
+/* ir_type with constant extents, which become symbolic integers. */
 TypeId ir_type_ints(Ir *, DType, uint32_t rank, const int64_t *dim);
 /* Returns the tuple type of these n elements, which are copied. Equal types have equal handles. */
 TypeId ir_tuple(Ir *, uint32_t n, const TypeId *elem);
 /* Returns the type of a handle; of 0 {DT_none, 0}. The pointer is valid until the next ir_type or
  * ir_tuple. */
 const Type *ir_type_of(const Ir *, TypeId);
-/* Returns the number of elements of a tensor type; 1 for a tuple. */
+/* Returns the number of elements of a tensor type, the product of its extents; 1 for a tuple and
+ * for the handle 0. */
 Sym type_numel(const Ir *, TypeId);
 
 /* Interns a tuple of n attributes, one for each argument of the schema (ir/ops/op.h): equal tuples
- * have equal handles. Copies strings and lists. If all are ATTR_none, returns 0, the empty
- * tuple. */
+ * have equal handles. Copies strings and lists, but refers to graphs. Every NaN becomes the same
+ * NaN. If all are ATTR_none, returns 0, the empty tuple. n above MAX_ARGS is an internal error. */
 AttrId ir_attrs(Ir *, uint32_t n, const Attr *);
-/* Returns attribute k of a tuple; every attribute of the empty tuple is ATTR_none. */
+/* Returns attribute k of a tuple, where k is less than the tuple's n; unchecked. Every attribute
+ * k < MAX_ARGS of the empty tuple is ATTR_none. */
 const Attr *ir_attr(const Ir *, AttrId, uint32_t k);
-/* Whether two attributes are equal. Compares graphs by identity and floats by bits. */
+/* Whether two attributes are equal. Compares graphs by identity, floats by bits, and symbolic
+ * integers by their handles. */
 bool attr_equal(const Attr *, const Attr *);
 /* Interns a source location, "net.py:12", with hidden characters made visible. NULL, "" and blanks
  * give 0. */
 LocId ir_loc(Ir *, const char *text);
 const char *ir_loc_text(const Ir *, LocId); /* "" for 0 */
-/* Of the text "net.py:12 in MODULE", returns the length of "net.py:12"; of a text without " in "
- * the whole length. */
+/* Of the text "net.py:12 in MODULE", returns the length of "net.py:12": of what stands before the
+ * first " in " that follows a digit. Of a text without one, returns the whole length. */
 size_t ir_loc_line(const char *text);
 /* Adds a constant; equal constants are not merged. Copies the name (NULL: "") and dim[], but not
  * the data, which must stay valid as long as the Ir. */
@@ -154,7 +157,8 @@ const Const *ir_const_of(const Ir *, ConstId);
 /* Returns an array in the arena, by ConstId: the constant's other names in the file (same_as), each
  * followed by a newline, or NULL if it has none. Returns NULL if no constant has other names. */
 const char **ir_const_aliases(const Ir *, Arena *);
-/* Returns the constant that has the bytes: follows view_of to its end. */
+/* Returns the constant that has the bytes: follows view_of to its end. That is the constant itself
+ * if its view_of is 0. */
 ConstId const_root(const Ir *, ConstId);
 /* Whether the constant is a parameter of float or complex dtype that requires gradients in the
  * model's file. */
@@ -283,22 +287,26 @@ static inline void graph_enter(const Graph *g) { sym_set_scope(g->ir->syms, g->s
  * absent optional tensor. Checks nothing; b_node (build.h) infers the type and checks operands.
  * Invalidates NodeData pointers. */
 Node graph_add(Graph *, Node before, Op, const Node *in, uint32_t nin, AttrId, TypeId, LocId);
-/* Adds an input behind all other inputs and returns its node. */
+/* Adds an input behind all other inputs and returns its node, which gets the name as by
+ * graph_set_name. The name is copied; NULL counts as "". */
 Node graph_add_input(Graph *, const char *name, InputKind, TypeId);
 /* Returns the first node in program order behind all inputs, or none. Inputs come first. */
 Node graph_behind_inputs(const Graph *);
-/* Adds an output behind the other outputs. writes: as in GraphOutput. */
+/* Adds an output behind the other outputs. The name is copied; NULL counts as "". writes: as in
+ * GraphOutput. */
 void graph_add_output(Graph *, const char *name, Node, int32_t writes);
 /* Makes the node the value of output k. */
 void graph_set_output(Graph *, uint32_t k, Node);
-/* Removes output k; its node stays. */
+/* Removes output k; its node stays. Each later output gets the next smaller index. */
 void graph_remove_output(Graph *, uint32_t k);
 /* Removes all outputs; their nodes stay. */
 void graph_clear_outputs(Graph *);
-/* Makes every reader of `old`, graph outputs included, read `new`. `new` takes the name of `old` if
- * it has none. `old` stays in the graph, without readers. Takes O(readers). */
+/* Makes every reader of `old`, graph outputs included, read `new`, which must be another node. A
+ * `new` without a name takes the name of `old`, unless `old` is an input. `old` stays in the graph,
+ * without readers. Takes O(readers) if `old` is no graph output, else O(readers + outputs). */
 void graph_replace(Graph *, Node old, Node new);
-/* Removes a node from the graph; a node with readers is an internal error. */
+/* Removes a node from the graph. It is an internal error if another node has it as an operand, or
+ * if it was erased before. The node must be no graph output, which is not checked. */
 void graph_erase(Graph *, Node);
 /* Makes operand k of `user` read `def`, which may be none. */
 void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
@@ -307,37 +315,44 @@ void graph_set_type(Graph *, Node, TypeId);
 /* Changes a node's attributes. The caller sees to it that its type still fits them. */
 void graph_set_attrs(Graph *, Node, AttrId);
 /* Names a node; NULL and "" take its name away. Characters other than [A-Za-z0-9_.$] become "_"; a
- * number is appended to a name that is taken. */
+ * name that begins with a digit gets a "_" in front. A number is appended to a name that a node of
+ * the graph has or ever had. */
 void graph_set_name(Graph *, Node, const char *);
 /* Returns the node's name, "conv2d_3"; of an unnamed node its number in program order, "17", in the
  * scratch arena; "none" for 0. May number all nodes, in O(nodes). */
 const char *graph_name(Graph *, Node);
 /* As graph_name, but with the numbers of the last call of graph_name that numbered; for an unnamed
- * node that is newer, returns the name of its operator. For messages: takes O(1). */
+ * node that is newer, returns the name of its operator. For messages: takes O(1), but numbers all
+ * nodes if no call has numbered yet. */
 const char *graph_last_name(Graph *, Node);
 /* Compares two extents. YES: they are provably equal. NO: they provably differ, or differ at the
  * hints of their symbols or at one of 16 sampled points that the guards admit, with sizes of 2 and
  * more. MAYBE: they may be equal; require that by graph_guard. */
 Truth graph_same_extent(const Graph *, Sym, Sym);
-/* Adds a guard, unless the condition is provably true or already a guard. why: the message if the
- * guard fails; may be NULL. */
+/* Adds a guard, unless the condition is provably true or already a guard. A condition that is
+ * provably false is added too, without an error. why: the message if the guard fails, which is
+ * copied; may be NULL. */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
 /* Finds the first dimension of an input whose extent contains the size symbol, and sets *input to
- * the index in g->input and *dim to the dimension. Returns false if there is none. */
+ * the index in g->input and *dim to the dimension. Returns false if there is none; *input and *dim
+ * then have no meaning. All inputs are tensors. */
 bool graph_symbol_input(const Graph *, Sym var, uint32_t *input, uint32_t *dim);
-/* Returns that dimension for a message, " (input \"x\" dimension 0)", in the scratch arena; "" if
- * there is none. */
+/* Returns the dimension that graph_symbol_input finds, for a message: " (input \"x\" dimension 0)",
+ * in the scratch arena; "" if there is none. */
 const char *graph_symbol_origin(const Graph *, Sym var);
 /* Puts the nodes into that order; all n nodes of the graph are in the list, each once. */
 void graph_set_order(Graph *, const Node *order, uint32_t n);
-/* Removes nodes without readers and effects, except inputs. Returns true if it removed any. */
+/* Removes nodes without readers and effects, except inputs, also those whose last reader it
+ * removed. Returns true if it removed any. Subgraphs stay as they are. */
 bool graph_dce(Graph *);
 /* Returns a copy in the same Ir. Subgraphs are copied too, so that no two nodes have the same
  * subgraph. */
 Graph *graph_clone(const Graph *);
 /* Returns a copy of src in another Ir, in a new scope of symbols (sym.h). The new scope becomes the
- * current one of `to`; src's scope becomes that of its Ir. The data of constants is not copied, and
- * must stay valid as long as `to`. */
+ * current one of `to`; src's scope becomes that of its Ir. Adds to `to` the constants that the
+ * graph reads and their other names (same_as), without holder and view_of. The data of constants is
+ * not copied, and must stay valid as long as `to`. The copy's fields decomposed, exported and
+ * other_mode are zero. */
 Graph *graph_import(Ir *to, const Graph *src);
 /* As graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
  * expression by[k] of `to` (k < n); other symbols get names that are new there. constant[], by
@@ -345,8 +360,8 @@ Graph *graph_import(Ir *to, const Graph *src);
  * constant to `to` if the graph reads it, and writes it there. */
 Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n, ConstId *constant);
 /* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name, and
- * returns it. map[i]: the node of dst that the copy reads where n reads node i of src. Subgraphs
- * are copied. Both graphs are of one Ir. */
+ * returns it. map[i]: the node of dst that the copy reads where n reads node i of src; map[0] is
+ * none. Subgraphs are copied. Both graphs are of one Ir. map[] itself stays unchanged. */
 Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map);
 /* Adds copies of the nodes of src to dst in front of `before` (none: at the end), and src's guards.
  * arg[k], a node of dst, takes the place of input k. Sets out[k] to the node of dst that is output
@@ -412,24 +427,27 @@ static inline bool node_is_tensor(const Graph *g, Node n)
 uint32_t node_nresult(const Graph *, Node);
 /* Returns the type of result k < node_nresult. */
 TypeId node_result_type(const Graph *, Node, uint32_t k);
-/* Whether an extent of the node's type contains an unbacked size. The node may be the one that
- * computes the size. */
+/* Whether an extent of the node's type, of a tuple an extent of one of its types, contains an
+ * unbacked size. The node may be the one that computes the size. Returns false for a node without a
+ * value. */
 bool node_has_data_size(const Graph *, Node);
-/* Whether an extent of the type contains the symbol; of a tuple, an extent of one of its types. */
+/* Whether an extent of the type contains the symbol; of a tuple, an extent of one of its types.
+ * Returns false for the handle 0. */
 bool type_uses(const Ir *, TypeId, Sym var);
 /* Whether the node's type or an attribute contains the symbol, or those of a node of its
  * subgraphs. */
 bool node_uses(const Graph *, Node, Sym var);
 /* Whether the node's type or an attribute contains the symbol, subgraphs apart. */
 bool node_uses_itself(const Graph *, Node, Sym var);
-/* Whether the node gives an unbacked symbol its value: an OP_to_size of the symbol, or another node
- * whose type contains it while no operand or attribute does. */
+/* Whether the node gives an unbacked symbol its value: an OP_to_size of the symbol, or a node of
+ * another operator, but no input, whose type contains the symbol while no operand's type and no
+ * attribute does. */
 bool node_finds(const Graph *, Node, Sym var);
 /* Whether node_finds is true for a node of the graph; nodes of subgraphs do not count. */
 bool graph_finds(const Graph *, Sym var);
 /* Whether the type of an input of the graph contains the symbol. */
 bool graph_is_given(const Graph *, Sym var);
-/* If the node is an OP_tuple, returns its operand k; else none. */
+/* If the node is an OP_tuple, returns its operand k < node_nin; else none. */
 Node node_element(const Graph *, Node, uint32_t k);
 /* Walks the readers of a node, from the use *u on, that are an OP_get of result k. Returns the next
  * one and moves *u behind it; returns none at the end. Start: Use u = node_data(g,
@@ -467,14 +485,19 @@ double node_float(const Graph *, Node, const char *name);
 const char *node_str(const Graph *, Node, const char *name);
 /* A list of symbolic integers, of length *n; NULL and 0 if it is empty or absent. */
 const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);
-/* Returns the operand of a tensor argument, by its name in the schema; none if absent. */
+/* Returns the operand of a Tensor argument, by its name in the schema; none if the operand is
+ * absent, and for an argument that is no tensor. Of a Tensor[] argument, returns the first tensor;
+ * none if the list is empty. A name that the schema lacks is an internal error. */
 Node node_arg(const Graph *, Node, const char *name);
-/* Returns the number of operands of a Tensor[] argument and sets *first to the index of the first
- * (as in node_in). */
+/* Returns the number of operands of an argument, by its name in the schema: of a Tensor[] argument
+ * the length of the list; of a Tensor argument 1, also if the operand is absent; of an argument
+ * that is no tensor 0. Sets *first to the index of the first of these operands (as in node_in); of
+ * 0 operands, to the number of operands of the arguments before. A name that the schema lacks is an
+ * internal error. */
 uint32_t node_args(const Graph *, Node, const char *name, uint32_t *first);
 
-/* For an OP_to_size node: returns the message for a value out of the size's range, a format of
- * printf with one %lld for the value. */
+/* Returns the message of an OP_to_size node for a value out of the size's range, a format of printf
+ * with one %lld for the value. */
 const char *node_size_message(const Graph *, Node);
 /* For an OP_to_size node whose size is known before it runs: returns the message for another value,
  * a format of printf with two %lld: the value and the known size. bound: the graph of whose inputs
@@ -491,7 +514,7 @@ const char *node_near(Graph *, Node);
 /* Appends the text form of the graph. */
 void graph_print(const Graph *, Text *);
 /* Sets used[k] to true if the symbol sym_var_at(k) occurs in the types or attributes of the nodes,
- * subgraphs included; other elements stay. used has sym_nvars elements. */
+ * subgraphs included; other elements stay. Guards do not count. used has sym_nvars elements. */
 void graph_used_symbols(const Graph *, bool *used);
 /* Appends the node's statement: one line with its line break, more with subgraphs. */
 void graph_print_node(const Graph *, Node, Text *);
@@ -508,7 +531,8 @@ TypeId type_parse(Ir *, const char *text, const char *name);
 bool graph_verify(Graph *);
 /* Whether the node's tensor may have less than 2^48 bytes, so that sizes and their sums fit 64
  * bits. Each extent counts with the least value in its range; the program checks the real value at
- * run time. A node that only views another value counts with its own type. */
+ * run time. A node that only views another value counts with its own type. Returns true for a tuple
+ * and for a node without a value. */
 bool node_fits(const Graph *, Node);
 
 #endif

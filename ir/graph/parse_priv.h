@@ -29,13 +29,15 @@ bool parse_fail(Parser *, const char *fmt, ...) __attribute__((format(printf, 2,
 const char *parse_position(Parser *);
 /* Moves r->p behind blanks, line breaks and comments (; to the end of the line). */
 void parse_skip(Parser *);
-/* Whether the punctuation or whole word s is next. Reads nothing. */
+/* Whether the punctuation or whole word s is next. Reads nothing but blanks and comments. Returns
+ * false also if an error was recorded before. */
 bool parse_at(Parser *, const char *s);
-/* Whether the punctuation or whole word s is next; if so, reads it. */
+/* Whether the punctuation or whole word s is next (parse_at); if so, reads it. */
 bool parse_accept(Parser *, const char *s);
-/* Reads the punctuation or whole word s. Returns false after an error: something else is next. */
+/* Reads the punctuation or whole word s. If something else is next, records an error and returns
+ * false. */
 bool parse_expect(Parser *, const char *s);
-bool parse_word_char(char); /* [A-Za-z0-9_.$] */
+bool parse_word_char(char); /* whether the character is one of [A-Za-z0-9_.$] */
 /* Reads [A-Za-z_][A-Za-z0-9_.$]* and returns it, in the scratch arena; NULL if no word is next. */
 const char *parse_word(Parser *);
 /* Reads all of [A-Za-z0-9_.$]* at r->p and returns it, in the scratch arena; it may be "". */
@@ -45,13 +47,15 @@ const char *parse_name(Parser *);
 bool parse_string(Parser *, const char **out);
 /* Reads an optional minus sign and digits. Returns false after an error. */
 bool parse_i64(Parser *, int64_t *out);
-/* Reads a symbolic integer up to a comma, bracket, relation or string. Symbols that are new are
- * added while the header of the outermost graph is read (!in_body); afterwards they are errors.
- * Returns false after an error. */
+/* Reads a symbolic integer. Its text ends before a comma or ")" that no "(" of the text encloses,
+ * before "[", "]", a brace, "=", "!", "<", ">", "~", a string, ";" and the line's end. A symbol
+ * that is new becomes a SYMVAR_SIZE in 0..SYM_INF while the header of the outermost graph is read
+ * (!in_body); afterwards it is an error. Returns false after an error. */
 bool parse_sym(Parser *, Sym *out);
 /* Reads a tensor or tuple type. Returns false after an error. */
 bool parse_type(Parser *, TypeId *out);
-/* Reads a value of the argument's kind, or "none" (ATTR_none). Not for ARG_graph: an error. Returns
+/* Reads a value of the argument's kind, or "none" (ATTR_none), whatever the kind. Lists are in the
+ * scratch arena. A value of an argument that is a tensor, a graph or ignored is an error. Returns
  * false after an error. */
 bool parse_attr(Parser *, const Arg *, Attr *out);
 /* Reads the list behind the word "where": ranges of symbols and guards ("require a == b"). guards

@@ -17,8 +17,9 @@ typedef struct {
 
 /* ---- arguments ---- */
 
-/* The operand for a Tensor argument, or the first one of a Tensor[] argument; no node if the
- * optional argument is absent. */
+/* The operand for a Tensor argument, or the first one of a Tensor[] argument, as node_arg: no node
+ * if the optional argument is absent or the list is empty. A name that the schema lacks is an
+ * internal error. */
 static inline Node arg(const Build *b, Node n, const char *name)
 {
 	return node_arg(b->g, n, name);
@@ -26,21 +27,21 @@ static inline Node arg(const Build *b, Node n, const char *name)
 /* Sets *out to the value of a constant size. Returns false after an error, with *out 0: the size is
  * symbolic. */
 bool aten_const(Build *, Sym, int64_t *out);
-/* The value of an int argument, which must be present. A symbolic size is an error, which returns
- * 0. */
+/* The value of an int argument. An argument that is absent or of another kind is an internal error.
+ * A symbolic size is an error, which returns 0. */
 int64_t aten_int(Build *, Node n, const char *name);
 
 /* ---- shapes ---- */
 
-/* The shape of these extents, copied. */
+/* The shape of these extents, copied; rank <= MAX_RANK. */
 Shape shape_of(uint32_t rank, const Sym *dim);
 /* The shape of a node; rank 0 of no node and of a tuple. */
 Shape aten_shape(const Build *, Node);
 /* The dtype of a node; DT_none of no node and of a tuple. */
 DType aten_dtype(const Build *, Node);
-/* The rank of a node; 0 of no node. */
+/* The rank of a node; 0 of no node; of a tuple the number of its elements. */
 uint32_t aten_rank(const Build *, Node);
-/* The number of elements. */
+/* The number of elements: the product of the extents, 1 for rank 0. */
 Sym shape_numel(const Build *, const Shape *);
 
 /* ---- nodes ---- */
@@ -51,12 +52,13 @@ Node aten_size(Build *, Sym, DType);
 Node aten_like(Build *, Node x, double v);
 /* x with dimension `from` moved to position `to`; the others keep their order. */
 Node aten_move_dim(Build *, Node x, uint32_t from, uint32_t to);
-/* torch.stack: joins n tensors of one shape along a new dimension dim. */
+/* torch.stack: joins n >= 1 tensors of one shape along a new dimension dim, in their promoted
+ * dtype. No node if one of them is no node. */
 Node aten_stack(Build *, const Node *x, uint32_t n, uint32_t dim);
 /* A tensor of that shape, each element of which is its own index along dim. */
 Node aten_iota_dim(Build *, const Shape *, uint32_t dim, DType);
-/* The reduction of x over dims (none: x itself), in x's dtype, f16 and bf16 accumulated in f32.
- * keep: the dimensions stay with extent 1; else they are removed. */
+/* The reduction of x over dims, in x's dtype, accumulated in dtype_compute of that dtype; x itself
+ * if dims is 0. keep: the dimensions stay with extent 1; else they are removed. */
 Node aten_reduce(Build *, ReduceKind, Node x, uint32_t dims, bool keep);
 /* The running reduction of x along dim: element i of the result combines the elements 0 .. i, or
  * with `reverse` the elements i, i + 1, ... to the end. kind: "sum", "prod", "max", "min" (NaN
@@ -65,7 +67,8 @@ Node b_cumulative(Build *, const char *kind, Node x, uint32_t dim, bool reverse)
 /* The cotangent of x from the cotangent ct of b_cumulative(b, "prod", x, dim, reverse); exact also
  * if elements are zero. Its dtype is the one of arithmetic: f32 if x is f16, bf16 or f8. */
 Node b_cumprod_backward(Build *, Node ct, Node x, uint32_t dim, bool reverse);
-/* x as a constant of derivatives: no cotangent and no tangent passes. */
+/* x as a constant of derivatives: no cotangent and no tangent passes. x itself if its dtype is no
+ * float and not complex. */
 Node aten_detached(Build *, Node x);
 
 #endif

@@ -350,26 +350,30 @@ typedef struct {
 
 #include "oplist.h" /* generated: enum { OP_none, OP_input, ... } of the ops that code names */
 
-/* Parses one schema into *s, with texts in the arena. Returns false if the text is no schema; *err
- * is then a sentence in the arena that says what was expected, and where. */
+/* Parses one schema into *s, with texts in the arena. Sets *err to NULL and returns true. If the
+ * text is no schema, returns false: *s has no meaning, and *err is a sentence in the arena that
+ * says what was expected, and where. */
 bool schema_parse(Arena *, const char *text, Schema *, const char **err);
 
 /* Parses all schemas and completes all overloads, once per process. Any thread may call; the
- * functions below call it. */
+ * functions below call it. Running out of memory unwinds to the place of arena_catch
+ * (base/arena.h). */
 void op_init(void);
 /* One more than the number of operators: operators are 1 .. op_count() - 1, and 0 is OP_none. */
 uint32_t op_count(void);
 /* The block of an operator; of an overload its row, completed from the block, with .overloads NULL.
  * Never NULL: of OP_none and of numbers out of range it is an empty block. */
 const OpInfo *op_info(Op);
-/* Of an overload: the operator whose block has the row. Of other operators: the operator itself. */
+/* Of an overload: the operator whose block has the row. Of other operators: the operator itself. Of
+ * a number out of range: OP_none. */
 Op op_block(Op);
 /* What defines the operator: OP_SCALAR if its block has .scalar, OP_COMPOSITE if it has .expand or
- * .build, else OP_PRIMITIVE. */
+ * .build, else OP_PRIMITIVE, also for OP_none and numbers out of range. */
 OpKind op_kind(Op);
-/* The parsed schema; never NULL. */
+/* The parsed schema; never NULL. Of OP_none and of numbers out of range: a schema without arguments
+ * and results. */
 const Schema *op_schema(Op);
-/* The name in the schema: "aten.add.Tensor". */
+/* The name in the schema: "aten.add.Tensor". "none" for OP_none and for numbers out of range. */
 const char *op_name(Op);
 /* The operator whose schema has the name, or which has it as an alias; OP_none if there is none. */
 Op op_find(const char *name);
@@ -380,8 +384,8 @@ int op_arg_index(Op, const char *name);
 Checks node_checks(const Graph *, Node);
 /* What .marks of the node's operator says of the node; MARK_NONE if it has no .marks. */
 Mark node_mark(const Graph *, Node);
-/* If n's operator has .marks, or n is a `get` of such a node: the operand whose value n is. No node
- * for other nodes. */
+/* If n's operator has .marks and n's value is a tensor: operand 0. If n is a `get` of result k of a
+ * node whose operator has .marks: operand k of that node. No node for other nodes. */
 Node node_marked(const Graph *, Node);
 /* Whether the operator is a scalar function. */
 static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
@@ -389,16 +393,18 @@ static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
  * LOWER_MAP, fuses FUSE_CHEAP and keeps KEEPS_INDEX; of a composite, of OP_none and of a number out
  * of range the row is of role LOWER_NONE. */
 const OpLower *op_lower(Op);
-/* The default of an argument, as an attribute; one of kind ATTR_none if the default is None, and if
- * there is no default. */
+/* The default of an argument, as an attribute; one of kind ATTR_none if the default is None, if
+ * there is no default, and for arguments that are tensors, graphs, constants or ignored. */
 Attr op_default(Ir *, const Arg *);
-/* For the test of the table: whether the default's text is well-formed for the argument's kind: an
- * integer of 64 bits, a finite number, inf or nan, True or False, a list of integers. True for
- * other kinds, and if there is no default. */
+/* For the test of the table: whether the default's text is well-formed for the argument's kind.
+ * int: an integer of 64 bits, Mean or Sum. float: a finite number, inf or nan. bool: True or False.
+ * int[]: a list of integers, or one integer if the schema says how many. Any kind if the argument
+ * is optional: None. True for arguments of other kinds, and if there is no default. */
 bool op_default_reads(const Arg *);
-/* Whether an attribute is of the argument's kind; ATTR_none only if the argument is optional. The
- * attribute of a Tensor argument is ATTR_none, and of a Tensor[] the constant number of its
- * tensors. */
+/* Whether an attribute is of the argument's kind. ATTR_none fits an argument that is optional. The
+ * attribute of a Tensor argument, and of an ignored one, is ATTR_none. The attribute of a Tensor[]
+ * argument is the constant number of its tensors. A Scalar argument takes a bool, an integer, a
+ * float or a complex number. */
 bool op_attr_fits(const Ir *, const Arg *, const Attr *);
 
 /* Infers the type of a call of a scalar function, or of an operator with .infer; adds nothing to
@@ -417,12 +423,12 @@ Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
  * b->before must be n, or a node before n. An expansion in a storage type is done in f32 where
  * PyTorch computes in f32 (ir/ops/expand_wide.h). */
 Node op_expand_node(Build *, Node n);
-/* Whether n has complex operands and its operator has .complex. */
+/* Whether n has a complex operand and its operator has .complex. */
 bool node_has_complex(const Graph *, Node n);
 /* Adds n's value computed by .complex, from real and imaginary parts; node_has_complex must hold.
  * Returns no node after errors. */
 Node op_complex(Build *, Node n);
-/* The real part of a complex x, or the imaginary part. */
+/* The real part of a complex x, or the imaginary part. A real x is an error. */
 Node b_part(Build *, Node x, bool imaginary);
 /* The complex tensor of two real ones of one shape and dtype. */
 Node b_complex(Build *, Node re, Node im);
@@ -443,28 +449,30 @@ bool op_has_batch(Op);
 bool node_has_jvp(const Graph *, Node);
 /* Whether pass canon keeps the composite: it has a rule, or EXPANDS_IN_DECOMPOSE. */
 bool op_is_kept(Op);
-/* Adds the cotangents of n's operands. ct[r]: the cotangent of result r; no node means zero. Sets
- * g[k] for each operand k: of operand k's type if want[k], else no node; no node means zero.
- * Returns false after an error, also if no derivative is known. */
+/* Adds the cotangents of n's operands. ct[r]: the cotangent of result r; no node means zero, and
+ * one at least is a node. Sets g[k] for each operand k: of operand k's type if want[k], else no
+ * node; no node means zero. Returns false after an error, also if no derivative is known. */
 bool op_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* Adds the tangents of n's results. t[k]: the tangent of operand k; no node means zero. Sets ty[r]
  * of result r that is not zero; the caller has set ty[] to no nodes. node_has_jvp must hold.
  * Returns false after an error. */
 bool op_jvp(Build *, Node n, const Node *t, Node *ty);
-/* Zeros of x's type. */
+/* Zeros of x's type. x is a tensor. */
 Node b_zeros_like(Build *, Node x);
-/* x + y; no node means zero. */
+/* x + y, broadcast and promoted as by b_bin. If one of them is no node: the other one; no node if
+ * both are. */
 Node b_add(Build *, Node x, Node y);
 /* A call of n's operator with n's attributes and as many other operands, whose types may differ
- * from n's. Returns no node after an error. */
+ * from n's. The operator is no composite without .infer. Returns no node after an error, and for an
+ * operator without a result, of which it adds no node. */
 Node b_again(Build *, Node n, const Node *in);
 /* Adds n for a batch of `size` members. in[k]: operand k, with the batch as new first dimension if
  * batched[k]; at least one is batched. Returns the result, a tuple if n is one; all results have
  * the batch dimension. Without a rule, a scan executes n for one member after the other. Returns no
- * node after errors, and for a node without a result. */
+ * node after errors. If n has no result, returns a node without results, or no node. */
 Node op_batch(Build *, Node n, const Node *in, const bool *batched, Sym size);
 /* The reverse of broadcasting: the sum of x over the dimensions that broadcasting `like` to x's
- * shape repeats, of the shape and dtype of `like`. */
+ * shape repeats, of the shape and dtype of `like`. x that is no node is returned. */
 Node b_sum_to(Build *, Node x, Node like);
 
 /* For the test of the table: checks the texts of .expand, .deriv, .vjp and .jvp: names and calls

@@ -22,13 +22,15 @@ typedef enum {
 
 /* Returns the kind's name in attributes: "sum", "prod", ... */
 const char *reduce_name(ReduceKind);
-/* Returns the kind's name in attributes of such an operator: of scatters "add" and "mul". */
+/* Returns the kind's name in attributes of such an operator: for COMBINES_WRITES "add" of SUM and
+ * "mul" of PROD; else as reduce_name. */
 const char *reduce_name_for(ReduceKind, ReduceUse);
-/* Sets *kind to the kind of either name. Returns false if no kind has it. */
+/* Sets *kind to the kind that has the name, as reduce_name or reduce_name_for gives it. Returns
+ * false, with *kind unchanged, if no kind has it. */
 MUST_LOOK bool reduce_parse(const char *name, ReduceKind *kind);
 /* Whether operators of that use (reduce, cumulative, ...) may combine by this kind. */
 bool reduce_serves(ReduceKind, ReduceUse);
-/* Whether values of that dtype can be combined by this kind. */
+/* Whether values of that dtype can be combined by this kind. bool counts as an integer dtype. */
 bool reduce_takes(ReduceKind, DType);
 /* Returns the equivalent kind for values of that dtype: for bools OR instead of SUM and MAX, AND
  * instead of PROD and MIN; for other dtypes the kind itself. */
@@ -36,13 +38,17 @@ ReduceKind reduce_of(ReduceKind, DType);
 /* Returns the basic operation that combines two values; in min and max, NaN wins. SC_const: there
  * is none (LOGADDEXP, SET). */
 ScOp reduce_op(ReduceKind);
-/* Return a combined with b, where b comes later (SET: b). Integers wrap around 64 bits; d decides
- * how they compare. reduce_f64 takes the kinds for which reduce_takes a float dtype. */
+/* Returns a combined with b, where b comes later (SET: b), for the kinds for which reduce_takes a
+ * float dtype. */
 double reduce_f64(ReduceKind, double a, double b);
+/* Returns a combined with b, where b comes later (SET: b), for kinds other than LOGADDEXP. Integers
+ * wrap around 64 bits; d, the dtype of the values, decides how they compare. */
 int64_t reduce_i64(ReduceKind, DType d, int64_t a, int64_t b);
-/* Whether combining two floats rounds (SUM, PROD); long chains then use a wider dtype. */
+/* Whether the kind is SUM or PROD, which round at every step; long chains of floats then use a
+ * wider dtype. */
 bool reduce_rounds(ReduceKind);
-/* Returns the value that changes no other value when combined with it; 0 for SET. */
+/* Returns the value that changes no other value of that real dtype when combined with it; 0 for
+ * SET. */
 ScVal reduce_identity(ReduceKind, DType);
 
 #endif

@@ -47,9 +47,10 @@ typedef enum {
 	SC_COUNT
 } ScOp;
 
-/* Returns the number of operands of a basic operation; 0: none, or no fixed number (call). */
+/* Returns the number of operands of a basic operation; 0: none, no fixed number (call), or out of
+ * range. */
 uint32_t sc_arity(ScOp);
-const char *sc_name(ScOp); /* "add" */
+const char *sc_name(ScOp); /* "add"; "?" if out of range */
 
 /* One instruction of an SSA function; operands are indices of earlier instructions. */
 typedef struct {
@@ -89,7 +90,8 @@ typedef struct ScFn {
 
 /* Returns the function of a scalar operator for operands of compute dtypes in[]. The result's dtype
  * is .result in the op table, or that of the last operand. Returns NULL if the operator is no
- * scalar operator or does not take these dtypes. */
+ * scalar operator, does not take these dtypes or this number of operands, or if a dtype is a
+ * storage dtype other than bool. */
 const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin);
 /* Returns the conversion between two real dtypes, storage dtypes included; NULL for complex
  * ones. */
@@ -100,15 +102,17 @@ const ScFn *scalar_convert(DType from, DType to);
  * sizes differ or a dtype is complex. */
 const ScFn *scalar_bitcast(DType from, DType to);
 /* Returns the function of f32 to f32 that rounds to the nearest value of storage dtype d (f16,
- * bf16, f8), ties to even; a value that is too large becomes the value that d would store. */
+ * bf16, f8), ties to even; a value that is too large becomes the value that d would store. Returns
+ * NULL for other dtypes. */
 const ScFn *scalar_round(DType d);
 /* Returns the derivative of the operator's result by operand k (its .deriv text), a function of nin
  * + 1 parameters: the operands and, last, the result. Returns NULL if there is none, and for more
  * than 3 operands. For tests and for derivatives inside kernels; transforms read the text. */
 const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin);
-/* Returns the function of that name ("exp_f32") if one was made already, or NULL. */
+/* Returns the function of that name ("exp_f32") if one was made already, or NULL. Makes none. */
 const ScFn *scalar_by_name(const char *);
-/* Returns a library function by name and dtype ("exp", DT_f32), or NULL if there is none. */
+/* Returns the library function of that name whose operands all have that compute dtype ("exp",
+ * DT_f32). Returns NULL if there is none; scalar operators do not count. */
 const ScFn *scalar_lib(const char *name, DType);
 
 /* A call of a function of at most this cost is inlined when the caller is made. */

@@ -105,27 +105,32 @@ static inline SymTab *sym_mutable(const SymTab *t)
 /* sym.c */
 /* Returns the node of these arguments, which must be in canonical form: simplifies nothing. */
 Sym sym_make(SymTab *, SymKind, const Sym *args, uint32_t n);
-/* Records the error that op(a, b) leaves int64, the first time. Returns t->unknown. */
+/* Records the error that op(a, b) leaves int64; later calls for the table record nothing. Returns
+ * t->unknown, which the first call makes. */
 Sym sym_give_up(SymTab *, const char *op, Sym a, Sym b);
 /* An internal error if the expression is none or not of this table. */
 void sym_check(const SymTab *, Sym);
 /* Returns a / b rounded towards minus infinity; b > 0. */
 int64_t sym_floor(int64_t a, int64_t b);
-/* Returns the greatest common divisor of |a| and |b|; gcd(a, 0) is |a|. */
+/* Returns the greatest common divisor of |a| and |b|; gcd(a, 0) is |a|. INT64_MIN counts as
+ * 2^62. */
 int64_t sym_gcd(int64_t a, int64_t b);
 
 /* real.c */
 /* Returns the constant double with these bits. */
 Sym sym_make_real(SymTab *, int64_t bits); /* in sym.c */
-/* Returns the number of operands of the kinds SYM_REAL to SYM_REAL_EQUAL, 0 for other kinds. Sets
- * *of_reals to whether they are doubles, *gives_real to whether the result is one. */
+/* Returns the number of operands of a kind from SYM_REAL to SYM_REAL_EQUAL. Sets *of_reals to
+ * whether the operands are doubles, *gives_real to whether the result is one. Returns 0 for other
+ * kinds, and sets nothing. */
 uint32_t sym_real_signature(SymKind, bool *of_reals, bool *gives_real);
 /* Returns the name of such a kind in the text form. */
 const char *sym_real_name(SymKind);
-/* Sets *out to the value of such a kind. A double stands in an int64 as its bits. Returns false if
- * the result is to be an integer and its magnitude is more than 2^62 or NaN. */
+/* Sets *out to the value of such a kind. A double stands in an int64 as its bits. Returns false,
+ * with *out unchanged, if the result is to be an integer and the double is NaN or of a magnitude
+ * above 2^62. */
 MUST_LOOK bool sym_real_eval(SymKind, const int64_t *arg, int64_t *out);
-/* Sets *lo and *hi to integers that enclose the values of a node of such a kind. */
+/* Sets *lo and *hi to integers that enclose the values of a node of such a kind or of a constant
+ * double, found from the ranges of its operands; -SYM_INF, SYM_INF: no bound is known. */
 void sym_real_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
 /* range.c: computes lo and hi of the node from those of its arguments. */
@@ -147,16 +152,17 @@ Sym mono_factor(const SymTab *, Sym mono, uint32_t k);
 Sym mono_mul(SymTab *, Sym a, Sym b);
 /* Returns the quotient of two monos; none if b does not divide a. */
 Sym mono_div(SymTab *, Sym a, Sym b);
-/* Returns the product of the atoms that two monos have in common. */
+/* Returns the product of the atoms that two monos have in common; the constant 1 if they have
+ * none. */
 Sym mono_gcd(SymTab *, Sym a, Sym b);
 /* Begins a sum, which is 0. */
 void poly_init(Poly *, SymTab *);
 /* Adds coef * mono to the sum. */
 void poly_add_term(Poly *, Sym mono, int64_t coef);
-/* Adds e * times to the sum. */
+/* Adds e * times to the sum; an e or times.mono that is none makes the sum fail (poly_done). */
 void poly_add(Poly *, Sym e, SymTerm times);
-/* Returns the sum as a canonical expression; none if a coefficient left int64 or an operand was
- * none. */
+/* Returns the sum as a canonical expression; none if a coefficient left int64, an operand was none,
+ * or the sum had more than 4096 terms. Uses up the sum. */
 Sym poly_done(Poly *);
 /* Return the canonical expression; none, without an error, if a coefficient left int64. */
 
@@ -177,7 +183,7 @@ Sym floordiv_quiet(SymTab *, Sym e, Sym d);
 Sym mod_quiet(SymTab *, Sym e, Sym d);
 
 /* prove.c: returns true if e >= 0 is proved for all values of the variables within their
- * bounds; false if it is not proved. */
+ * bounds; false if it is not proved, and for none. */
 bool sym_nonneg(SymTab *, Sym e);
 
 #endif

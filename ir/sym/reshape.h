@@ -12,13 +12,14 @@ typedef struct {
 	uint32_t from, from_end, to, to_end;
 } ReshapeGroup;
 
-/* Sets the group to the one behind it, and returns true; returns false at the end. Begin with a
- * group of zeros. Both shapes have equally many elements. */
+/* Replaces *g by the next group, which begins where *g ends, and returns true. Returns false, with
+ * *g unchanged, if no dimension of either shape is left. Begin with a group of zeros. Both shapes
+ * have equally many elements. */
 MUST_LOOK bool reshape_group(SymTab *, const Sym *from, uint32_t nfrom, const Sym *to, uint32_t nto,
-			     ReshapeGroup *);
+			     ReshapeGroup *g);
 
-/* Sets out[] to the index, in shape `to`, of the element with index idx in shape `from`. Both
- * shapes have equally many elements. */
+/* Sets out[nto] to the index, in shape `to`, of the element with index idx[nfrom] in shape `from`.
+ * Both shapes have equally many elements. Along an extent of 0 or 1 the index is 0. */
 void reshape_index(SymTab *, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to, Sym *out, uint32_t nto);
 
 #endif

@@ -65,20 +65,24 @@ Sym sym_axis(SymTab *, const char *name, Sym extent);
 /* Returns the SIZE or UNBACKED variable of that name (len bytes) in the current scope, or none. */
 Sym sym_find(const SymTab *, const char *name, uint32_t len);
 /* Narrows a variable's range to its part within lo..hi, and the ranges of all expressions that
- * contain it. Returns false, and changes nothing, if the range would become empty. */
+ * contain it. Returns false, and changes nothing, if the range would become empty. An expression
+ * that is no variable is an internal error. */
 bool sym_bound(SymTab *, Sym var, int64_t lo, int64_t hi);
-/* States that an UNBACKED variable is at most `most`, which may be symbolic. Has no effect if the
- * variable has such a bound already, or if sym_most finds none for `most`. If the variable has no
- * hint, the bound's hint becomes its hint. */
+/* States that an UNBACKED variable is at most `most`, which may be symbolic. Narrows the variable's
+ * range to the greatest value of the bound, unless the range would become empty. If the variable
+ * has no hint, the bound's hint becomes its hint. Has no effect if the variable has such a bound
+ * already or is of another kind, if `most` contains the variable, or if sym_most finds no bound for
+ * `most`. */
 void sym_set_most(SymTab *, Sym var, Sym most);
 /* Returns an upper bound of the value that contains no UNBACKED variable, found from the ranges and
- * sym_set_most; the expression itself if it contains none; none if no bound is known. */
+ * sym_set_most. Returns the expression itself if it contains no UNBACKED variable, and none (0) if
+ * no bound is known. */
 Sym sym_most(SymTab *, Sym);
 /* Whether the bound of sym_most is close: no product in the expression contains two UNBACKED
  * factors. The product of two bounds would mostly be far too large. */
 bool sym_most_is_near(const SymTab *, Sym);
 /* Sets the hint of a variable: its value when the model was exported, 0 if unknown. Hints serve
- * costs and sampling, never correctness. */
+ * costs and sampling, never correctness. An expression that is no variable is an internal error. */
 void sym_set_hint(SymTab *, Sym var, int64_t hint);
 /* Returns the value of an expression at the hints; variables without a hint have their least value,
  * or 0 without one. Returns 0 if that value does not exist (overflow, division by 0). */
@@ -146,7 +150,7 @@ Truth sym_eq(const SymTab *, Sym a, Sym b);
 Truth sym_le(const SymTab *, Sym a, Sym b);
 /* Whether a < b, as sym_eq answers. */
 Truth sym_lt(const SymTab *, Sym a, Sym b);
-/* Whether k provably divides the value. */
+/* Whether k provably divides the value. 0 divides the constant 0 only. */
 MUST_LOOK bool sym_divides(const SymTab *, int64_t k, Sym);
 /* Sets *lo and *hi to bounds of the value, inclusive; -SYM_INF, SYM_INF: no bound is known. */
 void sym_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
@@ -160,27 +164,31 @@ SymKind sym_kind(const SymTab *, Sym);
 const char *sym_name(const SymTab *, Sym var);
 /* Returns the kind of a variable; any other expression is an internal error. */
 SymVarKind sym_var_kind(const SymTab *, Sym var);
-/* Returns the exclusive upper bound of a variable: of an AXIS its extent, of an UNBACKED variable
- * the bound of sym_set_most + 1; none if unknown. */
+/* Returns the exclusive upper bound of a variable: of an AXIS of sym_axis its extent, of an
+ * UNBACKED variable the bound of sym_set_most + 1; none for other variables. An expression that is
+ * no variable is an internal error. */
 Sym sym_axis_extent(const SymTab *, Sym var);
 /* Returns the number of terms of a sum (each a PRODUCT, an atom or a CONST), of factors of a
  * product, of operands of another operation; 0 for constants and variables. */
 uint32_t sym_nargs(const SymTab *, Sym);
-Sym sym_arg(const SymTab *, Sym, uint32_t k); /* term, factor or operand k < sym_nargs */
+/* Returns term, factor or operand k. k >= sym_nargs is an internal error. */
+Sym sym_arg(const SymTab *, Sym, uint32_t k);
 /* Whether the variable occurs in e. */
 bool sym_uses(const SymTab *, Sym e, Sym var);
 /* Whether any variable of that kind occurs in e. */
 bool sym_uses_kind(const SymTab *, Sym e, SymVarKind);
-/* Returns the divisor d of a floordiv(var, d) or mod(var, d) inside e; none if there is none. */
+/* Returns the divisor d of a floordiv(var, d) or mod(var, d) inside e, of the first one if there
+ * are several; none if there is none. */
 Sym sym_divisor_of(const SymTab *, Sym e, Sym var);
-/* Splits e into coef * var + rest, neither of which contains var. Returns false if e is not linear
- * in var. */
+/* Splits e into coef * var + rest, neither of which contains var; coef is 0 if e does not contain
+ * var. Returns false if e is not linear in var; *coef and *rest then have no meaning. */
 MUST_LOOK bool sym_linear(SymTab *, Sym e, Sym var, Sym *coef, Sym *rest);
-/* Returns e with the n variables var[] replaced by by[], all at the same time. */
+/* Returns e with the n variables var[] replaced by by[], all at the same time. n = 0: makes e
+ * again, so that ranges that were narrowed since may simplify it. */
 Sym sym_subst(SymTab *, Sym e, const Sym *var, const Sym *by, uint32_t n);
 
-/* Evaluates e with var[k] = value[k]. Returns false if a variable is missing, on overflow and on
- * division by 0. */
+/* Sets *out to the value of e with var[k] = value[k]; of a double, to its bits. Returns false if a
+ * variable is missing, on overflow and on division by 0; *out then has no meaning. */
 MUST_LOOK bool sym_eval(const SymTab *, Sym e, const Sym *var, const int64_t *value, uint32_t n,
 			int64_t *out);
 /* Returns the number of SIZE and UNBACKED variables of the current scope. */
@@ -199,7 +207,8 @@ SymImport *sym_import_new(SymTab *to, const SymTab *from);
 /* Works in to's current scope: the variable var[k] of from becomes the expression by[k] of `to`;
  * for each other variable of from's current scope a variable is made whose name is new in `to`. */
 SymImport *sym_import_at(SymTab *to, const SymTab *from, const Sym *var, const Sym *by, uint32_t n);
-/* Returns the expression of `to` that stands for an expression of `from`. */
+/* Returns the expression of `to` that stands for an expression of `from`. A variable of another
+ * scope than the one that the translation was made for is an internal error. */
 Sym sym_import(SymImport *, Sym of_from);
 
 /* ---- text ---- */
@@ -208,8 +217,9 @@ Sym sym_import(SymImport *, Sym of_from);
  * reads. */
 void sym_print(const SymTab *, Sym, Text *);
 const char *sym_str(const SymTab *, Sym); /* the same text, in the scratch arena */
-/* Parses an expression at *s and advances *s behind it. Returns none, without a message, if the
- * text is no expression or the current scope lacks a name; *s is then where parsing stopped. */
+/* Parses an expression at *s and advances *s behind it. Makes no variable. Returns none, without a
+ * message, if the text is no expression or the current scope lacks a name; *s is then where parsing
+ * stopped. An operation that leaves int64 records an error as sym_add does. */
 Sym sym_parse(SymTab *, const char **s);
 
 #endif

@@ -21,7 +21,8 @@
 /* Copies the tensors of a Tensor[] argument to out[], at most `max` of them. Returns how many
  * tensors the argument has, which may be more than `max`. */
 uint32_t aten_list(const Build *, Node n, const char *name, Node *out, uint32_t max);
-/* Whether an argument that is no tensor has a value, not None. */
+/* Whether an argument that is no tensor has a value, not None. Returns false for a tensor
+ * argument. */
 bool aten_has(const Build *, Node n, const char *name);
 /* The number of dimensions that the operator's name ends with: 2 of aten.conv2d and of
  * aten.max_pool2d.out. Returns 0 if the name has no 1d, 2d or 3d. */
@@ -29,9 +30,9 @@ uint32_t aten_named_dims(const Build *, Node n);
 /* The value of an int argument; `otherwise` if the argument is None. A symbolic size is an error,
  * which returns 0. */
 int64_t aten_int_or(Build *, Node n, const char *name, int64_t otherwise);
-/* Fills in out[want] from an int[] argument. One integer stands for all `want` elements. If the
- * argument is None, or empty where the schema's default is the empty list, all elements are `fill`.
- * Returns false after an error: another length, or a symbolic size. */
+/* Fills in out[want] from an int[] argument. A list of one integer stands for all `want` elements.
+ * If the argument is None, or empty where the schema's default is the empty list, all elements are
+ * `fill`. Returns false after an error: another length, or a symbolic size. */
 bool aten_ints(Build *, Node n, const char *name, uint32_t want, int64_t fill, int64_t *out);
 /* Fills in out[want] from an int[] argument as aten_ints does, but accepts symbolic sizes. Returns
  * false after an error. */
@@ -55,19 +56,20 @@ bool aten_check_arg_within(Build *, Node n, const char *name, double lo, double 
 
 /* ---- shapes and dtypes ---- */
 
-/* The dtype of result k that the model file states for this call; `otherwise` if no file states it.
- * (PyTorch gives statistics of f16 and bf16 as f32 or rounded, depending on the device that
- * exported.) */
+/* The dtype of result k that the model file states for this call; `otherwise` if no file states it,
+ * or n has no result k. (PyTorch gives statistics of f16 and bf16 as f32 or rounded, depending on
+ * the device that exported.) */
 DType aten_result_dtype(const Build *, Node n, uint32_t k, DType otherwise);
 /* The shape without dimension dim; unchanged if there is no such dimension. */
 Shape shape_remove(Shape, uint32_t dim);
 /* The shape with one more dimension, of that extent, in front of dimension dim <= rank; unchanged
  * if the rank is MAX_RANK. */
 Shape shape_insert(Shape, uint32_t dim, Sym);
-/* Whether the shapes of two nodes are provably equal. */
+/* Whether the shapes of two nodes are provably equal. No node and a tuple have rank 0. */
 bool aten_same_shape(const Build *, Node, Node);
 /* Sets *out to the common shape of broadcasting. Extents that may be equal count as equal, and no
- * guard is added. Returns false after an error: extents that are never equal. */
+ * guard is added. Returns false after an error: extents that are never equal; *out then has no
+ * meaning. */
 bool aten_broadcast_shape(Build *, const Shape *, const Shape *, Shape *out);
 /* Sets the least and the greatest value of an integer dtype; the greatest of u64 is INT64_MAX. */
 void dtype_limits(DType, int64_t *low, int64_t *high);
@@ -84,10 +86,10 @@ void aten_require_multiple(Build *, Sym a, int64_t of, const char *why); /* of >
 void aten_require_elements(Build *, Node x, uint32_t dims, const char *why);
 /* x has that shape. Returns false after an error: also if x is no node or has another rank. */
 bool aten_require_shape(Build *, Node x, const Shape *, const char *why);
-/* The set of dimensions first, first + 1, ..., up to the last dimension of x. */
+/* The set of dimensions first, first + 1, ..., up to the last dimension of x; empty if x has no
+ * more than `first` dimensions. */
 uint32_t aten_dims_from(const Build *, Node x, uint32_t first);
-/* Checks that an int[] argument has `want` elements, or is one integer, which stands for all.
- * Returns false after an error. */
+/* Checks that an int[] argument has `want` elements; None has 0. Returns false after an error. */
 bool aten_check_length(Build *, Node n, const char *name, uint32_t want);
 /* Checks the arguments "size" and "stride" of n: equal lengths, no negative element. Returns false
  * after an error. */
@@ -114,7 +116,7 @@ Node aten_scalar_as(Build *, const Attr *, DType);
 /* As a factor (alpha, beta, value of addcmul), in the given dtype: out of range is an error of an
  * integer dtype, and infinity in a float dtype. */
 Node aten_scalar_factor(Build *, const Attr *, DType);
-/* Whether a Scalar argument is the constant v. */
+/* Whether a Scalar argument is the constant v. Returns false for None and for a symbolic size. */
 bool aten_scalar_is(const Build *, Node n, const char *name, double v);
 /* x times a Scalar argument, which is converted to x's dtype as by aten_scalar_factor; x itself if
  * the argument is 1. */
@@ -161,7 +163,7 @@ Node aten_const_ints(Build *, const int64_t *v, int64_t n);
 
 /* ---- elements by index ---- */
 
-/* Indices converted to i64. Float and complex dtypes are errors. */
+/* Indices, of integers or bool, converted to i64. Float and complex dtypes are errors. */
 Node aten_index(Build *, Node);
 /* The node `gather`: the elements or slices of x that an index names. x[B..., axes and others],
  * with `batch` dimensions B in front; index: i64[B..., I..., naxes], whose last dimension holds one
@@ -212,7 +214,8 @@ Node aten_sum(Build *, Node x, uint32_t dims, bool keep);
 Node aten_sum_operand(Build *, Node);
 /* The mean of a float or complex x over dims: computed wide, rounded to x's dtype. */
 Node aten_mean(Build *, Node x, uint32_t dims, bool keep);
-/* The number of elements over which a reduction of x over dims runs: the product of extents. */
+/* The number of elements over which a reduction of x over dims runs: the product of the extents of
+ * these dimensions; 1 if dims is 0. */
 Sym aten_count(const Build *, Node x, uint32_t dims);
 /* The variance over dims, with extent 1: sum (x - mean)^2 / max(count - correction, 0). x must be
  * wide. *mean (mean may be NULL) receives the mean, with extents 1, too. */
@@ -229,7 +232,8 @@ Node aten_vector_norm(Build *, Node x, double p, uint32_t dims, bool keep);
 /* aten_vector_norm of x - y + eps over the last dimension. Integers are subtracted as integers,
  * with wrapping, then converted to f32. Without dimensions: an error. */
 Node aten_row_distance(Build *, Node x, Node y, double p, double eps, bool keep);
-/* (sum |x|^p)^(1/p) over dims, p other than 0 and 1; the derivative at 0 is 0. */
+/* (sum |x|^p)^(1/p) over dims, p other than 0 and 1; the derivative at 0 is 0. |x| of each element
+ * if dims is 0. */
 Node aten_length(Build *, Node x, double p, uint32_t dims, bool keep);
 /* The greatest (max) or least of all elements of x, without dimensions; requires an element. In the
  * derivative equal elements share the cotangent. */
@@ -255,7 +259,7 @@ Node aten_log_softmax(Build *, Node x, uint32_t dim);
  * along dimension 2 + k, for k < n <= 3. Elements outside of x are 0. Result: [N, C, *out]. */
 Node aten_sample_linear(Build *, Node x, const Node *at, uint32_t n);
 /* The loss of the elements x, by n's argument "reduction": 0 x itself, 1 the mean of all, 2 the sum
- * of all. */
+ * of all. Another value is an error. */
 Node aten_reduce_loss(Build *, Node n, Node x);
 /* torch.nn.functional.linear: x [..., in], w [out, in] or [in], bias no node or [out]; rounded
  * once, after the bias. Other ranks are errors. */
@@ -281,7 +285,9 @@ bool aten_adjoint_shared(Build *, Node n, const Node *ct, const bool *want, Node
  * Returns false after errors. */
 bool aten_adjoint_clamp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* The .adjoint of clamp with tensors as bounds: x and a bound that is equal to x share the
- * cotangent. Returns false after errors. */
+ * cotangent. If both bounds are equal, none of the cotangent goes to the bounds for such an x; if
+ * the lower bound is above the upper one, the upper one gets all of it. Returns false after
+ * errors. */
 bool aten_adjoint_clamp_tensor(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* The .adjoint of a variance, with or without the mean as result 1. Returns false after errors. */
 bool aten_adjoint_var(Build *, Node n, const Node *ct, const bool *want, Node *g);

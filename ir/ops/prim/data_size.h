@@ -9,7 +9,7 @@
 /* The extent of dimension dim of result k of n: the one of the type that the model file gives n,
  * else a new symbol (data_size_new). */
 Sym data_size(Build *, Node n, uint32_t k, uint32_t dim);
-/* A new symbol for a size >= 0 that depends on data. */
+/* A new UNBACKED symbol, in 0..SYM_INF, in the current scope: a size that depends on data. */
 Sym data_size_new(Build *);
 /* .has_effect (ir/ops/op.h) of operators with such results: whether the result of n has a size that
  * depends on data. n gives the size its value, so n stays even if nobody reads it. */
@@ -26,8 +26,9 @@ typedef struct {
  * or a size that their number must have, else the call ends with an error that names `what`. Both
  * nodes are none if mask is no node. */
 TrueElements true_elements(Build *, Node mask, Sym size, const char *what);
-/* The first `size` true elements. If the mask has fewer, the remaining elements of place are
- * `absent`. */
+/* The first `size` true elements of a bool mask; `before` covers the whole mask. If the mask has
+ * fewer, the remaining elements of place are `absent`. Checks nothing at run time. Both nodes are
+ * none if mask is no node. */
 TrueElements first_true_elements(Build *, Node mask, Sym size, int64_t absent);
 /* The indices along dimension k of row-major positions i64[...] in a tensor of that shape. */
 Node place_along(Build *, Node place, const Shape *, uint32_t k);

@@ -25,8 +25,8 @@ typedef struct Infer {
 
 typedef bool InferFn(Infer *);
 
-/* Checks that the operands are tensors and as many as the schema says, then calls fn. Returns the
- * type that fn set, or 0 after an error. */
+/* Checks that the operands are tensors and as many as the schema says, then calls fn. An absent
+ * operand is an error. Returns the type that fn set, or 0 after an error. */
 TypeId infer_with(InferFn *fn, Graph *, Op, const Node *in, uint32_t nin, AttrId,
                   const char *where);
 
@@ -44,7 +44,7 @@ bool infer_fail(Infer *, const char *fmt, ...) __attribute__((format(printf, 2, 
 /* The type of operand k < nin. Its extents stay valid as long as the Ir. */
 Type infer_in(const Infer *, uint32_t k);
 /* The operands of a Tensor or Tensor[] argument: in[*first], in[*first + 1], ... Returns their
- * number. */
+ * number: 1 for a Tensor argument, 0 for an argument that is no tensor or that the schema lacks. */
 uint32_t infer_args(const Infer *, const char *name, uint32_t *first);
 
 /* Returns the attribute; one of kind ATTR_none if it is absent or the schema has no such
@@ -53,10 +53,11 @@ const Attr *infer_attr(const Infer *, const char *name);
 /* The next functions read the attribute `name`. An attribute that is absent or of another kind is
  * an error. */
 
-/* Sets v[*n] to a list of integers, valid as long as the Ir. Returns false after an error. */
+/* Sets *v to a list of integers, valid as long as the Ir, and *n to its length. Returns false after
+ * an error. */
 bool infer_ints(Infer *, const char *name, const Sym **v, uint32_t *n);
-/* Sets v[n] to a list of exactly n integers, valid as long as the Ir. Returns false after an
- * error. */
+/* Sets *v to a list of integers, valid as long as the Ir. A list that has not n elements is an
+ * error. Returns false after an error. */
 bool infer_ints_n(Infer *, const char *name, uint32_t n, const Sym **v);
 /* Sets *v to an integer, which may be symbolic. Returns false after an error. */
 bool infer_sym(Infer *, const char *name, Sym *v);
@@ -64,8 +65,9 @@ bool infer_sym(Infer *, const char *name, Sym *v);
 bool infer_const(Infer *, const char *name, int64_t *v);
 /* Sets *dim to a constant dimension, 0 <= *dim < rank. Returns false after an error. */
 bool infer_dim(Infer *, const char *name, uint32_t rank, uint32_t *dim);
-/* Sets dim[*n], with room for `rank` elements, to a list of different dimensions. Returns false
- * after an error. */
+/* Sets dim[], which has room for `rank` elements, to a list of different dimensions below `rank`,
+ * and *n to the length of the list. Returns false after an error: also if a dimension is
+ * symbolic. */
 bool infer_dims(Infer *, const char *name, uint32_t rank, uint32_t *dim, uint32_t *n);
 /* Sets *which to the position of a text in the list `allowed`, which ends with NULL. Returns false
  * after an error. */
@@ -78,7 +80,8 @@ bool infer_dtype(Infer *, const char *name, DType *);
 /* Sets the result's dtype of an operator that accumulates values of dtype x, from its attributes
  * `acc` (the dtype of the accumulator; absent: x) and `out`. Integers and bool give acc. Float and
  * complex x give x; a float x gives acc if `out` says acc, so that an epilogue reads the sum before
- * it is rounded. Returns false after an error. */
+ * it is rounded. If `acc` is absent, `out` is not read. Returns false after an error: another
+ * `out`, or an acc of floats for integers or the reverse. */
 bool infer_acc(Infer *, DType x, DType *result);
 
 /* Conditions: a provable violation is an error that begins with `what`, after which the function
@@ -109,16 +112,19 @@ typedef struct Walk {
 } Walk;
 
 /* Copies each element of src to dst, which point to the elements of index 0; size: bytes of an
- * element, 1, 2, 4, 8 or 16. The arrays do not overlap. */
+ * element, 1, 2, 4, 8 or 16. Rank 0 is one element; an extent of 0 means no element. The arrays do
+ * not overlap. */
 void walk_copy(const Walk *, void *dst, const void *src, size_t size);
-/* Sets stride[rank] to the row-major strides, in elements. */
+/* Sets stride[0 .. rank - 1] to the row-major strides, in elements, of an array with the extents
+ * dim[]. */
 void walk_strides(uint32_t rank, const int64_t *dim, int64_t *stride);
 /* A copy of t with dimension k of the result dimension perm[k] of t; valid until the evaluation of
  * the node ends. */
 Tensor eval_permuted(EvalCtx *, const Tensor *t, const uint32_t *perm);
-/* Sets perm[rank] to the permutation that moves dimension dim to the end. */
+/* Sets perm[0 .. rank - 1] to the permutation that moves dimension dim to the end, and keeps the
+ * order of the others. */
 void perm_dim_last(uint32_t rank, uint32_t dim, uint32_t *perm);
-/* Sets inverse[rank] to the permutation that undoes perm. */
+/* Sets inverse[0 .. rank - 1] to the permutation that undoes perm. */
 void perm_inverse(uint32_t rank, const uint32_t *perm, uint32_t *inverse);
 /* The address of element i of a row-major tensor. */
 static inline char *elem_at(const Tensor *t, int64_t i)
@@ -129,9 +135,14 @@ static inline char *elem_at(const Tensor *t, int64_t i)
  * elements. */
 void copy_elems(Tensor *dst, const Tensor *src);
 
-/* Set v to the value of an int[] or int attribute of the node that is evaluated; v has room for all
- * *n elements. Return false after an error: a size whose symbols have no value. */
+/* Sets v[] to the elements of an int[] argument of the node that is evaluated, and *n to their
+ * number; v must have room for the whole list. *n is 0 if the argument is absent. An argument of
+ * another kind is an internal error. Returns false after an error: a size whose symbols have no
+ * value. */
 bool eval_ints(EvalCtx *, Graph *, Node, const char *name, int64_t *v, uint32_t *n);
+/* Sets *v to the value of an int or bool argument of the node that is evaluated. An argument that
+ * is absent or of another kind is an internal error. Returns false after an error: a size whose
+ * symbols have no value. */
 bool eval_int(EvalCtx *, Graph *, Node, const char *name, int64_t *v);
 /* Records an error at the node, which begins with the name of its operator. Returns false. */
 bool eval_error(EvalCtx *, Graph *, Node, const char *fmt, ...)
@@ -159,7 +170,7 @@ typedef struct {
 } MatI64;
 
 enum { GEMM_WORK = 64 * 256 + 256 * 256 + 64 }; /* the number of doubles of gemm_f64's `work` */
-/* Adds the product a[m, k] * b[k, n] to the row-major c[m, n]. */
+/* Adds the product a[m, k] * b[k, n] to the row-major c[m, n]. work: room for GEMM_WORK doubles. */
 void gemm_f64(int64_t m, int64_t n, int64_t k, MatF64 a, MatF64 b, double *c, double *work);
 /* Adds the product a[m, k] * b[k, n] to the row-major c[m, n]. Integers wrap around. */
 void gemm_i64(int64_t m, int64_t n, int64_t k, MatI64 a, MatI64 b, int64_t *c);

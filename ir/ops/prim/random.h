@@ -28,8 +28,9 @@ typedef struct {
 	uint32_t stream, part; /* part: how many tensors were drawn; 256 is the most, then an
 				  error */
 } Draw;
-/* Begins the draws of n. Returns false after an error: n has no key. */
-bool draw_begin(Build *, Node n, Draw *);
+/* Begins the draws of n, whose operator has RANDOM_ARGS: sets *d to n's key and stream, and part 0.
+ * Returns false after an error: n has no key. */
+bool draw_begin(Build *, Node n, Draw *d);
 
 /* The next functions return tensors [B..., *shape] (B of Draw.key), and no node after an error.
  *
@@ -47,9 +48,9 @@ Node draw_open(Build *, Draw *, DType, const Shape *);
 Node draw_normal(Build *, Draw *, DType, const Shape *);
 /* bool: true with probability p, to within 2^-53. */
 Node draw_chance(Build *, Draw *, double p, const Shape *);
-/* The decisions of dropout of x with probability p: a bool for each element, true if the element
- * stays; along the dimensions in the bit set `shared` the extent is 1, and one decision holds for
- * all. */
+/* The decisions of dropout, which drops elements of x with probability p: a bool for each element,
+ * true if the element stays; along the dimensions in the bit set `shared` the extent is 1, and one
+ * decision holds for all. */
 Node draw_keep(Build *, Draw *, Node x, double p, uint32_t shared);
 /* x / (1 - p) where keep (of draw_keep), else x * 0. */
 Node dropout_of(Build *, Node x, Node keep, double p);
@@ -57,7 +58,8 @@ Node dropout_of(Build *, Node x, Node keep, double p);
 Node draw_dropout(Build *, Draw *, Node x, double p, uint32_t shared);
 
 /* jax.random.fold_in: a key [B..., 2] made of a key u64[2] or u64[B..., 2] and integers data[B...].
- * Other keys and other data give other keys. */
+ * Other keys and other data give other keys. The result has the shape [data's shape and the key's
+ * leading dimensions broadcast, 2]. Another dtype or shape of the key is an error. */
 Node b_random_fold(Build *, Node key, Node data);
 
 #endif

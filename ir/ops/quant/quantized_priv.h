@@ -14,18 +14,21 @@ Node quant_step_scalar(Build *, Op, Node x, double v);
 /* 1 / scale, rounded to its dtype. */
 Node quant_inverse(Build *, Node scale);
 /* n's argument `name` (a scale or a zero point), a Python scalar or a tensor of one element, as a
- * tensor without dimensions, of that dtype. Several elements are an error. */
+ * tensor without dimensions, of that dtype. A tensor that has not provably one element is an
+ * error. */
 Node quant_parameter(Build *, Node n, const char *name, DType);
 /* Sets the least and the greatest value of a dtype of quantised values: an integer or f8. Returns
  * false after an error: another dtype. */
 bool quant_bounds(Build *, DType, double *low, double *high);
 /* round(x * inv_scale) + zero_point (no node: 0), clamped to n's arguments quant_min and quant_max,
- * converted to the dtype. round: to nearest, ties to even. */
+ * converted to the dtype. An absent quant_min or quant_max is the least or greatest value of the
+ * dtype (quant_bounds). round: to nearest, ties to even. */
 Node quantize(Build *, Node n, Node x, Node inv_scale, Node zero_point, DType);
 /* (x - zero_point) * scale, converted to the dtype; zero_point may be no node: 0. */
 Node dequantize(Build *, Node x, Node scale, Node zero_point, DType);
-/* Sets *low to the least value of x over dims, or 0 if that is less, and *high to the greatest
- * value, or 0 if that is greater. The dimensions stay with extent 1. */
+/* Sets *low to the least value of x over dims, or to 0 if 0 is less, and *high to the greatest
+ * value, or to 0 if 0 is greater. The dimensions stay with extent 1. Both are no node if x is no
+ * node. */
 void quant_range(Build *, Node x, uint32_t dims, Node *low, Node *high);
 
 #endif

@@ -14,7 +14,8 @@ void userop_bind_arguments(Eval *, const UserOp *, const Node *in, const UserSca
 void userop_bind_results(Eval *, Arena *, const UserOp *, const char *name, const Val *value);
 /* Binds t_NAME, for each tensor argument NAME in order, to value[0], value[1], ... */
 void userop_bind_tangents(Eval *, Arena *, const UserOp *, const Val *value);
-/* The part of a rule behind its last ";": the expression that is its value. */
+/* Returns the place in `text` behind its last ";" and blanks, or behind its blanks if it has no
+ * ";": the expression that is the rule's value. */
 const char *userop_rule_value(const char *text);
 /* Returns NULL if an argument of an operator with rules may have that name, else a reason: the
  * language of rules uses the name. */

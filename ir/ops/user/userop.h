@@ -46,11 +46,11 @@ typedef struct UserOp {
 /* Reads and checks a definition. where: the file it comes from, for messages. Returns NULL after
  * errors. */
 const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
-/* The registered operator of that name, "mylib::decay" or "mylib.decay.default"; NULL if there is
- * none. */
+/* The registered operator of that name, "mylib::decay", "mylib.decay" or "mylib.decay.default";
+ * NULL if there is none. */
 const UserOp *userop_find(const Ir *, const char *name);
-/* The name of the symbol by which code that runs in this process refers to WeftOpDef.user. No
- * symbol of a C program has the name. */
+/* The name, in the arena, of the symbol by which code that runs in this process refers to
+ * WeftOpDef.user. No symbol of a C program has the name. */
 const char *userop_user_symbol(Arena *, const UserOp *);
 /* The operator that a node of OP_call calls; NULL if no operator of that name is registered. */
 const UserOp *userop_of(const Graph *, Node);
@@ -81,10 +81,11 @@ const char *userop_nonlinear(Ir *, const UserOp *, bool vjp, const TypeId *type,
 /* The same for an example of a call: sizes are symbols, any dtype is f32, flags have their
  * defaults. */
 const char *userop_nonlinear_sample(Ir *, const UserOp *, bool vjp);
-/* .adjoint and .tangent (ir/ops/op.h) of OP_call, by the rules of the operator that n calls. An
- * operator without .vjp is an error; userop_jvp needs .jvp. */
+/* .adjoint (ir/ops/op.h) of OP_call, by the rule .vjp of the operator that n calls. An operator
+ * without .vjp is an error. Returns false after errors. */
 bool userop_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* .tangent of OP_call, by the rule .jvp, which the operator must have. */
+/* .tangent (ir/ops/op.h) of OP_call, by the rule .jvp, which the operator must have. Returns false
+ * after errors. */
 bool userop_jvp(Build *, Node n, const Node *t, Node *ty);
 
 /* ---- a call ---- */
@@ -114,14 +115,17 @@ bool userop_solve(Ir *, const UserOp *, const Type *operand, const UserScalars *
 TypeId userop_type(Ir *, const UserOp *, const UserSolution *s, uint32_t k);
 /* The type of result k with the values of names in s. */
 TypeId userop_result(Ir *, const UserOp *, const UserSolution *, uint32_t k);
-/* The bytes of the workspace with the values of names in s; no size if the operator needs none. */
+/* The bytes of the workspace with the values of names in s; the size none (0) if the operator needs
+ * no workspace. */
 Sym userop_work(Ir *, const UserOp *, const UserSolution *);
 /* The scalars of a node of OP_call; valid as long as the Ir. */
 UserScalars userop_scalars(const Graph *, Node);
 
-/* Calls the function in this process; the arguments are those of WeftOpFn (weft_op.h). context: its
- * op_user is replaced by the definition's; NULL: one thread, no WeftContext. Returns false after a
- * failure, with code and message in *status, which is not NULL and else unchanged. */
+/* Calls the function in this process; the arguments are those of WeftOpFn (weft_op.h). The function
+ * gets a copy of *context whose op_user is the definition's; context NULL: one thread, no
+ * WeftContext. Returns false after a failure, also if the definition has no function in this
+ * process, with code and message in *status. status is not NULL; *status is unchanged after
+ * success. */
 bool userop_call(const UserOp *, const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t bytes, WeftStatus *);
 
 #endif

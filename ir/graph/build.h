@@ -47,10 +47,10 @@ DType b_promote(const Build *, const Node *x, uint32_t n);
 /* Adds a node of any operator and infers its type. in[]: the nin operands in the schema's order, 0
  * for an absent optional tensor; missing ones at the end count as absent. attr[]: attribute k of
  * the schema's argument k: ATTR_none for a tensor, the number of tensors (ATTR_int) for Tensor[];
- * missing and ATTR_none ones take the schema's default. Attributes are converted as Python accepts
- * them (int for float). A composite without .infer is expanded instead, and the result is the node
- * of its value, unless b->keep keeps it. Returns none after an error, and for a composite without
- * result. */
+ * missing and ATTR_none ones take the schema's default. More attributes than the schema has
+ * arguments are an internal error. Attributes are converted as Python accepts them (int for float).
+ * A composite without .infer is expanded instead, and the result is the node of its value, unless
+ * b->keep keeps it. Returns none after an error, and for a composite without result. */
 Node b_node(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
 
 /* As b_node, but adds a node of the composite itself, with the type that its expansion would have.

@@ -38,7 +38,8 @@ DType dtype_raw(DType);
  * known: for f8 and complex dtypes. */
 bool dtype_keeps(DType from, DType to);
 /* ATen's promotion of the dtypes of two tensors with dimensions. DT_none counts as absent: the
- * other dtype is returned. */
+ * other dtype is returned. Two different f8 dtypes, which ATen does not promote, give f16; f8 and a
+ * wider float dtype give the wider one. */
 DType dtype_promote(DType, DType);
 
 /* Conversions between f32 and the bits of a narrow float. Those to f32 are exact; those from f32

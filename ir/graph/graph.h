@@ -368,7 +368,8 @@ Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const No
  * k. Both graphs are of one Ir. */
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
 /* Whether both graphs have equal nodes in the same order, names, types, attributes, locations,
- * inputs, outputs and guards. Both are of one Ir. */
+ * inputs, outputs and guards. Graphs of different Irs are not equal. The fields decomposed,
+ * exported and other_mode do not count. */
 bool graph_equal(const Graph *, const Graph *);
 
 /* ---- questions about a node ----

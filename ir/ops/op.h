@@ -417,13 +417,14 @@ TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
 void graph_require(Graph *);
 
 /* Adds the expansion of a call of a composite with these operands and attributes, by .expand or
- * .build. Returns the result (a tuple if there are several), or no node after errors. */
+ * .build. Returns the result (a tuple if there are several), or no node after errors. Of several
+ * errors only the first is recorded. */
 Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
 /* The same for a node n of a composite, which stays in the graph, unread by the expansion.
  * b->before must be n, or a node before n. An expansion in a storage type is done in f32 where
  * PyTorch computes in f32 (ir/ops/expand_wide.h). */
 Node op_expand_node(Build *, Node n);
-/* Whether n has a complex operand and its operator has .complex. */
+/* Whether n's last operand is complex and its operator has .complex. */
 bool node_has_complex(const Graph *, Node n);
 /* Adds n's value computed by .complex, from real and imaginary parts; node_has_complex must hold.
  * Returns no node after errors. */
@@ -476,7 +477,7 @@ Node op_batch(Build *, Node n, const Node *in, const bool *batched, Sym size);
 Node b_sum_to(Build *, Node x, Node like);
 
 /* For the test of the table: checks the texts of .expand, .deriv, .vjp and .jvp: names and calls
- * are known, numbers of arguments right. Returns NULL, or what is wrong. */
+ * are known, numbers of arguments right. Returns NULL, or what is wrong: a static text. */
 const char *op_expand_check(Op);
 
 #endif

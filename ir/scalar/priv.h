@@ -30,7 +30,8 @@ typedef struct {
 } ScText;
 
 /* Parses the text of a scalar function (scalar.h) and returns it, in the arena. Returns NULL if the
- * text is malformed, and sets *at to the offending character. */
+ * text is malformed. at may be NULL; else *at is set to the place where parsing stopped: the
+ * offending character, or the end. */
 const ScText *scalar_parse(Arena *, const char *text, const char **at);
 
 /* ---- library functions ---- */
@@ -50,7 +51,8 @@ typedef struct {
 /* All lists of definitions, ended by NULL; each ends with a NULL name. The first definition that
  * fits name and dtype wins. */
 extern const LibDef *const lib_lists[];
-/* Returns the table for the basic operation `table` of that name, or NULL. */
+/* Returns the table of that name, which the basic operation `table` reads; NULL if there is
+ * none. */
 const ScTable *lib_table(const char *name);
 
 /* ---- functions ---- */
@@ -74,10 +76,11 @@ typedef struct {
 const ScFn *scalar_build(const char *name, const char *text, uint32_t nparam,
                          const char *const *param, const DType *in, DType T, const char **why);
 /* Returns the library function or scalar operator of that name for operands in[]; NULL if none
- * takes them. Sets *expand to whether calls are inlined whatever they cost. The caller holds the
- * lock of scalar.c. */
+ * takes them. Sets *expand to whether calls are inlined whatever they cost; false if there is no
+ * library function. The caller holds the lock of scalar.c. */
 const ScFn *scalar_named(const char *name, const DType *in, uint32_t nin, bool *expand);
-/* Returns the arena of all functions, which lives as long as the process. */
+/* Returns the arena of all functions, which lives as long as the process; NULL before the first
+ * function is made. */
 Arena *scalar_arena(void);
 
 /* In the functions below values have their natural representation: the C type of the dtype, bool as

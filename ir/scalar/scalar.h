@@ -120,12 +120,14 @@ enum { SC_INLINE_COST = 64 };
 
 /* A call on a slow path: only selects on instruction `cond` read the result of call k, as the
  * operand for cond == when. Compiled code skips the call if no lane has cond == when; the call's
- * value is arbitrary then. found is false if k is no such call, or costs less than the branch. */
+ * value is arbitrary then. found is false if other instructions read the result of the call too, or
+ * if the call costs less than the branch; cond and when then have no meaning. */
 typedef struct {
 	bool found, when;
 	uint32_t cond;
 } ScGuard;
-/* Returns whether and under which condition instruction k of the function may be skipped. */
+/* Returns whether and under which condition instruction k of the function may be skipped. The
+ * instruction must be a call (SC_call), which is not checked. */
 ScGuard scalar_guard(const ScFn *, uint32_t k);
 
 /* A value of any real dtype: f for floats, i for integers and bool (u64: its bits). */
@@ -137,7 +139,8 @@ typedef union {
 /* Returns the value of the function for the arguments arg[0 .. nparam - 1], exactly as compiled
  * code computes it (f32 arithmetic rounds to f32; fma rounds once). */
 ScVal scalar_eval(const ScFn *, const ScVal *arg);
-/* The same for n elements: arg[k][i] is argument k of element i; sets out[i]. */
+/* Evaluates the function as scalar_eval does for n elements: arg[k][i] is argument k of element i;
+ * sets out[i]. */
 void scalar_eval_n(const ScFn *, const ScVal *const *arg, ScVal *out, uint32_t n);
 
 #endif

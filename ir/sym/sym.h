@@ -98,8 +98,8 @@ Sym sym_add(SymTab *, Sym, Sym);
 Sym sym_sub(SymTab *, Sym, Sym);
 /* The product. */
 Sym sym_mul(SymTab *, Sym, Sym);
-/* The quotient rounded towards minus infinity. Here and below the divisor must not be provably
- * 0. */
+/* The quotient rounded towards minus infinity. Here and below a divisor that is the constant 0
+ * counts as a value that leaves int64. */
 Sym sym_floordiv(SymTab *, Sym, Sym);
 /* a - b * floordiv(a, b): has the sign of the divisor, as Python's %. */
 Sym sym_mod(SymTab *, Sym, Sym);
@@ -113,9 +113,9 @@ Sym sym_max(SymTab *, Sym, Sym);
 Sym sym_addi(SymTab *, Sym, int64_t);
 /* sym_mul with a constant. */
 Sym sym_muli(SymTab *, Sym, int64_t);
-/* sym_floordiv with a constant divisor, not 0. */
+/* sym_floordiv with a constant divisor. */
 Sym sym_divi(SymTab *, Sym, int64_t);
-/* sym_mod with a constant divisor, not 0. */
+/* sym_mod with a constant divisor. */
 Sym sym_modi(SymTab *, Sym, int64_t);
 
 /* Whether this is the variable that replaces a value which left int64. The error was reported

@@ -8,8 +8,9 @@
 /* The element of x at position `index` along dim, which is removed. index (i64): the dimensions of
  * x in front of dim, or no dimensions. Out of range gives 0. */
 Node solve_picked(Build *, Node x, uint32_t dim, Node index);
-/* Checks that x is [..., n, n] of f32, f64, c64 or c128. `name` begins the message. Returns false
- * after an error, and for no node. */
+/* Checks that x is [..., n, n] of f32, f64, c64 or c128. Extents that may be equal count as equal,
+ * and no guard is added. `name` begins the message. Returns false after an error, and for no
+ * node. */
 bool solve_takes(Build *, Node x, const char *name);
 /* Identity matrices of the shape [..., m, n] and dtype of x. */
 Node solve_identity(Build *, Node x);

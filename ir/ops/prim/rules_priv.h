@@ -13,15 +13,17 @@ Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, 
 /* Rules (ir/ops/op.h has the contracts) of the primitives reduce and cumulative, in
  * reduce_rules.c. */
 
-/* The .adjoint of reduce. Returns false after errors. */
+/* The .adjoint of reduce of kind "sum", "prod", "max" or "min"; another kind is an error. Elements
+ * that are equal to the extremum share the cotangent. Returns false after errors. */
 bool adjoint_reduce(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The .adjoint of cumulative. Returns false after errors. */
+/* The .adjoint of cumulative, of every kind that b_cumulative names. For "max" and "min" the latest
+ * of equal elements gets the cotangent. Returns false after errors. */
 bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* The .tangent of cumulative of kind "logaddexp". Returns false after errors. */
 bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty);
 /* Whether the attribute `kind` of a reduce or cumulative is "sum". */
 bool is_sum(const Graph *, Node);
-/* Whether the attribute `kind` is "logaddexp". */
+/* Whether the attribute `kind` of a reduce or cumulative is "logaddexp". */
 bool is_logaddexp(const Graph *, Node);
 /* The .parts of reduce of kind "sum", and of kind "prod" over a constant, small number of elements.
  * Returns false for others: their parts are not known. */

@@ -420,9 +420,9 @@ void graph_require(Graph *);
  * .build. Returns the result (a tuple if there are several), or no node after errors. Of several
  * errors only the first is recorded. */
 Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
-/* The same for a node n of a composite, which stays in the graph, unread by the expansion.
- * b->before must be n, or a node before n. An expansion in a storage type is done in f32 where
- * PyTorch computes in f32 (ir/ops/expand_wide.h). */
+/* Adds the expansion of a node n of a composite and returns as op_expand does; n stays in the
+ * graph, unread by the expansion. b->before must be n, or a node before n. An expansion in a
+ * storage type is done in f32 where PyTorch computes in f32 (ir/ops/expand_wide.h). */
 Node op_expand_node(Build *, Node n);
 /* Whether n's last operand is complex and its operator has .complex. */
 bool node_has_complex(const Graph *, Node n);

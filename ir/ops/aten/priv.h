@@ -18,8 +18,8 @@
 
 /* ---- arguments ---- */
 
-/* Copies the tensors of a Tensor[] argument to out[], at most `max` of them. Returns how many
- * tensors the argument has, which may be more than `max`. */
+/* Copies the tensors of a Tensor[] argument to out[], at most `max` of them; none for an absent
+ * one. Returns how many tensors the argument has, which may be more than `max`. */
 uint32_t aten_list(const Build *, Node n, const char *name, Node *out, uint32_t max);
 /* Whether an argument that is no tensor has a value, not None. Returns false for a tensor
  * argument. */
@@ -106,10 +106,10 @@ DType aten_scalar_dtype(DType d, const Attr *);
 /* The next functions make a node without dimensions of a Python scalar; None is an error. They
  * differ in values that the dtype does not have.
  *
- * As an operand of arithmetic and comparisons beside x, in the dtype of aten_scalar_dtype: an
- * integer out of range wraps. */
+ * As an operand of arithmetic and comparisons beside x, in the dtype that aten_scalar_dtype gives
+ * for x's dtype: an integer out of range wraps. */
 Node aten_scalar(Build *, Node x, const Attr *);
-/* The same for a Scalar argument. */
+/* aten_scalar of a Scalar argument of n. */
 Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
 /* As a value of fills and bounds, in the given dtype: a value out of range is an error. */
 Node aten_scalar_as(Build *, const Attr *, DType);
@@ -135,9 +135,9 @@ Node aten_conj(Build *, Node x);
 Node aten_abs(Build *, Node x);
 /* bool and integers become f32; others stay. */
 Node aten_to_float(Build *, Node x);
-/* x broadcast to the shape; dimensions are aligned at the end. */
+/* x broadcast to the shape, as b_broadcast: dimensions are aligned at the end. */
 Node aten_expand_shape(Build *, Node x, const Shape *);
-/* x in another shape with as many elements, in row-major order. */
+/* x in another shape with as many elements, in row-major order, as b_reshape. */
 Node aten_reshape(Build *, Node x, const Shape *);
 /* v[C] (or without dimensions) broadcast to the shape of `like`, C along dimension dim of `like`. A
  * v of rank 2 or more is an error. */
@@ -147,8 +147,8 @@ Node aten_squeeze_dims(Build *, Node x, uint32_t dims);
 /* x with its dimensions first .. last merged into one. */
 Node aten_flatten(Build *, Node x, uint32_t first, uint32_t last);
 /* x converted to dtype d, then clamped to [low, high], where an Attr of kind ATTR_none is no bound.
- * A bound that no value of an integer dtype can exceed has no effect; a bound that every value
- * exceeds is an error. */
+ * A constant integer bound beyond the range of an integer dtype has no effect if all values are
+ * within it, and is an error if no value is. */
 Node aten_clamp(Build *, Node x, DType d, const Attr *low, const Attr *high);
 /* The elements start .. end - 1 of x along dim. Negative bounds count from the end and are clamped
  * to the extent; INT64_MAX is the end. Other bounds must be at most the extent, and start at most
@@ -220,7 +220,7 @@ Sym aten_count(const Build *, Node x, uint32_t dims);
 /* The variance over dims, with extent 1: sum (x - mean)^2 / max(count - correction, 0). x must be
  * wide. *mean (mean may be NULL) receives the mean, with extents 1, too. */
 Node aten_var(Build *, Node x, uint32_t dims, double correction, Node *mean);
-/* The same with a given mean, of extent 1 along dims. */
+/* aten_var about a given mean, of extent 1 along dims. */
 Node aten_var_about(Build *, Node x, Node mean, uint32_t dims, double correction);
 /* x, in which an infinite element is NaN, unless it is the last one along all dims. For the mean
  * that PyTorch returns beside a variance: it is updated element by element, and an infinite mean

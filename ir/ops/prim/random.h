@@ -34,7 +34,7 @@ bool draw_begin(Build *, Node n, Draw *d);
 
 /* The next functions return tensors [B..., *shape] (B of Draw.key), and no node after an error.
  *
- * u64: 64 random bits in every element. */
+ * u64: 64 random bits in every element. The 257th tensor of one Draw is an error. */
 Node draw_bits(Build *, Draw *, const Shape *);
 /* The bits of a given part. high: the words 2 and 3 of Philox's four, else the words 0 and 1. */
 Node b_random_bits(Build *, Node key, uint32_t stream, uint32_t part, bool high, const Shape *);

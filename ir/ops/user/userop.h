@@ -78,8 +78,9 @@ bool userop_check_rules(Ctx *, const UserOp *, const UserOp *const *userop, uint
  * types of operands, then results. Returns NULL if so, else a sentence in the arena of the Ir.
  * Returns NULL also if the rule does not fit the types at all, which userop_vjp reports. */
 const char *userop_nonlinear(Ir *, const UserOp *, bool vjp, const TypeId *type, const UserScalars *);
-/* userop_nonlinear for an example of a call: sizes are new symbols of the Ir, any dtype is f32,
- * flags have their defaults. */
+/* userop_nonlinear for an example of a call: sizes are symbols, any dtype is f32, flags have their
+ * defaults. Makes the symbols in the Ir, so a second call for the same Ir and rule is an internal
+ * error. */
 const char *userop_nonlinear_sample(Ir *, const UserOp *, bool vjp);
 /* .adjoint (ir/ops/op.h) of OP_call, by the rule .vjp of the operator that n calls. An operator
  * without .vjp is an error. Returns false after errors. */

@@ -77,23 +77,27 @@ MUST_LOOK bool lower_to_size(Lower *, Node);
 MUST_LOOK bool lower_call(Lower *, Node);
 
 /* lower/lower.c */
-/* Makes *s the state for lowering a graph into `steps`. */
+/* Makes *s the state for lowering a graph into `steps`. parent: NULL for the outermost graph. The
+ * caller then sets s->opt, s->target and s->state, which are NULL. */
 void lower_init(Lower *s, Graph *, Lower *parent, Lowered *, StepList *steps);
 /* Gives each constant that the graph reads a place. */
 void lower_place_constants(Lower *);
 /* Lowers the whole graph of s: groups, places, kernels and other steps. The places of inputs and
- * constants must be set; out[k]: the place that output k is stored to. Returns false after
- * errors. */
+ * constants must be set. out[k]: the place that output k is to be stored to; the function sets
+ * out[k] for an output that replaces state (lower_replaces). Returns false after errors. */
 MUST_LOOK bool lower_body_to(Lower *s, NodePlace *out);
 /* Returns the node whose value lies in an input's memory: the input; of a complex input the node
  * that views it as pairs of real numbers. */
 Node lower_input(const Graph *, Node input);
-/* Adds a step for the kernel, unless the kernel leaves state unchanged (lower_state_keeps). */
+/* Adds a step for the kernel, unless the kernel leaves state unchanged (lower_state_keeps). Sets
+ * Kernel.stored, and Kernel.lines if they are not set, from the root s->at. */
 void lower_push_kernel(Lower *, Kernel *);
 
-/* lower/source.c: returns the lines of the model's source that the kernel of a root computes. */
+/* lower/source.c: returns the lines of the model's source that the kernel of a root computes; if
+ * they are unknown, the line of the loop or branch around, or none. */
 SourceLines lower_lines(const Lower *, Node root);
-/* lower/source.c: returns the line of a step that only moves the value of n. */
+/* lower/source.c: returns the line of a step that only moves the value of n: that of s->at; if it
+ * is unknown, that of n; else that of the loop or branch around, or none. */
 SourceLines lower_line(const Lower *, Node n);
 
 /* ---- places of nodes (lower/place.c) ---- */
@@ -111,16 +115,16 @@ bool lower_has_place(const Lower *, Node);
 /* Whether n is a root that contains its operands, so that they may be computed directly in its
  * buffer: a concat, or a padding whose border is nowhere negative and has few pieces. */
 bool lower_holds_operands(const Lower *, Node n);
-/* For such a root: adds kernels that fill the border and that copy those operands which are not
- * computed in the buffer. */
+/* For such a root: adds kernels that fill the border, that copy those operands which are not
+ * computed in the buffer, and that copy the whole value to the other places of n. */
 void lower_copy_operands(Lower *, Node n);
 /* For a node n that replaces a part of operand 0 by operand 1: sets *part to the place of that part
- * within n's place. Returns false if the position of the part depends on data or is not provably
- * in range. */
+ * within n's place. Returns false, with *part unspecified, if the position of the part depends on
+ * data or is not provably in range, or if n is no OP_update_slice. */
 MUST_LOOK bool lower_update_place(Lower *, Node n, NodePlace *part);
 /* If n is x with a dimension of extent 1 added in front, returns x; else none. */
 Node lower_without_leading_one(const Lower *, Node n);
-/* Returns the place of that x, given the place of n. */
+/* Returns the place of that x, given the place of n, which must have no t. */
 NodePlace lower_place_without_leading_one(const Lower *, NodePlace);
 /* Whether the node is a root whose first place is this one. */
 bool lower_lives_in(const Lower *, Node, NodePlace);
@@ -130,7 +134,8 @@ bool lower_can_be_computed_in(const Lower *, Node);
  * a new buffer. */
 NodePlace lower_result_place(Lower *, Node n, uint32_t k);
 /* After those steps: makes *at the place from which readers read result k, and adds copies to the
- * other places that readers chose. */
+ * other places that readers chose. If n is no tuple, its first place stays the one that is read,
+ * and *at is not used. */
 void lower_publish_result(Lower *, Node n, uint32_t k, const NodePlace *at);
 
 /* ---- after all steps ---- */

@@ -29,9 +29,9 @@ typedef struct {
 	ARRAY(Kx) memo_value;
 } Trace;
 
-/* Returns the value of n at idx[] (one Sym per dimension), read only where guard holds. Equal
- * requests give the same expression. If a node must be stored first (t->blocked), the result is a
- * placeholder. */
+/* Returns the value of n at idx[] (one Sym per dimension; NULL if there are none), read only where
+ * guard holds. Equal requests give the same expression. If a node must be stored first
+ * (t->blocked), the result is a placeholder. */
 Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard);
 /* Whether trace_value loads the value of n from memory; else it computes the value. */
 bool trace_reads_stored(const Trace *, Node n);
@@ -84,10 +84,11 @@ Sym trace_value_var(Trace *, Kx value, Sym extent);
 const char *lower_name(Lower *, Node);
 /* Starts an empty kernel t->k. */
 void trace_start(Trace *t, const char *name);
-/* trace_start, with a root axis for each dimension of n, and n's name. */
+/* trace_start, with a root axis for each dimension of n, and n's name. Sets t->root_axis and
+ * t->nroot. */
 void trace_start_over(Trace *, Node n);
 /* Adds a root axis (before all inner axes are added) and returns its variable; the constant 0, and
- * no axis, for an extent of 1. */
+ * no axis, for an extent of 1. The caller sets t->nroot when all root axes are added. */
 Sym trace_root_axis(Trace *, Sym extent);
 /* Adds an inner axis that the stage reduces and returns its variable; the constant 0, and no axis,
  * for an extent of 1. */

@@ -152,13 +152,15 @@ void region_with_threads(WeftRegion *, const WeftThreads *, int32_t n, void (*ru
  * executes the phase and waits; so does a phase that is full. Launch.end is set here. buf and p of
  * the launch must stay unchanged until then. */
 void region_launch(WeftRegion *, Launch, int64_t ntasks, double ns, bool last);
-/* Records that `run` itself failed, with a code and message, unless an earlier launch has failed.
- * Returns 1. */
+/* Records a failure of `run` itself, with the code and message of the status, as if task 0 of call
+ * 0 had failed: it replaces a failure of a later call that was recorded before. Returns 1. */
 int region_told(WeftRegion *, const WeftStatus *);
 #ifdef WEFT_DEVICES
-/* Records the failed check of a task of a call, unless an earlier one failed. */
+/* Records the failed check `id` of a task of a call, failure[0]; a failure of an earlier call, or
+ * of an earlier task of the call, stays. told: read if id is WEFT_TOLD. */
 void region_record(WeftRegion *, uint32_t call, int id, const int64_t *failure, const WeftStatus *told);
-/* Tells the caller of `run` how long the call took. */
+/* Tells the caller of `run` the time since the call before ended as that of the call. The region
+ * must have a profile. */
 void region_profile(WeftRegion *, uint32_t call);
 #endif
 /* Takes and executes tasks of the job, from that lane on, until none is left to take. Returns how

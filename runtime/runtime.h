@@ -70,7 +70,7 @@ int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value);
 /* Begins a call of a user operator on this thread. Returns the context for it, with op_user NULL.
  * The number of the thread in it belongs to this call until weft_op_leave, which must follow. */
 WeftOpContext weft_op_enter(WeftRegion *);
-/* Ends the call that weft_op_enter began. */
+/* Ends the call that weft_op_enter began; the context is the one that weft_op_enter returned. */
 void weft_op_leave(WeftRegion *, const WeftOpContext *);
 /* The context for a user operator with what the caller of `run` says in its context; one thread,
  * op_user NULL. */
@@ -238,14 +238,14 @@ int weft_rt_state_get(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStat
 int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
 /* Sets all state to its initial contents. */
 int weft_rt_state_reset(WeftInstance *, WeftStatus *);
-/* WeftModel.set_weights and get_weights of models without replaceable weights: returns
- * WEFT_ERR_ARGUMENT, with a message that says so. */
+/* WeftModel.set_weights and get_weights of models that have neither replaceable weights nor state:
+ * returns WEFT_ERR_ARGUMENT, with a message that says so. */
 int weft_rt_no_weights(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *,
 		       WeftStatus *);
-/* WeftModel.state_get and state_set of models without state: returns WEFT_ERR_ARGUMENT, with a
- * message that says so. */
+/* WeftModel.state_get and state_set of models that have neither state nor replaceable weights:
+ * returns WEFT_ERR_ARGUMENT, with a message that says so. */
 int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus *);
-/* WeftModel.state_reset of models without state: there is nothing to reset. Returns WEFT_OK. */
+/* WeftModel.state_reset of such models: there is nothing to reset. Returns WEFT_OK. */
 int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 
 #ifdef WEFT_SERIAL

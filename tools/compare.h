@@ -10,7 +10,7 @@ typedef struct {
 	double error;   /* |result - reference| there; infinite if one is not finite and the other
 			   is */
 	double allowed; /* the error that is allowed there */
-	double ratio;   /* error / Tolerance.eager_err; -1 if that is not known. PyTorch's error
+	double ratio;   /* error / Tolerance.eager_err; -1 if that is not above 0. PyTorch's error
 			   counts as half a unit in the last place of the largest value at least:
 			   a smaller one is the luck of one rounding */
 	int64_t wrong;  /* how many values are out of tolerance */
@@ -33,8 +33,8 @@ Tolerance tolerance_of(const WeftTensors *, const TensorKey *);
 
 /* Compares a row-major result with its reference. as: the dtype of which the values are; the dtype
  * of the tensors may be wider. If the tolerance is unknown, that of torch.testing.assert_close for
- * `as` applies. Integers are compared exactly, also beyond 2^53. Shapes or dtypes that differ give
- * ok false and `why`. */
+ * `as` applies. Integers are compared exactly, also beyond 2^53. If shapes or dtypes differ, ok is
+ * false, `why` is set, ratio is -1, and the other fields are 0. */
 Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as,
 		   const Tolerance *);
 /* For results that are defined only up to a phase (eigenvectors), so that two of them can be

@@ -105,10 +105,11 @@ const char *entry_file(const LoadArgs *, const char *entry);
  * a NULL: no options. one[]: NULL, or receives the graph of each entry. Returns NULL after an
  * error, whose message is printed, or recorded in the Weft: call fail_messages. */
 WeftGraph *load_model(Weft *, const char *path, const LoadArgs *a, WeftGraph **one);
-/* Whether an option is given that changes how a model file is loaded; a may be NULL. */
+/* Whether an option is given that changes how a single model file is loaded: entries, --private and
+ * --state do not count. a may be NULL. */
 bool load_args_given(const LoadArgs *a);
-/* Sets WeftOptions.link to the libraries of --ops, unless the options name libraries. For shared
- * objects that this process loads. */
+/* Sets WeftOptions.link to the libraries of --ops, unless the options name libraries, or LoadArgs
+ * is NULL. For shared objects that this process loads. */
 void link_with_ops(WeftOptions *, const LoadArgs *);
 
 /* Parses "1,2" into out[], at most `max` numbers from 1 to MOST_THREADS. what: the option, for the
@@ -283,13 +284,16 @@ typedef struct {
  * options must stay valid. Returns false after a message; nothing is open then. */
 bool runner_open(Runner *, const char *path, const RunnerOptions *);
 /* Prepares calls with inputs of these shapes, inputs[r->ninput]: solves sizes, and allocates
- * outputs (r->result) and the workspace. Returns false after a message. */
+ * outputs (r->result) and the workspace. The interpreter and a remote program need neither: then it
+ * only frees the outputs of the call before. Returns false after a message. */
 bool runner_prepare(Runner *, const WeftTensor *inputs);
 /* Executes the entry on inputs of the shapes that runner_prepare saw, with at most `threads`
- * threads (0: as WeftContext.nthreads); profile: as in WeftContext, may be NULL. r->result has the
+ * threads (0: as WeftContext.nthreads); profile: as in WeftContext, may be NULL. The interpreter
+ * uses one thread; the interpreter and a remote program do not call profile. r->result has the
  * outputs until the next call or runner_prepare. Returns false after a message. */
 bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, void *user);
-/* Sets state, if the model has any, to its initial contents. Returns false after a message. */
+/* Sets state, if the model has any, to its initial contents; does nothing for a remote program.
+ * Returns false after a message. */
 bool runner_reset(Runner *);
 /* Frees all that the runner has, r->w too, and sets it to zeros. */
 void runner_close(Runner *);
@@ -306,8 +310,8 @@ const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
  * r->folder's model.so, and reads the outputs into r->result. Returns false after a message. */
 bool remote_call(Runner *, const WeftTensor *inputs, int threads);
 /* Sets out[r->ninput] to the inputs in a file: by the names of runner_find_input; of a .npy file
- * the one tensor. The tensors stay those of the list. file: its path. Returns false after a
- * message: one is missing. */
+ * the one tensor. An input that the file does not have is runner_absent's. The tensors stay those
+ * of the list, or of the runner. file: its path. Returns false after a message: one is missing. */
 bool runner_inputs(Runner *, const WeftTensors *, const char *file, WeftTensor *out);
 /* The number of calls for which a file has tensors 0.x.0, 1.x.0, ...; 0: its tensors have no number
  * of a call in front. */
@@ -345,8 +349,8 @@ uint32_t runner_nstate(const Runner *);
 const WeftTensorInfo *runner_state(const Runner *, uint32_t k);
 /* Copies state k into a row-major tensor of its dtype and shape. Returns false after a message. */
 bool runner_get_state(const Runner *, uint32_t k, const WeftTensor *);
-/* Sets all state from a file that has a tensor for each, of its name, and no others. w: reads the
- * file. Returns false after a message. */
+/* Sets all state from a file that has a tensor for each, of its name or an alias, and no others. w:
+ * reads the file. Returns false after a message. */
 bool runner_load_state(Runner *, Weft *, const char *path);
 /* Writes all state into such a file. Returns false after a message. */
 bool runner_save_state(Runner *, Weft *, const char *path);
@@ -378,8 +382,8 @@ double peak_bytes(void);
 const char *human(double v, char buf[32]);
 /* Prints "model.py:31 in encoder.0 (+3 lines)" on stdout; nothing if the line is unknown. */
 void print_lines(const WeftKernelInfo *);
-/* The fields of a call in a model's table; fields that an older version of weft does not have are
- * 0. */
+/* The fields of a call in a model's table, with launches 1; fields that WeftCallInfo or an older
+ * version of weft does not have are 0. */
 WeftKernelInfo call_info(const WeftModel *, const WeftCallInfo *);
 
 #endif

@@ -80,9 +80,9 @@ typedef struct {
 
 /* Returns a Forward in which all tangents are zero. Its arrays lie in the scratch arena. */
 Forward forward_new(Graph *);
-/* Sets the tangent of a node. */
+/* Sets the tangent of a node with a handle below f->n, which is no tuple. */
 void forward_set(Forward *, Node value, Node tangent);
-/* Returns the tangent of a node; none means zero. */
+/* Returns the tangent of a node with a handle below f->n, which is no tuple; none means zero. */
 Node forward_tangent(const Forward *, Node value);
 /* Walks from `first` to the node that is the last one at the call, and adds behind each node the
  * nodes that compute its tangent, by its rule. Returns false after errors. */
@@ -95,7 +95,8 @@ void forward_end(Forward *);
 /* Sets out[k] to whether result k may have a derivative other than zero by an input with in[]. */
 void body_activity(const Graph *, const bool *in, bool *out);
 /* body_activity of the body of a loop, whose first ncarry results are the first inputs of the next
- * round: also sets in[k] of a carry if its out[k] is true, until nothing changes. */
+ * round: also sets in[k] of a carry if its out[k] is true, until nothing changes. Afterwards out[k]
+ * of each carry is in[k]. */
 void body_carries(const Graph *, uint32_t ncarry, bool *in, bool *out);
 /* Sets in[k] to whether a result with out[] depends on input k. */
 void body_readers(const Graph *, const bool *out, bool *in);

@@ -11,8 +11,9 @@ const char *cache_folder(Ctx *);
 /* The path of the entry for an object. argv, text: lists that end with NULL, which together say all
  * that the object was made from: command line, compiler (cache_compiler), sources. */
 const char *cache_path(Ctx *, const char *folder, const char *const *argv, const char *const *text);
-/* Copies the object of an entry to the file `object`. Returns false if there is no entry, or a
- * damaged one, which is removed; if the file cannot be written, after an error. */
+/* Copies the object of an entry to the file `object`. Returns false, without an error, if there is
+ * no entry, or a damaged one, which is removed. Returns false after an error if the file cannot be
+ * written. */
 bool cache_take(Ctx *, const char *entry, const char *object);
 /* Copies the file `object` into an entry, whole or not at all. A failure is ignored. */
 void cache_keep(Ctx *, const char *object, const char *entry);

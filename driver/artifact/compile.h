@@ -46,8 +46,10 @@ typedef struct {
 	                             runtime for devices; NULL: the model is for CPUs */
 } Compilation;
 
-/* Begins a compilation of a graph: fills in *c, checks graph and options (NULL: all 0), clears the
- * Weft's report. Returns false after errors. */
+/* Begins a compilation of a graph, which may be joined: fills in *c, checks graph and options
+ * (NULL: all 0), clears the Weft's report and dump, reads the targets into c->level, chooses
+ * c->backend (backend_choose). Graphs after passes, programs and hashes stay NULL. Returns false
+ * after errors. */
 bool compile_begin(Compilation *c, Weft *, const WeftGraph *, const WeftOptions *);
 /* Keeps only the most capable level that this machine runs. Returns false after an error: it runs
  * none. */
@@ -61,7 +63,8 @@ uint32_t compile_programs(const Compilation *, const TargetLevel **out);
 /* The options with which an emitter prints the program of a level. weights_file: the name of the
  * weight file; NULL: weights are embedded. */
 EmitOptions compile_emit_options(const Compilation *, const TargetLevel *, const char *weights_file);
-/* The options with which an emitter prints the function that chooses between several levels. */
+/* The options with which an emitter prints the function that chooses between several levels, the
+ * most capable one first. */
 EmitSelect compile_select(const Compilation *);
 /* Fills in the Weft's report (WeftReport) from the programs. */
 void compile_report(Compilation *);

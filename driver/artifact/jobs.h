@@ -42,7 +42,8 @@ typedef struct {
 void words_add(Arena *, Words *, const char *word);
 /* Adds the words of a text, separated by spaces; text may be NULL. */
 void words_split(Arena *, Words *, const char *text);
-/* Ends the list: returns the words, followed by NULL. Add no words afterwards. */
+/* Ends the list: returns the words, followed by NULL, in the arena. Add no words afterwards, and
+ * call words_argv once. */
 const char *const *words_argv(Arena *, Words *);
 
 /* Runs all jobs, begun in the order of the list, and waits for them. If one fails, no further ones

@@ -5,7 +5,7 @@
 #include "codegen/print/llvm/backend.h"
 
 /* Whether the library of this build is in the folder, or (NULL) where weft_has_llvm looks (weft.h).
- * Loads nothing. */
+ * Loads nothing. Returns false also if this build has no LLVM. */
 bool llvm_is_there(const char *folder);
 /* Returns the functions of the library. The first call loads it, from the folder, or (NULL) from
  * where weft_has_llvm looks; later calls ignore the folder. Any thread may call. Returns NULL after

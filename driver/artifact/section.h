@@ -20,8 +20,8 @@ typedef struct {
 void section_unmap(SectionMap *);
 
 /* Makes the section in this process, with `jobs` threads (0: one per processor): read-only pages,
- * valid until ctx_free. *out is in the arena; its data is NULL if there are no weights. Returns
- * false after an error. */
+ * valid until ctx_free, which frees them. *out is in the arena; its data is NULL if there are no
+ * weights. Whoever sets its data to NULL owns the pages. Returns false after an error. */
 bool section_map(Program *p, uint32_t jobs, SectionMap **out);
 /* Returns a hash of the section's contents and layout, 32 digits in the arena: equal for programs
  * that can use one weight file. */

@@ -13,7 +13,8 @@ UserOps user_ops(const Compilation *);
 /* Checks the form of WeftOptions.link, and that files it names exist; libraries for -l are left to
  * the linker. Returns false after an error. */
 bool user_links_check(const Compilation *);
-/* Adds WeftOptions.link as arguments of a linker: absolute paths of files, -l for names. */
+/* Adds WeftOptions.link as arguments of a linker: absolute paths of files, -l for names. Call it
+ * after user_links_check. */
 void user_links(const Compilation *, Words *);
 /* Returns the rows for Job.missing of a linker, in the arena: one for each symbol of user_ops and
  * each library that it may not find. Sets *n to their number. */

@@ -6,8 +6,8 @@
 #include "driver/artifact/compile.h"
 
 /* Sets the contents of the constants that c->recipes computes (recipes_lower), by executing it: as
- * code in this process if that runs here, else by the interpreter of loop IR. Does nothing at a
- * second call, and without such constants. Returns false after errors. */
+ * code in this process if that runs here, else by the interpreter of loop IR. Sets c->computed.
+ * Does nothing at a second call, and without such constants. Returns false after errors. */
 bool recipes_compute(Compilation *);
 
 #endif

@@ -32,8 +32,8 @@ int loops_sizes(LoopEntry *, const int64_t *extent, int64_t *slot, char message[
 enum { LOOPS_NO_ROOM = -1 };
 /* Interprets run_fn of the entry: buf and slot as in WeftEntry. room(user, k, p): allocates buffer
  * k, or returns false after a failure that it has reported (weft_room in runtime.h has p). Context:
- * for user operators. Returns WEFT_OK; LOOPS_NO_ROOM if room returned false; or an error code, with
- * the reason in message[]. */
+ * for user operators. Returns WEFT_OK; LOOPS_NO_ROOM if room returned false; or WEFT_ERR_CHECK,
+ * with the reason in message[]. */
 int loops_run(LoopEntry *, void *const *buf, const int64_t *slot, bool (*room)(void *, uint32_t, const int64_t *), void *user,
               const WeftOpContext *, char message[MESSAGE]);
 

@@ -450,8 +450,8 @@ void weft_jit_free(const WeftModel *);
  * target. The results have the bits of compiled code. `sizes` and `run` return WEFT_ERR_CHECK for
  * errors that compiled code would not notice (docs/kernels.md: an access out of bounds, a read of
  * memory that was never written, tasks that disturb each other), and after 10^8 statements. Used
- * like the result of weft_jit, but only by the thread that uses the Weft, and always on one thread.
- */
+ * like the result of weft_jit, but only by the thread that uses the Weft, and always on one thread;
+ * WeftContext.profile is not called. */
 const WeftModel *weft_loops(Weft *, const WeftGraph *, const WeftOptions *);
 /* The text that the option `dump` asked for in the last compilation; "" if it asked for nothing.
  * Valid until weft_free. */

@@ -61,8 +61,8 @@ bool pass_subgraphs(Graph *, PassCtx *, bool (*run)(Graph *, PassCtx *));
 
 /* For passes: returns a builder that adds nodes in front of `before`, with its location. */
 Build pass_build(Graph *, Node before);
-/* For passes: makes readers of `old` read `new`, and erases `old` unless it has an effect. Does
- * nothing if both are the same node. */
+/* For passes: makes readers of `old` and outputs read `new`, and erases `old` unless it has an
+ * effect. Does nothing if both are the same node. */
 void pass_replace(Graph *, Node old, Node new);
 
 #endif

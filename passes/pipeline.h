@@ -22,8 +22,9 @@ typedef struct {
 } PipelineOptions;
 
 /* Runs all passes on the graph, in place: an imported graph becomes one of simplified primitives
- * (and kept composites). Debug builds verify the graph and its text form after every pass. Returns
- * false after errors. What a pass allocates in the scratch arena is released after it. */
+ * (and kept composites). The options are not NULL. Debug builds verify the graph and its text form
+ * after every pass. Returns false after errors. What a pass allocates in the scratch arena is
+ * released after it. */
 bool pipeline_run(Graph *, const PipelineOptions *);
 /* Runs the cleaning passes only, until nothing changes: for results of transforms. Returns false
  * after errors. */

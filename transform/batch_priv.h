@@ -25,8 +25,8 @@ typedef struct {
 } Batch;
 
 /* Changes graph g, a body, in place: input k gets the batch dimension if in[k], output k if want[k]
- * (at least the outputs for which batch_spread says true). masked: adds a last input, bool [size],
- * that says which members are active. Returns false after errors. */
+ * (at least the outputs for which batch_spread says true; else an internal error). masked: adds a
+ * last input, bool [size], that says which members are active. Returns false after errors. */
 bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool masked);
 /* Sets out[k] to whether output k of a body differs between members, if the inputs with in[k]
  * do. */

@@ -106,7 +106,8 @@ typedef struct {
  * batch dimension (an output that depends on no batched input is repeated), at the positions of
  * BatchDims (NULL: 0). A new value of an input has the batch at the input's position. Returns NULL
  * after errors: state whose new value differs between members; a position that does not exist;
- * random numbers, if Randomness forbids them. */
+ * a value with too many dimensions or bytes with the batch; random numbers, if Randomness forbids
+ * them. */
 Graph *transform_vmap_at(const Graph *g, const bool *batched, Sym size, Randomness, const BatchDims *dims);
 /* transform_vmap_at with the batch as dimension 0 of every input and output that has one. Returns
  * NULL after errors. */

@@ -116,7 +116,8 @@ static inline Arena *weft_arena(Weft *w)
 WeftTensor tensor_to_api(Arena *, const Tensor *t);
 /* Sets *out to a tensor of the IR with the type and shape of t: it refers to the data of t, or to a
  * copy in the arena if t is not row-major. Returns false after an error, which begins with `what`:
- * a dtype that Weft lacks, another device, a shape that is no shape. */
+ * a dtype that Weft lacks, another device, more than MAX_RANK dimensions, a shape that is missing
+ * or has a negative extent, data that are missing. */
 bool tensor_from_api(Ctx *, Arena *, const char *what, const WeftTensor *t, Tensor *out);
 
 /* ---- files ---- */

@@ -24,10 +24,11 @@ bool given_graph(Weft *, const char *function, const WeftGraph *);
 bool given_graph_or_body(Weft *, const char *function, WeftGraph *);
 
 /* Copies options of a caller, a structure that begins with its size in a uint32_t, into ours of n
- * bytes. Fields that the caller's does not have, and all if `options` is NULL, stay as they are. */
+ * bytes; options_fit then finds sizes that are not set or too large. Fields that the caller's does
+ * not have, and all if `options` is NULL, stay as they are. */
 void options_copy(void *to, size_t n, const void *options);
 /* Checks the size of options that options_copy copied into a structure of n bytes: it is set, and
- * not that of a newer version. */
+ * not that of a newer version. Options that were NULL pass. Returns false after an error. */
 bool options_fit(Weft *, uint32_t size, size_t n);
 
 #endif

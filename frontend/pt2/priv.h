@@ -164,8 +164,8 @@ DType pt2_dtype(int64_t code);
 const char *pt2_dtype_name(int64_t code);
 /* Reads a size, {as_int} or {as_expr}. Returns no size after an error at `where`. */
 Sym meta_sym(Import *, const json_t *, const char *where);
-/* Reads a TensorMeta object. name: of the tensor, for messages. Returns false after an error at
- * `where`. */
+/* Reads a TensorMeta object into *Meta. A size that is a symbol is at least 0 from then on. name:
+ * of the tensor, for messages. Returns false after an error at `where`. */
 bool meta_read(Import *, const json_t *, const char *name, const char *where, Meta *);
 /* The type with the dtype and sizes; strides and offset are left out. */
 TypeId meta_type(Import *, const Meta *);
@@ -178,7 +178,8 @@ bool meta_symbols(Import *);
 /* Whether a condition is to be ignored: it only says that one of Import.loose is at least 2. */
 bool meta_is_loose(const Import *, const Cond *);
 /* Adds the ranges of expressions and the guards of the file as guards of the graph, without those
- * to ignore (Pt2Options). Returns false after errors. */
+ * to ignore (Pt2Options). A range of an expression that is linear in one symbol may narrow the
+ * symbol's range instead. Returns false after errors. */
 bool meta_guards(Import *, Graph *);
 /* Adds a condition on sizes as a guard of the graph, with the text for messages; nothing if the
  * condition always holds. Returns false after an error at `where`: the condition never holds. */
@@ -206,23 +207,27 @@ const char *tree_name(Import *, const TreeLeaf *);
 /* ---- pt2/weights.c ---- */
 
 /* Reads the contents of the parameter, buffer or constant of that name. Sets `constant`, `member`
- * and `meta` of the spec, or `wrapped` for tensors in a wrapper. Returns false after an error. */
+ * and `meta` of the spec, and Const.frozen; or, for a weight that torch.save wrote, what
+ * wrapped_read sets. Returns false after an error. */
 bool weight_load(Import *, const char *name, bool is_param, StateSpec *);
-/* Makes a constant of a tensor that is described by Meta in the bytes of a member. The constant
- * refers to the bytes if they are row-major. Returns false after an error. */
+/* Makes a constant of a tensor that is described by Meta in the bytes of a member, and sets
+ * *ConstId. The constant refers to the bytes if they are row-major and aligned, else to a copy; to
+ * zeros if there are no bytes. Returns false after an error: also if there are too few bytes. */
 bool weight_contents(Import *, const char *name, const Meta *, const char *member, const Bytes *, bool is_param, ConstId *);
 
 /* ---- pt2/share.c: weights that lie in the same memory ---- */
 
-/* Sets `owner`, `same_as` and `tangled` of Import.state[0..n), whose contents are read. */
+/* Sets `owner`, `same_as` and `tangled` of Import.state[0..n), whose contents are read, and
+ * Const.same_as and Const.holder of their constants. n: the number of input specs. */
 void share_find(Import *, uint32_t n);
 /* Notes that the graph writes a state spec, and so the memory of its owner. */
 void share_written(Import *, uint32_t spec);
 /* Checks that each memory that the graph writes is held by one tensor, of which the others are
  * views. Returns false after an error. */
 bool share_check(Import *, uint32_t n);
-/* The value of a state spec as a view of `owner`, the value of the spec that holds its memory.
- * Returns 0 after an error. */
+/* The value of a state spec as a view of `owner`, the value of the spec that holds its memory;
+ * `owner` itself if both describe the memory alike. name: of a new node. Returns 0 after an
+ * error. */
 uint32_t share_view(Scope *, uint32_t spec, uint32_t owner, const char *name);
 
 /* ---- pt2/subclass.c: weights that wrap tensors ---- */
@@ -266,7 +271,7 @@ Node view_replay(State *, const Value *v, Node parent, DType);
  * adds nodes that apply the view again. */
 Node value_read(State *, Build *, uint32_t v);
 /* Sets the contents of a value, and so of all values in the same memory. Returns false after an
- * error. */
+ * error; also, without another one, if `contents` is no node. */
 bool value_write(State *, Build *, uint32_t v, Node contents);
 /* Returns the value to read at this place: v, or, where gradients are enabled, a new value that is
  * v cut off from the history of what was computed under torch.no_grad(). Returns 0 after an
@@ -307,7 +312,8 @@ bool arg_bool(const json_t *node, const char *name, size_t k, bool fallback);
 /* The value of a number argument, found as by arg_find; `fallback` if there is none, or it is no
  * constant number. */
 double arg_double(const json_t *node, const char *name, size_t k, double fallback);
-/* The value of a tensor argument, found as by arg_find; 0 if there is none. */
+/* The value of a tensor argument, found as by arg_find; 0, without an error, if there is none, or
+ * no node so far has defined the tensor. */
 uint32_t arg_value(Scope *, const json_t *node, const char *name, size_t k);
 /* The next functions read an argument that arg_find found; another kind of argument is an error. */
 

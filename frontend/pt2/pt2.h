@@ -6,7 +6,7 @@
 #include "ir/graph/graph.h"
 
 typedef struct {
-	const char *model; /* the model in the archive; NULL: the only one */
+	const char *model; /* the name of the model in the archive; NULL: the only one */
 	/* Guards to ignore, by their text in the file. A guard that cannot be checked is an error
 	 * unless it is named here; a text that is no guard of the file is an error. */
 	const char *const *ignore_guard;

@@ -426,7 +426,8 @@ typedef struct WeftModel {
 	int (*run)(WeftInstance *, const WeftSizes *, const WeftTensor *inputs, WeftTensor *outputs,
 		   void *workspace, const WeftContext *, WeftStatus *);
 	/* Makes a provider of n threads (at most 256), which the caller frees by threads_free; n 0:
-	 * as many as there are processors. Returns NULL after an error. */
+	 * as many as there are processors. Of WEFT_THREADS_SERIAL: one thread, whatever n is.
+	 * Returns NULL after an error. */
 	WeftThreads *(*threads_new)(WeftThreadsKind, int32_t n, WeftStatus *);
 	/* Frees a provider of threads_new; NULL is allowed. No call may use it any more. */
 	void (*threads_free)(WeftThreads *);

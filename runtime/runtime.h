@@ -216,7 +216,8 @@ int weft_rt_sizes(const WeftInstance *, uint32_t entry, const WeftTensor *inputs
  * error code with a message. */
 int weft_rt_run(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
 		WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
-/* Makes a provider of n threads (0: one per processor); NULL after an error. */
+/* WeftModel.threads_new: makes a provider of n threads (0: one per processor), which
+ * weft_rt_threads_free frees. Returns NULL after an error, with a message. */
 WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
 /* Frees such a provider, after its last call; NULL is allowed. */
 void weft_rt_threads_free(WeftThreads *);

@@ -326,7 +326,7 @@ bool is_shared_object(const char *path);
 const WeftTensor *runner_find_input(const Runner *, const WeftTensors *, int call, uint32_t k);
 
 /* A step of runner_open: replaces r->one and r->g by the transformed graph, and sets the keys.
- * Returns false after a message. */
+ * Returns false after a message: also if the runner has several entries. */
 bool mode_apply(Runner *, const ModeArgs *);
 /* A step of runner_close: frees the keys and the values of absent inputs. */
 void mode_close(Runner *);
@@ -335,9 +335,10 @@ TensorKey runner_input_key(const Runner *, uint32_t k);
 /* Sets *TensorKey to the name of output k in files. Returns false if the output is the new value of
  * an input that the model writes, for which files have no name. */
 bool runner_output_key(const Runner *, uint32_t k, TensorKey *);
-/* The value of input k, which the file does not have: zeros for a cotangent or tangent (1 with
- * r->ct_is_one), in memory of the runner. path: of the file. Returns NULL after a message: another
- * input is missing. */
+/* The value of input k, which the file does not have: zeros for a cotangent or tangent of a model
+ * input or output by number (1 for a cotangent with r->ct_is_one), in memory of the runner until
+ * the next call for the input. path: of the file. Returns NULL after a message: another input is
+ * missing, or the shape is not known. */
 const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path, int call);
 
 /* State (state.c) is that of a compiled model's instance, or of the interpreter, for which the

@@ -235,9 +235,9 @@ WeftGraph *weft_vmap(Weft *, const WeftGraph *, const WeftVmapOptions *);
  * weft_transform and weft_graph_text. Functions that ask about one graph take the graphs that were
  * joined.
  *
- * name[k] is the entry's name: a C identifier, different from the others. (The entry of a graph
- * that was not joined is "run".) The graphs are copied; a joined graph cannot be joined again.
- * Sizes of equal name in different graphs are different sizes.
+ * n is at least 1. name[k] is the entry's name: a C identifier, different from the others. (The
+ * entry of a graph that was not joined is "run".) The graphs are copied; a joined graph cannot be
+ * joined again. Sizes of equal name in different graphs are different sizes.
  *
  * Constants with equal contents are stored once. If weights are replaceable, only constants of one
  * name are stored once, and different contents of one name are an error.
@@ -353,7 +353,7 @@ typedef enum {
 } WeftBackend;
 /* Loads a library that exports weft_backends_of (weft_backend.h), and registers its back ends for
  * the compilations of this Weft. The library stays loaded until weft_free. Returns false after an
- * error. */
+ * error, and then registers none of them. */
 bool weft_backend_load(Weft *, const char *path);
 typedef struct {
 	const char *name, *about; /* about: what it makes, in a line */

@@ -119,8 +119,8 @@ typedef struct {
 typedef const WeftBackendLibrary *(*WeftBackendsFn)(void);
 
 /* Registers a back end of this program for all later compilations of the Weft. Copies the
- * definition and its texts (not what `user` points to). Returns false after a message if the
- * definition is not complete or its name is taken. */
+ * definition, its name and `about` (not what `user` points to). Returns false after a message if
+ * `size` is not sizeof(WeftBackendDef), the name is missing, wrong or taken, or `emit` is NULL. */
 bool weft_backend_register(Weft *, const WeftBackendDef *);
 
 /* For `emit`: sets out->message, formatted as by printf. Returns 1: return weft_backend_fail(out,

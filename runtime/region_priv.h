@@ -172,8 +172,8 @@ int64_t region_drain(Job *, int32_t lane);
 /* The team of a provider that is a pool of this runtime; NULL: another provider. */
 Team *team_of(const WeftThreads *);
 /* Opens a job for the call, with at most WeftRegion.n threads; sets WeftRegion.n to the number that
- * can be had. The caller closes it: sets Job.n to 0. Returns NULL if all jobs are in use, or after
- * fork. */
+ * can be had, and WeftRegion.done. The caller closes the job: sets Job.n to 0. Returns NULL if all
+ * jobs are in use, or if the threads of the team stayed behind a fork. */
 Job *team_open(Team *, WeftRegion *);
 /* Posts a phase whose lanes are filled in: rings the gate of the team for `helpers` threads, and
  * wakes sleeping ones if that pays. */

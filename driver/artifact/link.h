@@ -9,13 +9,14 @@ typedef struct {
 	ARRAY(const char *) object; /* objects of the model: kernels, tables, weights */
 } LinkInput;
 
-/* Links the model's objects and the runtime for its target into the shared object `out`. folder:
- * for temporary files. Returns false after errors. */
+/* Links the model's objects, the runtime for its target and the libraries of WeftOptions.link into
+ * the shared object `out`. folder: for temporary files, as in the other functions. Returns false
+ * after errors: also if this build has no runtime for the target. */
 bool link_shared(Compilation *, const char *folder, const LinkInput *, const char *out);
 /* Links the model's objects into the relocatable object `out`. Returns false after errors. */
 bool link_object(Compilation *, const char *folder, const LinkInput *, const char *out);
-/* Makes the static library `out` of that object and the compiled runtime, with an index. Returns
- * false after errors. */
+/* Makes the static library `out` of two members, the object that link_object makes and the compiled
+ * runtime for the target, with an index. Returns false after errors. */
 bool link_archive(Compilation *, const char *folder, const LinkInput *, const char *out);
 
 #endif

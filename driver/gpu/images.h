@@ -10,8 +10,9 @@
 
 /* Compiles the functions for the targets of all levels, name[k] being the symbol of function k:
  * writes all images into an object in the folder, *object, which defines the symbol im->data, and
- * fills in *im. use[k]: what kernel k takes of a multiprocessor of the first level's target;
- * registers 0: nobody knows. Returns false after errors. */
+ * fills in *im. use[n] must be zeros: receives what kernel k takes of a multiprocessor of the first
+ * level's target, without the name; registers stays 0 if nobody knows. Returns false after
+ * errors. */
 bool gpu_images(Compilation *, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, CudaImages *im, GpuUse *use,
 		const char **object);
 

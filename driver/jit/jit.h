@@ -4,12 +4,13 @@
 
 #include "driver/artifact/compile.h"
 
-/* After compile_for_here and compile_lower: sets *out to a model in memory, valid until weft_free.
- * Returns false after errors. */
+/* After compile_for_here and compile_lower, with c->backend = backend_here(): sets *out to a model
+ * in memory, valid until weft_free. Ends the phases "load" and "weights". Returns false after
+ * errors. */
 bool jit_model(Compilation *, const WeftModel **out);
-/* After compile_for_here and compile_lower: sets *out to a model in memory whose code and weights
- * live until weft_jit_free, also after the Weft is freed. Returns false after errors: also if the
- * model calls user operators, whose libraries end with the Weft. */
+/* jit_model, but the code and the weights of the model live until weft_jit_free, also after the
+ * Weft is freed. Returns false after errors: also if the model calls user operators, whose
+ * libraries end with the Weft. */
 bool jit_keep(Compilation *, const WeftModel **out);
 
 #endif

@@ -51,7 +51,7 @@ bool step_node(NodeStep *);
  * messages, "the new value". Returns false after an error: v is no node, a node of a graph other
  * than s->graph, one that was erased, or one without a value. */
 bool step_value(const NodeStep *, const char *what, WeftNode v, Node *out);
-/* A node of s->g, or no node, as the API's WeftNode. */
+/* Returns a node of s->g as the API's WeftNode, of the graph s->graph; no node for no node. */
 WeftNode step_give(const NodeStep *, Node);
 /* Returns the name and the source line of a node of s->g, "relu_3 (net.py:12)", in the scratch
  * arena. */
@@ -64,12 +64,13 @@ WeftGraph *graph_of_body(WeftGraph *owner, Node n, Graph *body);
 /* Whether both types have the same dtype, rank and, provably, extents. loose: extents that depend
  * on data are equal to each other. */
 bool types_are_equal(const Ir *, TypeId, TypeId, bool loose);
-/* The type of result s->k of s->n. Returns 0 after an error: there is no such result. */
+/* The type of result s->k of s->n, which may be a tuple's. Returns no type (i 0) after an error:
+ * there is no such result. */
 TypeId step_type(const NodeStep *);
 
-/* Converts the arguments attr[n] of a new node to those of trace_call (frontend/trace.h), out[n].
- * Nodes must be of s->g. A size that depends on data must be one of an extent of an operand.
- * Returns false after an error. */
+/* Converts the n arguments of the API, those of a new node, to arguments of trace_call
+ * (frontend/trace.h), out[n]. Nodes must be of s->g. A size that depends on data must be one of an
+ * extent of an operand. Returns false after an error. */
 bool attr_take(const NodeStep *, const WeftAttr *, uint32_t n, TraceArg *out);
 /* Sets *out to argument k of the schema of s->n; lists and texts belong to the Weft. Returns false
  * after an error: there is no argument k. */

@@ -61,7 +61,8 @@ bool ctx_is_input(const Ctx *, uint64_t device, uint64_t number);
  * failure ("after ctx_error" in other headers). */
 bool ctx_error(Ctx *, const char *where, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
-/* So that compilers and analysers know in every file that ctx_error returns false. */
+/* Returns false: with it compilers and analysers know in every file that ctx_error returns
+ * false. */
 static inline bool ctx_false(bool failed)
 {
 	(void)failed;

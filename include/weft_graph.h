@@ -241,10 +241,11 @@ bool weft_node_erase(Weft *, WeftNode);
  * Returns how many; 0 also after an error. */
 uint32_t weft_graph_sweep(Weft *, WeftGraph *);
 
-/* Makes the value of a node output k (of weft_outputs). An output of the model may get another
- * type; that of a body must keep its type. */
+/* Makes output k (of weft_outputs, or of a body) the value of a node, which must be one tensor. An
+ * output of the model may get another type; an output of a body must keep its type. */
 bool weft_graph_set_output(Weft *, WeftGraph *, uint32_t k, WeftNode);
-/* Appends an output with the value of a node; the name must be new. Not for bodies. */
+/* Appends an output with the value of a node, which must be one tensor; no other output may have
+ * the name. Not for bodies. */
 bool weft_graph_add_output(Weft *, WeftGraph *, const char *name, WeftNode);
 /* Removes output k; those behind it move up. The only output of a graph that writes no state and no
  * input cannot be removed. Not for bodies. */
@@ -390,7 +391,7 @@ static inline WeftAttr weft_attr_sizes(const char *const *v, uint32_t n)
 	a.u.texts = v;
 	return a;
 }
-/* The same argument with a name: weft_attr_named("dim", weft_attr_int(1)). */
+/* Returns the argument a with a name: weft_attr_named("dim", weft_attr_int(1)). */
 static inline WeftAttr weft_attr_named(const char *name, WeftAttr a)
 {
 	a.name = name;

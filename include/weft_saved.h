@@ -146,7 +146,8 @@ static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry
 
 /* Sets inputs[k] for each input k of backward that is a saved.K: its memory and its shape are in
  * the block, which is only read and must stay until the run has ended. Other inputs stay. Returns
- * NULL, or a sentence that says why this is no block of the entry. */
+ * NULL, or a sentence that says why this is no block of the entry; some inputs[k] may be set
+ * then. */
 static inline const char *weft_saved_inputs(const WeftModel *m, const WeftEntry *backward, void *block, uint64_t bytes, WeftTensor *inputs)
 {
 	static const char *const broken = "this is no block of saved tensors, or not all of it";

@@ -123,7 +123,8 @@ bool weft_trace_supports(Weft *, const char *op, const WeftDType *dtypes, uint32
  * several results a value for weft_trace_result. Operators that write their arguments (aten.add_,
  * out=) are errors. */
 WeftValue weft_trace_call(WeftTrace *, const char *op, const WeftArg *, uint32_t n);
-/* Result k of an operator with several results. */
+/* Returns result k of the value `several`, which weft_trace_call returned for an operator with
+ * several results. */
 WeftValue weft_trace_result(WeftTrace *, WeftValue several, uint32_t k);
 /* Returns the rank of a tensor, and fills in shape: the extents, -1 for an extent that is not
  * constant. Returns -1 after an error; a value of several results, a value with node 0, and shape
@@ -201,7 +202,7 @@ static inline WeftArg weft_arg_sizes(const char *const *sizes, uint32_t n)
 	a.u.texts = sizes;
 	return a;
 }
-/* The same argument with a name: weft_arg_named("dim", weft_arg_int(1)). */
+/* Returns the argument a with a name: weft_arg_named("dim", weft_arg_int(1)). */
 static inline WeftArg weft_arg_named(const char *name, WeftArg a)
 {
 	a.name = name;

@@ -104,7 +104,7 @@ SourceLines lower_line(const Lower *, Node n);
 
 /* Returns a place at the start of a new buffer of n's type, named after n. k: as in Buffer. */
 NodePlace lower_new_place(Lower *, Node n, BufKind, uint32_t k);
-/* Adds a place to those of the node. */
+/* Adds a place behind those that the node has: the node's kernel writes all of them. */
 void lower_add_place(Lower *, Node, NodePlace);
 /* Gives a place to every root that has none yet; operands that are best computed directly in the
  * buffer of a reader (HOLDS_, ir/ops/lower.h) get a place there. */

@@ -54,8 +54,9 @@ LowerState *lower_state_new(Graph *, Arena *);
 void lower_state_begin(Lower *);
 /* Whether output k replaces state, or an input whose memory it may have. */
 bool lower_replaces(const Lower *, uint32_t k);
-/* For such an output: adds its version, and returns the place where the value of output k is
- * stored: a new buffer of the state, or `out`, the place of the output of the caller. */
+/* For an output with lower_replaces: adds its version, and returns the place where the value of
+ * output k is stored: a new buffer of the state, or `out`, the place of the output of the
+ * caller. */
 NodePlace lower_state_output(Lower *, uint32_t k, NodePlace out);
 /* If node n has a place in state: gives places there also to the value of which n replaces parts
  * (which becomes the version before), and to these parts. Else does nothing. */

@@ -60,14 +60,16 @@ typedef struct {
 	Stage *stage;   /* NULL: .index asks for no axes */
 } TraceMap;
 
-/* Returns the question for element at[] of node n. */
+/* Returns the question for element at[] of node n, which trace_ask asks. The other arguments are
+ * the fields of TraceMap. */
 TraceMap trace_map(Trace *, Node n, const Sym *at, Kx guard, Stage *);
-/* Calls .index and sets the answers. */
+/* Calls .index of the node's operator, and sets m->map and m->cond to the answers. */
 void trace_ask(TraceMap *);
 
 /* ---- pieces of expressions ---- */
 
-/* Returns the ReduceKind that n's attribute `attr` names, for values of that dtype (reduce_of). */
+/* Returns the ReduceKind that n's attribute `attr` names, for values of that dtype (reduce_of). A
+ * text that names none is an internal error. */
 ReduceKind lower_combiner(Lower *, Node n, const char *attr, DType);
 /* Returns the condition lo <= e < hi; none if it is proven. */
 Kx trace_in_range(Trace *, Sym e, Sym lo, Sym hi);

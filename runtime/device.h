@@ -56,9 +56,10 @@ extern const int32_t weft_device_type;
 /* Opens device number `ordinal` for a model, which weft_device_close must follow; *out NULL: the
  * model runs on the processor. Returns a status code. */
 int weft_device_open(const WeftModel *, int32_t ordinal, const WeftDriver **out, WeftStatus *);
-/* Nothing of the device is used any more. NULL is allowed. */
+/* Closes the device that weft_device_open opened; nothing of the device may be in use. NULL is
+ * allowed. */
 void weft_device_close(const WeftDriver *);
-/* The number with which the device was opened. */
+/* Returns the `ordinal` with which weft_device_open opened the device. */
 int32_t weft_device_ordinal(const WeftDriver *);
 
 /* What kernels write about the failed check that comes first in the order of launches, tasks and

@@ -45,7 +45,7 @@ typedef struct {
 /* Returns a Reverse for the nodes with handles first .. first + n - 1, none of them active. Its
  * arrays lie in the scratch arena. */
 Reverse reverse_new(Graph *, Build, uint32_t first, uint32_t n);
-/* Whether the node is in the range and active. It may be none. */
+/* Whether the node is in the range and active; false of no node. */
 bool reverse_active(const Reverse *, Node);
 /* Makes a node active, if it is in the range. */
 void reverse_mark(Reverse *, Node);
@@ -98,7 +98,7 @@ void body_activity(const Graph *, const bool *in, bool *out);
  * round: also sets in[k] of a carry if its out[k] is true, until nothing changes. Afterwards out[k]
  * of each carry is in[k]. */
 void body_carries(const Graph *, uint32_t ncarry, bool *in, bool *out);
-/* Sets in[k] to whether a result with out[] depends on input k. */
+/* Sets in[k] to whether a result j with out[j] depends on input k of the body. */
 void body_readers(const Graph *, const bool *out, bool *in);
 
 /* A body with the cotangents of its inputs added behind it. */

@@ -17,9 +17,10 @@ bool given_text(Weft *, const char *function, const char *what, const char *text
  * empty. Returns false after an error. */
 bool given_texts(Weft *, const char *function, const char *what, const char *const *text, uint32_t n);
 /* Checks that a graph is not NULL, belongs to the Weft, is no body of control flow, and is correct
- * (if it was changed, it is verified). Returns false after an error. */
+ * (if it was changed, it is verified). Joined graphs pass: see graph_is_one. Returns false after an
+ * error. */
 bool given_graph(Weft *, const char *function, const WeftGraph *);
-/* Checks the same, but accepts a body of such a graph, if the node that has the body is still
+/* given_graph, but also accepts a body of a correct graph, if the node that has the body is still
  * there. Returns false after an error. */
 bool given_graph_or_body(Weft *, const char *function, WeftGraph *);
 

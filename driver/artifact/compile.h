@@ -66,7 +66,7 @@ EmitOptions compile_emit_options(const Compilation *, const TargetLevel *, const
 /* The options with which an emitter prints the function that chooses between several levels, the
  * most capable one first. */
 EmitSelect compile_select(const Compilation *);
-/* Fills in the Weft's report (WeftReport) from the programs. */
+/* After compile_lower: fills in the Weft's report (WeftReport) from the programs. */
 void compile_report(Compilation *);
 /* Ends a phase of that name (a constant text): adds it, with the time since the last call, to the
  * report, and tells WeftOptions.progress. */

@@ -7,8 +7,9 @@
 
 /* Whether the name is "cuda" or "cuda:N", a GPU of this machine. */
 bool gpu_here_is(const char *name);
-/* The target of that GPU, which NVIDIA's driver (libcuda.so.1) finds: of the targets with the major
- * version of the device's architecture the last that is not newer. NULL after an error. */
+/* Returns the target for the GPU of that name (gpu_here_is), whose architecture NVIDIA's driver
+ * (libcuda.so.1) tells: of the targets with the major version of the architecture the last that is
+ * not newer. Returns NULL after an error. */
 const Target *gpu_here(Ctx *, const char *name);
 
 #endif

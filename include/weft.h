@@ -436,7 +436,8 @@ bool weft_save_memory(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, 
  * used like that of weft_model(); its `open` needs no WeftOpen. Code and weights belong to the
  * Weft: close all instances before weft_free. A Weft may hold several models; threads may run them
  * while the Weft compiles another one. The option `target` must be one that runs here
- * (WeftTargetInfo); `weights`, `no_cache`, `cc`, `symbol` and `backend` have no effect. */
+ * (WeftTargetInfo); `weights`, `no_cache`, `cc`, `symbol`, `backend` and `backend_name` have no
+ * effect, but wrong values of them are errors. */
 const WeftModel *weft_jit(Weft *, const WeftGraph *, const WeftOptions *);
 /* weft_jit, but the model owns its code, tables and weights: the Weft may be freed. It lives until
  * weft_jit_free. A model that calls user operators is refused: their libraries end with the Weft.
@@ -584,7 +585,7 @@ const WeftTensor *weft_tensors_find(const WeftTensors *, const char *name);
 const char *weft_tensors_meta(const WeftTensors *, const char *key);
 /* Adds a tensor; name and shape are copied, and so is the data of a tensor that is not row-major.
  * Other data must stay valid as long as the list is used. Returns false after an error: the name is
- * taken, or the dtype is one that Weft lacks. */
+ * taken or empty, or the tensor has a dtype that Weft lacks, a wrong shape, or no data. */
 bool weft_tensors_add(Weft *, WeftTensors *, const char *name, const WeftTensor *);
 /* Writes the tensors into a file: .npz or .npy (of one tensor) by extension, else in the format of
  * .safetensors. Metadata of a file that was read is not written. Returns false after an error; then

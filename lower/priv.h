@@ -115,8 +115,9 @@ bool lower_has_place(const Lower *, Node);
 /* Whether n is a root that contains its operands, so that they may be computed directly in its
  * buffer: a concat, or a padding whose border is nowhere negative and has few pieces. */
 bool lower_holds_operands(const Lower *, Node n);
-/* For such a root: adds kernels that fill the border, that copy those operands which are not
- * computed in the buffer, and that copy the whole value to the other places of n. */
+/* For a root n with lower_holds_operands: adds kernels that fill the border, that copy those
+ * operands which are not computed in the buffer, and that copy the whole value to the other places
+ * of n. */
 void lower_copy_operands(Lower *, Node n);
 /* For a node n that replaces a part of operand 0 by operand 1: sets *part to the place of that part
  * within n's place. Returns false, with *part unspecified, if the position of the part depends on
@@ -124,7 +125,8 @@ void lower_copy_operands(Lower *, Node n);
 MUST_LOOK bool lower_update_place(Lower *, Node n, NodePlace *part);
 /* If n is x with a dimension of extent 1 added in front, returns x; else none. */
 Node lower_without_leading_one(const Lower *, Node n);
-/* Returns the place of that x, given the place of n, which must have no t. */
+/* Returns the place of the node that lower_without_leading_one returns for n, given the place of n,
+ * which must have no t. */
 NodePlace lower_place_without_leading_one(const Lower *, NodePlace);
 /* Whether the node is a root whose first place is this one. */
 bool lower_lives_in(const Lower *, Node, NodePlace);

@@ -44,8 +44,8 @@ Node lower_nonlinear_map(const Trace *, Node n, const Sym *idx);
  * calls trace_store_first if the kernel cannot contain it. */
 Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);
 /* Returns the value of n at idx where cond holds, `other` where cond fails. Memory is read only
- * where guard and cond hold. Where guard fails the value is unspecified. cond none: the same as
- * trace_value, and `other` is not used. */
+ * where guard and cond hold. Where guard fails the value is unspecified. cond none: the result is
+ * trace_value's, and `other` is not used. */
 Kx trace_guarded(Trace *, Node n, const Sym *idx, Kx guard, Kx cond, Kx other);
 /* Records that n must be stored before the kernel can be built, and why, unless such a node is
  * recorded. Returns a placeholder of n's compute dtype. */

@@ -219,7 +219,8 @@ int weft_rt_run(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
 /* WeftModel.threads_new: makes a provider of n threads (0: one per processor), which
  * weft_rt_threads_free frees. Returns NULL after an error, with a message. */
 WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
-/* Frees such a provider, after its last call; NULL is allowed. */
+/* WeftModel.threads_free: frees a provider of weft_rt_threads_new, after its last call; NULL is
+ * allowed. */
 void weft_rt_threads_free(WeftThreads *);
 /* WeftModel.clone: makes another instance with the same weights and a copy of the state, which the
  * caller closes. Returns WEFT_OK, or an error code with a message. */

@@ -275,7 +275,9 @@ const char *const *weft_passes(void);
  *
  * The inputs of the model, in order, without state. */
 const WeftTensorInfo *weft_inputs(Weft *, const WeftGraph *, uint32_t *n);
-/* The outputs of the model, in order, without new values of state. */
+/* The outputs of the model, in order, without new values of state and without new values of inputs
+ * that the model writes. (The outputs of a compiled model, weft_output, include those of
+ * inputs.) */
 const WeftTensorInfo *weft_outputs(Weft *, const WeftGraph *, uint32_t *n);
 /* State: the parameters and buffers that the graph writes. Each instance of the compiled model has
  * its own. */

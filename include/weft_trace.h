@@ -271,7 +271,7 @@ WEFT_UNARY_(mean, "aten.mean")
 #undef WEFT_UNARY_
 #undef WEFT_BINARY_
 
-/* x * by, as weft_with_number. */
+/* Multiplies x by a number, as weft_with_number does. */
 static inline WeftValue weft_scale(WeftTrace *t, WeftValue x, double by)
 {
 	return weft_with_number(t, "aten.mul.Tensor", x, by);
@@ -308,7 +308,7 @@ static inline WeftValue weft_transpose(WeftTrace *t, WeftValue x, int64_t dim0, 
 	const WeftArg a[] = {weft_arg(x), weft_arg_int(dim0), weft_arg_int(dim1)};
 	return weft_trace_call(t, "aten.transpose.int", a, 3);
 }
-/* x with dimension dims[k] of x as dimension k; n is the rank. */
+/* Permutes x: dimension k of the result is dimension dims[k] of x; n is the rank of x. */
 static inline WeftValue weft_permute(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n)};
@@ -364,7 +364,8 @@ static inline WeftValue weft_layer_norm(WeftTrace *t, WeftValue x, WeftValue wei
 			     weft_arg_float(eps)};
 	return weft_trace_call(t, "aten.layer_norm", a, 5);
 }
-/* Inference: x [N, C, ...] with mean [C] and variance [C]; weight and bias may have node 0. */
+/* Normalises x [N, C, ...] by given statistics, as in inference: (x - mean) / sqrt(variance + eps)
+ * * weight + bias, where these are [C]. weight and bias may have node 0. */
 static inline WeftValue weft_batch_norm(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias, WeftValue mean, WeftValue variance,
 					double eps)
 {

@@ -36,7 +36,8 @@ bool pass_decompose(Graph *, PassCtx *);
 /* Replaces complex values by their real and imaginary parts (ir/ops/parts.h), except inputs,
  * outputs, and values for which there is no rule. */
 bool pass_split_complex(Graph *, PassCtx *);
-/* Copies constants and splats into the subgraphs that get them as inputs. */
+/* Copies constants and splats into the subgraphs that get them as inputs, and removes inputs that
+ * no subgraph reads. Leaves what loops carry or slice alone. */
 bool pass_sink(Graph *, PassCtx *);
 /* Inlines the branch of a cond whose condition is constant; replaces a cond by both branches and
  * selects if that costs less. */

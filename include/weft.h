@@ -301,10 +301,10 @@ bool weft_input_shape(Weft *, const WeftGraph *, uint32_t k, const int64_t *symb
 /* ---- interpret ---- */
 
 /* Runs the graph by the reference interpreter. inputs[n]: all of weft_inputs, with any strides;
- * they are only read.
- * outputs (room for as many as weft_outputs): filled in, row-major; data and shape belong to the
- * Weft until weft_release. State has its initial contents, and what the graph writes to it is
- * dropped. Returns false after an error, which may be a failed check of the model. */
+ * they are only read. outputs (room for as many as weft_outputs): filled in, row-major; data and
+ * shape belong to the Weft until weft_release. State has its initial contents, and what the graph
+ * writes to it is dropped. Returns false after an error, which may be a failed check of the
+ * model. */
 bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
 /* weft_interpret with state of the caller: row-major tensors in the order of weft_states, of their
  * types. The call reads them, and writes the new values if it succeeds. state NULL: as
@@ -441,9 +441,9 @@ bool weft_save_memory(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, 
  * (WeftTargetInfo); `weights`, `no_cache`, `cc`, `symbol`, `backend` and `backend_name` have no
  * effect, but wrong values of them are errors. */
 const WeftModel *weft_jit(Weft *, const WeftGraph *, const WeftOptions *);
-/* weft_jit, but the model owns its code, tables and weights: the Weft may be freed. It lives until
- * weft_jit_free. A model that calls user operators is refused: their libraries end with the Weft.
- * Returns NULL after an error. */
+/* weft_jit, but the model owns its code, tables and weights: the Weft may be freed. The model lives
+ * until weft_jit_free. A model that calls user operators is refused: their libraries end with the
+ * Weft. Returns NULL after an error. */
 const WeftModel *weft_jit_keep(Weft *, const WeftGraph *, const WeftOptions *);
 /* Frees a model of weft_jit_keep, after all its instances were closed. Does nothing with NULL, with
  * another model, or with one that was freed. Any thread may call it. */

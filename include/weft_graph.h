@@ -120,8 +120,8 @@ const char *weft_node_line(Weft *, WeftNode);
 const char *weft_node_text(Weft *, WeftNode);
 
 /* The number of results: 1 for a node whose value is a tensor, 0 for an operator without a result
- * (an assertion). An operator with several results is one node; nodes of the operator "get" read
- * them one by one. Of such an operator it is the number of its results. */
+ * (an assertion); of an operator with several results, which is one node, their number. Nodes of
+ * the operator "get" read these results one by one. */
 uint32_t weft_node_nresult(Weft *, WeftNode);
 /* Returns the rank of result k, which must be one tensor, or -1 after an error. Fills in, if not
  * NULL, the dtype and the extents: -1 for an extent that is not a number. */

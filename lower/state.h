@@ -46,8 +46,8 @@ typedef struct LowerState {
 	ARRAY(StateChecked) checked;
 } LowerState;
 
-/* Returns a new LowerState in the arena, for a graph that writes state or replaces inputs of the
- * caller: what is kept between attempts; lower_state_begin makes the rest. */
+/* Returns a new LowerState in the arena, for a graph that has state or replaces inputs of the
+ * caller, with the fields that are kept between attempts; lower_state_begin sets the others. */
 LowerState *lower_state_new(Graph *, Arena *);
 /* Begins an attempt: forgets the versions of the last one, and makes the buffers and first versions
  * of all state. */

@@ -53,9 +53,9 @@ void arena_release(Arena *, ArenaMark);
  * guard behind it. */
 size_t arena_used(const Arena *);
 
-/* arena_lost: from now on nobody may read the n bytes at p (the unused end of an array).
- * arena_found: the bytes are in use again, with unspecified values. Both check in debug builds
- * only: AddressSanitizer stops a read; without it the lost bytes hold 0xa5, so that what is read
+/* arena_lost: nobody may read or write the n bytes at p (the unused end of an array) until
+ * arena_found gives them back. arena_found: the bytes have unspecified values. Both check in debug
+ * builds only: AddressSanitizer stops an access; without it the lost bytes hold 0xa5, so that what is read
  * is no handle and no pointer. */
 #ifdef NDEBUG
 static inline void arena_lost(void *p, size_t n) { (void)p, (void)n; }

@@ -65,8 +65,10 @@ const char *weft_messages(Weft *);
 /* ---- graphs ---- */
 
 /* Reads a model file: a torch.export archive, if the name ends with .pt2 or the contents are a zip
- * file; else the text form of a graph. Returns NULL after an error, as all functions here that
- * return a pointer, if nothing else is said. */
+ * file; else the text form of a graph. Constants of an archive stay in the mapped file: until
+ * weft_free nobody may change or truncate the file; to rename, replace or remove it is allowed.
+ * Returns NULL after an error, as all functions here that return a pointer, if nothing else is
+ * said. */
 WeftGraph *weft_load(Weft *, const char *path);
 typedef struct {
 	uint32_t size; /* of this structure */

@@ -23,8 +23,9 @@ typedef struct {
 	const char *why; /* a root: why it is stored and not computed in its readers' kernel */
 } NodeGroup;
 
-/* Decides the role and group of each node. Returns an array by node, in the arena. stored: by node,
- * why it must be a root, or NULL. no_fusion: every node that computes is a root. */
+/* Decides the role and group of each node. Returns an array by node, in the arena. stored: an
+ * array by node, not NULL; stored[n] says why n must be a root, NULL if n need not be one. The texts
+ * are kept in NodeGroup.why. no_fusion: every node that computes is a root. */
 const NodeGroup *group_nodes(const Graph *, const Target *, const char *const *stored, bool no_fusion, Arena *);
 
 /* Returns the node whose value is stored as output k: the output's node, or its operand if the

@@ -72,8 +72,12 @@ SaveCost *partition_costs(const Parting *p);
 
 /* ---- which values are saved (partition.c) ---- */
 
-/* Sets p->saved[] and p->list, by a minimal cut, and the arrays that the choice needs (late, given,
- * wanted, region, cost). budget as in transform.h. Returns false after errors. */
+/* Decides by a minimal cut which values are saved. p has g, ninput, noutput and undo, an empty list,
+ * and zeroed arrays with an element for each node of g after partition_undo: late, given, wanted,
+ * region, again, kept, saved. Fills in these arrays and p->list, and sets p->cost. budget as in
+ * transform.h. Returns false after an error: the budget in bytes is too small; the size of a
+ * gradient, or of a value that has to be saved or computed by an inverse, depends on data; a value
+ * that has to be saved is a tuple. */
 bool partition_choose(Parting *p, double budget);
 
 /* ---- the order of dimensions in which values are saved (partition_order.c) ---- */

@@ -43,8 +43,9 @@ void cpu_vector_loop(Cpu *, uint32_t axis, Lx lo, Lx hi, bool divisible,
 
 /* serial.c: writes one update of a scatter stage at the current point. */
 void cpu_scatter(Cpu *, uint32_t stage);
-/* serial.c: sorts a row at the current outer point. stage: the first of the four stages of a
- * sort. */
+/* serial.c: sorts a row at the current outer point. stage: the first stage of a STAGE_SORT
+ * (ir/kernel/kernel.h). Sorts the whole row if the sort has four stages, only its first elements if
+ * it has two. */
 void cpu_sort(Cpu *, uint32_t stage);
 
 /* fft.c: transforms a line, or as many lines as there are lanes; stage: the first of the four

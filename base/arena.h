@@ -55,8 +55,8 @@ size_t arena_used(const Arena *);
 
 /* arena_lost: nobody may read or write the n bytes at p (the unused end of an array) until
  * arena_found gives them back. arena_found: the bytes have unspecified values. Both check in debug
- * builds only: AddressSanitizer stops an access; without it the lost bytes hold 0xa5, so that what is read
- * is no handle and no pointer. */
+ * builds only: AddressSanitizer stops an access; without it the lost bytes hold 0xa5, so that what
+ * is read is no handle and no pointer. */
 #ifdef NDEBUG
 static inline void arena_lost(void *p, size_t n) { (void)p, (void)n; }
 static inline void arena_found(void *p, size_t n) { (void)p, (void)n; }

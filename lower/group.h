@@ -24,8 +24,8 @@ typedef struct {
 } NodeGroup;
 
 /* Decides the role and group of each node. Returns an array by node, in the arena. stored: an
- * array by node, not NULL; stored[n] says why n must be a root, NULL if n need not be one. The texts
- * are kept in NodeGroup.why. no_fusion: every node that computes is a root. */
+ * array by node, not NULL; stored[n] says why n must be a root, NULL if n need not be one. The
+ * texts are kept in NodeGroup.why. no_fusion: every node that computes is a root. */
 const NodeGroup *group_nodes(const Graph *, const Target *, const char *const *stored, bool no_fusion, Arena *);
 
 /* Returns the node whose value is stored as output k: the output's node, or its operand if the

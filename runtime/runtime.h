@@ -259,10 +259,10 @@ int weft_rt_no_reset(WeftInstance *, WeftStatus *);
  * size depends on data is an error: see weft_serial_run_sized. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
 /* weft_serial_run for entries whose sizes of outputs may depend on data. If the size of output k
- * depends on data, buf has room for as many elements as the product of outputs[k].shape, and the call
- * overwrites that shape with the extents. Shapes of other outputs are neither read nor written.
- * Returns WEFT_ERR_CHECK if there is too little room, or if a size that depends on data has no
- * bound. */
+ * depends on data, buf has room for as many elements as the product of outputs[k].shape, and the
+ * call overwrites that shape with the extents. Shapes of other outputs are neither read nor
+ * written. Returns WEFT_ERR_CHECK if there is too little room, or if a size that depends on data
+ * has no bound. */
 int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *);
 /* weft_serial_run_sized with a context whose `user`, `device`, `stream` and `comm` user operators
  * find in theirs. outputs NULL: no sizes depend on data. context NULL: all 0. */

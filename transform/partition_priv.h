@@ -72,10 +72,10 @@ SaveCost *partition_costs(const Parting *p);
 
 /* ---- which values are saved (partition.c) ---- */
 
-/* Decides by a minimal cut which values are saved. p has g, ninput, noutput and undo, an empty list,
- * and zeroed arrays with an element for each node of g after partition_undo: late, given, wanted,
- * region, again, kept, saved. Fills in these arrays and p->list, and sets p->cost. budget as in
- * transform.h. Returns false after an error: the budget in bytes is too small; the size of a
+/* Decides by a minimal cut which values are saved. p has g, ninput, noutput and undo, an empty
+ * list, and zeroed arrays with an element for each node of g after partition_undo: late, given,
+ * wanted, region, again, kept, saved. Fills in these arrays and p->list, and sets p->cost. budget
+ * as in transform.h. Returns false after an error: the budget in bytes is too small; the size of a
  * gradient, or of a value that has to be saved or computed by an inverse, depends on data; a value
  * that has to be saved is a tuple. */
 bool partition_choose(Parting *p, double budget);

@@ -207,10 +207,7 @@ static bool inline_graph(void *arg)
 	WeftTrace *t = k->step.t;
 	TRY(tracing_ready(&k->step));
 	t->ncall++;
-	TRY(given(t->w, "weft_trace_graph", "a graph", k->from));
-	if (k->from->w != t->w)
-		return inline_error(k, "it belongs to another Weft");
-	TRY(graph_is_one(t->w, k->from));
+	TRY(given_graph(t->w, "weft_trace_graph", k->from) && graph_is_one(t->w, k->from));
 	if ((k->nin && !k->in) || (k->nout && !k->out))
 		return inline_error(k, "values, or room for values, are missing: NULL");
 	k->src = k->from->g;

@@ -294,7 +294,7 @@ static void test_graph_refused(void **state)
 	fails(w, t, "another Weft");
 	t = weft_trace_new(w, "null");
 	weft_trace_graph(t, NULL, NULL, 1, NULL, 2);
-	fails(w, t, "a graph");
+	fails(w, t, "the graph");
 	t = weft_trace_new(w, "null values");
 	weft_trace_graph(t, inner, NULL, 1, NULL, 2);
 	fails(w, t, "NULL");

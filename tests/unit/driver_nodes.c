@@ -26,6 +26,16 @@ static WeftGraph *parsed(Weft *w, const char *text)
 	return g;
 }
 
+/* Whether a trace takes the graph, which has one input and one output. */
+static bool is_traced(Weft *w, WeftGraph *g)
+{
+	WeftTrace *t = weft_trace_new(w, "outer");
+	WeftValue x = weft_trace_input(t, "x", "f32[2, 3]"), y;
+	weft_trace_graph(t, g, &x, 1, &y, 1);
+	weft_trace_output(t, "y", y);
+	return weft_trace_end(t);
+}
+
 static void silent(Weft *w)
 {
 	if (weft_nmessages(w))
@@ -255,6 +265,7 @@ static void test_order(void **state)
 	assert_null(weft_loops(w, g, NULL));
 	assert_false(weft_interpret(w, g, NULL, 0, NULL));
 	assert_null(weft_inputs(w, g, NULL));
+	assert_false(is_traced(w, g));
 	assert_null(weft_join(w, 1, (const char *const[]){"f"}, &g));
 	assert_int_equal(weft_replace_pattern(w, g, parsed(w, chain), parsed(w, chain)), -1);
 	assert_true(weft_node_set_operand(w, r, 0, named(w, g, "x")));
@@ -404,9 +415,10 @@ static void test_bodies(void **state)
 	assert_null(weft_copy_graph(w, body)); /* no graph of its own */
 	assert_null(weft_vjp(w, body, NULL));
 	assert_false(weft_plan(w, body, NULL));
+	assert_false(is_traced(w, body));
 	assert_false(weft_graph_add_output(w, body, "more", y));
 	assert_false(weft_node_replace(w, y, named(w, cond, "m")));
-	assert_int_equal(weft_nmessages(w), 5);
+	assert_int_equal(weft_nmessages(w), 6);
 	/* A wrong body makes the graph that it is in wrong. */
 	WeftNode z =
 		weft_node_insert_after(w, y, "aten.neg", (const WeftAttr[]){weft_attr_node(y)}, 1);

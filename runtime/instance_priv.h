@@ -104,6 +104,11 @@ int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThre
 /* Allocates memory for a weight section, aligned to 64 bytes at least; the caller frees it by free.
  * Returns NULL if there is none. */
 void *section_alloc(uint64_t bytes);
+/* The address of the first element. */
+static inline void *data_of(const WeftTensor *t)
+{
+	return (char *)t->data + t->byte_offset;
+}
 /* The expected type of a tensor of the caller; role ("input", "weight" or "state") and name are for
  * messages. */
 typedef struct {

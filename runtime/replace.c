@@ -58,7 +58,7 @@ static int again(const WeftParamInfo *p, const char *name, const WeftTensor *val
 		bytes *= (uint64_t)p->dim[d];
 	if (!strcmp(name, before))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "weight %s is given twice", name);
-	if (bytes && memcmp(was->data, value->data, bytes) != 0)
+	if (bytes && memcmp(data_of(was), data_of(value), bytes) != 0)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "weights %s and %s are one parameter, and have different values", before, name);
 	return WEFT_OK;
 }
@@ -160,7 +160,7 @@ static void build_part(const Build *b, uint32_t k, uint64_t part)
 	uint64_t begin = part * PART, n = p->bytes - begin < PART ? p->bytes - begin : PART;
 	char *to = b->to + p->offset + begin;
 	if (v)
-		pack_bytes(p, (char *)v->data + v->byte_offset, begin, n, to);
+		pack_bytes(p, data_of(v), begin, n, to);
 	else
 		memcpy(to, b->from + p->offset + begin, (size_t)n);
 	if (begin + n == p->bytes)
@@ -239,7 +239,7 @@ static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64
 	uint64_t bytes = result_bytes(e);
 	for (uint32_t i = 0; i < e->ninput; shape += e->input[i++].rank) {
 		const WeftTensor *v = has_value(b, g->source[i]) ? b->value[g->source[i]] : NULL;
-		const void *data = v ? (const char *)v->data + v->byte_offset : b->from + b->m->param[g->stored[i]].offset;
+		const void *data = v ? data_of(v) : b->from + b->m->param[g->stored[i]].offset;
 		x[i] = tensor_of(&e->input[i], (void *)(uintptr_t)data, shape);
 	}
 	sizes->entry = g->entry;

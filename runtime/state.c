@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *data_of(const WeftTensor *t)
-{
-	return (char *)t->data + t->byte_offset;
-}
-
 /* ---- state ---- */
 
 /* The tensor is one for state k. */

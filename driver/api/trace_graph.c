@@ -223,6 +223,8 @@ static bool inline_graph(void *arg)
 	graph_inline(k->dst, (Node){0}, imported, k->arg, out);
 	k->dst->decomposed |= k->src->decomposed;
 	k->dst->exported |= k->src->exported;
+	if (!k->dst->other_mode)
+		k->dst->other_mode = k->src->other_mode;
 	return give_outputs(k, imported, out);
 }
 

@@ -374,6 +374,14 @@ static void set_by_names(Weft *w, const WeftGraph *g)
 	assert_int_equal(m->set_weights(in, 2, both, (WeftTensor[]){t[0], t[0]}, NULL, &status), WEFT_OK);
 	assert_int_equal(m->set_weights(in, 2, both, t, NULL, &status), WEFT_ERR_ARGUMENT);
 	assert_string_equal(status.message, "weights tied and w are one parameter, and have different values");
+	/* equal values at different places of memory */
+	char *moved = malloc((size_t)p->bytes + 64);
+	memcpy(moved + 64, t[0].data, (size_t)p->bytes);
+	WeftTensor same[2] = {t[0], t[0]};
+	same[1].data = moved;
+	same[1].byte_offset = 64;
+	assert_int_equal(m->set_weights(in, 2, both, same, NULL, &status), WEFT_OK);
+	free(moved);
 	assert_int_equal(m->set_weights(in, 1, (const char *const[]){"tie"}, t, NULL, &status), WEFT_ERR_ARGUMENT);
 	free(t[0].data);
 	free(t[1].data);

@@ -28,11 +28,12 @@ typedef struct {
 /* contract_tile.c: writes the loops of one task over columns, rows and k, and the epilogue. rows,
  * cols and k are filled in; row and col are those of the current tile afterwards. */
 void contract_block(ContractCode *);
-/* Sets value[j] to the value of row axis j at row i of the tile. */
+/* Sets value[j] to the value of row axis j at row i of the current tile. Afterwards no row axis has
+ * a value. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
 
 /* contract_border.c: at the beginning of a tile, computes which taps of each window meet the image
- * (first_tap, end_tap). */
+ * (first_tap, end_tap). Does nothing if the plan has no windows. */
 void contract_bound_taps(ContractCode *);
 /* contract_border.c: narrows [*start, *end) of a summed axis to the taps that meet the image;
  * leaves it as it is for an axis without a window. */

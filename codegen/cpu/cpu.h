@@ -41,15 +41,16 @@ Lx cpu_limit(Cpu *, uint32_t axis);
 void cpu_vector_loop(Cpu *, uint32_t axis, Lx lo, Lx hi, bool divisible,
 		     void (*body)(Cpu *, void *), void *data);
 
-/* serial.c: writes one update of a scatter stage at the current point. */
+/* serial.c: writes one update of a scatter stage at the current point, if the stage's guard holds
+ * there. */
 void cpu_scatter(Cpu *, uint32_t stage);
-/* serial.c: sorts a row at the current outer point. stage: the first stage of a STAGE_SORT
- * (ir/kernel/kernel.h). Sorts the whole row if the sort has four stages, only its first elements if
- * it has two. */
+/* serial.c: sorts a row at the current outer point. stage: the first of the four stages of a sort,
+ * or of the two stages of one that stores only the first elements (STAGE_SORT). */
 void cpu_sort(Cpu *, uint32_t stage);
 
-/* fft.c: transforms a line, or as many lines as there are lanes; stage: the first of the four
- * stages. ntasks: of the phase. */
+/* fft.c: transforms a line, or as many lines as there are lanes, at the current outer point; stage:
+ * the first of the four stages. ntasks: of the phase. Adds a temporary with a part for each
+ * task. */
 void cpu_fft(Cpu *, uint32_t stage, Sym ntasks);
 
 /* transpose.c: transposes a square in registers: row[], as many vectors as there are lanes, becomes

@@ -23,7 +23,7 @@ typedef struct {
 } StageRun;
 
 /* Whether the loop over axes[next] goes by chunks. If so, fills in the SumLoop for n accumulators,
- * for sum_open. */
+ * for sum_open; else the SumLoop means nothing. */
 MUST_LOOK bool generic_sums(const StageRun *, uint32_t n, SumLoop *);
 
 /* A branch around the statements of a reduction: not executed where the value is provably the
@@ -54,9 +54,9 @@ void generic_branch_end(Cpu *, const Branch *);
  * it. */
 void generic_finish(StageRun *);
 
-/* abreast.c: reduces several vectors of neighbouring points of [lo, hi) of the vector axis
- * together, or blocks of them, if rows are long or their elements take index arithmetic. Returns
- * the first point that is left. */
+/* abreast.c: reduces several vectors of neighbouring points of [lo, hi) of the vector axis together
+ * (GenericPhase.abreast), or blocks of them (GenericPlan.blocked). Returns the first point that is
+ * left: lo if the plan has neither, and then adds nothing. */
 Lx abreast_run(Generic *, Lx lo, Lx hi);
 
 /* transpose.c: makes the loops over tiles of both axes, and the stages at their points; the vector

@@ -25,7 +25,8 @@ typedef struct {
 	PlanSizes at;   /* sizes for which cycles are predicted; n 0: hints */
 } PlanInput;
 
-/* The value of an expression of sizes at in->at; at hint sizes if in->at does not give all. */
+/* The value of an expression of sizes at in->at; at hint sizes if in->at does not give all symbols
+ * of the expression. */
 int64_t plan_size(const PlanInput *in, Sym);
 /* The extent of an axis at in->at, as plan_size has it. */
 int64_t plan_extent(const PlanInput *in, uint32_t axis);

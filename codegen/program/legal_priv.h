@@ -11,8 +11,8 @@ typedef struct {
 	const Isa *isa;
 } Library;
 
-/* Returns a legal expression for an operation with a result of this type, whose operands are legal.
- * known: KNOWN_ bits (ir/loop/loop.h). */
+/* Returns a legal expression for an operation with a result of this type, whose operands are legal;
+ * the operand itself for a conversion to its own dtype. known: KNOWN_ bits (ir/loop/loop.h). */
 Lx library_op(Library *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
 /* Returns the value of a scalar function for legal operands: the operation, if the function is one
  * operation; else a call of a library function (LX_FN). */

@@ -28,7 +28,8 @@ void sym_lower_init(SymLower *, Ctx *, SymTab *, LoopFn *);
 Lx sym_lower(SymLower *, Sym);
 /* Gives a symbol or another symbolic integer a value, which replaces the one that it had. */
 void sym_lower_set(SymLower *, Sym var, Lx value);
-/* Whether all symbols in the expression have values. */
+/* Whether sym_lower can lower the expression: all symbols in it have values. Lowers at once what
+ * can be lowered, also if the result is false. */
 MUST_LOOK bool sym_lower_can(SymLower *, Sym);
 /* Forgets the values that were set or computed since s->log.n was n. */
 void sym_lower_forget(SymLower *, uint32_t n);
@@ -92,8 +93,9 @@ MUST_LOOK bool program_sizes(ProgramEntry *e, const Graph *, SizeBounds *, Sym w
  * and the inputs of the graph they come from. All symbols of the guard must have values. */
 void program_guard(Program *, SymLower *, const Graph *, const GraphGuard *);
 /* Appends " for B = %lld (input \"x\" dimension 0), .." to a message, for each symbol k with
- * used[k] (sym_var_at), and sets arg[narg], arg[narg + 1], ... to their values. Returns the new
- * number of arguments. */
+ * used[k] (sym_var_at), and sets arg[narg], arg[narg + 1], ... to their values; the caller has
+ * the room for them. Appends nothing if used[] has no true element. Returns the new number of
+ * arguments. */
 uint32_t program_say_symbols(SymLower *, const Graph *, const bool *used, Text *, Lx *arg, uint32_t narg);
 
 #endif

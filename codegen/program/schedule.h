@@ -75,8 +75,9 @@ typedef struct {
 	Layout layout;
 } LayoutWant;
 
-/* Returns the constant that the kernel's schedule would pack, and its layout, if no layout was
- * chosen for all kernels before. */
+/* Returns the load of the constant that the kernel's schedule would pack, and its layout, if no
+ * layout was chosen for all kernels before; load 0 if the schedule would pack none, and always for
+ * a GPU. */
 LayoutWant schedule_wants(const Lowered *, const Kernel *, const Target *);
 
 /* A graph lowered for one level of a family of targets. */

@@ -18,9 +18,9 @@ typedef struct {
 } LlvmFiles;
 
 /* Compiles the units of a legal program with `jobs` threads (0: one per processor), and adds a file
- * for each to *out. Objects need the runtime (runtime.h), memcpy and the like, libm, and the
- * weights symbol. The files lie in the arena of the Ir's context and do not depend on jobs. Unrolls
- * loops of the program in place. Returns false after errors. */
+ * for each to *out; the unit with the tables is "model". Objects need the runtime (runtime.h),
+ * memcpy and the like, libm, and the weights symbol. The files lie in the arena of the Ir's context
+ * and do not depend on jobs. Unrolls loops of the program in place. Returns false after errors. */
 bool emit_llvm(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs, LlvmFiles *out);
 /* Adds the file "select", whose function chooses between programs emitted before, compiled for the
  * least of their targets. Returns false after errors. */

@@ -12,21 +12,27 @@ typedef struct Code {
 	Schedule *out;
 } Code;
 
-/* Begins a schedule, which has no phases yet. */
+/* Begins a schedule, which has no phases yet, in the arena of the Ir's context. */
 void code_init(Code *, const Lowered *, const Target *);
-/* Begins the function of the next phase, which evaluates the nest. */
+/* Begins the function of the next phase, which evaluates the nest, by eval_start. The function is
+ * of a CPU until loop_block. */
 void code_begin_phase(Code *, const Nest *);
-/* Ends the current function, which becomes a phase of the schedule with ntasks tasks. */
+/* Ends the current function, simplifies it (loop_simplify), and adds it to the schedule as a phase
+ * with ntasks tasks. Adds flops, bytes, predicted cycles and statements to those of the
+ * schedule. */
 void code_finish_phase(Code *, Sym ntasks, KernelCost);
-/* Adds memory that phases `first` to `last` use. Returns its number. */
+/* Adds memory that phases SchedTemp.first to SchedTemp.last use. Returns its index in
+ * Schedule.temp. */
 uint32_t code_temp(Code *, SchedTemp);
-/* What is known ahead of a loop is evaluated there, even if the loop has no rounds: where there may
- * be nothing to read. Such a kernel has no tasks; indices are checked if there are any. */
+/* Sets the numbers of tasks of all phases to 0 if the kernel stores nothing
+ * (kernel_stores_nothing), because code ahead of a loop without rounds would read operands without
+ * elements. Leaves the schedule as it is if the kernel stores something, or if it checks an index
+ * and no operand is without elements: indices are checked then. */
 void code_leave_out_empty(const Lowered *, const Kernel *, Schedule *);
 
 /* Returns the identity of a reduction in all lanes of the type. */
 Lx code_identity(Code *, ReduceKind, LType);
-/* Returns acc combined with x. */
+/* Returns acc combined with x; both have one type. */
 Lx code_combine(Code *, ReduceKind, Lx acc, Lx x);
 /* Returns a * b + c: in one rounding if the target has a fused multiply-add, else in two. */
 Lx code_fma(Code *, Lx a, Lx b, Lx c);
@@ -53,9 +59,9 @@ typedef struct {
 
 /* Opens the loop over the innermost chunks of [*lo, *hi), and sets both to the chunk at hand.
  * `kind` to `width` of the SumLoop are given: the reduction, the cuts of the loop, the number of
- * accumulators, the elements of a round. Replaces the accumulators acc[n] by new ones, which begin
- * with the identity in each chunk. Where all is one chunk, that costs a branch and an addition per
- * cut. */
+ * accumulators, the elements of a round. Replaces the n accumulators in acc[] by new ones, which
+ * begin with the identity in each chunk. Where all is one chunk, that costs a branch and an
+ * addition per cut. */
 void sum_open(Code *, SumLoop *, Lx *lo, Lx *hi, Lv *acc);
 /* Closes what sum_open opened: adds the accumulators of all chunks to those outside, and sets acc[]
  * to these again. */

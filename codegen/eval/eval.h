@@ -89,50 +89,59 @@ void eval_start(Eval *, LoopFn *f, const Nest *);
 
 /* Sets the value of an axis, of the lane axis that of lane 0; none: the axis has no value here. */
 void eval_at(Eval *, uint32_t axis, Lx);
-/* Sets the lane axis and the number of lanes; NO_AXIS and 1: values are scalars. */
+/* Sets the lane axis and the number of lanes; NO_AXIS and 1: values are scalars. Leaves the mask as
+ * it is. */
 void eval_lanes(Eval *, uint32_t axis, uint32_t lanes);
-/* Sets the mask of the active lanes; none: all lanes. */
+/* Sets the mask of the active lanes, a value with as many lanes; none: all lanes. */
 void eval_mask(Eval *, Lx);
 /* Opens a loop whose variable, from lo to hi - 1 by step, is the value of the axis. */
 void eval_for(Eval *, uint32_t axis, Lx lo, Lx hi, int64_t step);
 /* Closes the innermost loop that eval_for opened. Its axis has the value again that it had
  * before. */
 void eval_end(Eval *);
-/* Makes `value` the value of x at the current point, until the innermost open block is closed. */
+/* Makes `value`, of x's compute dtype, and a vector if x varies with the lane axis, the value of x
+ * at the current point and in the active lanes, until the innermost open block is closed. Has no
+ * effect if x depends on an axis whose value reads a mutable variable: x is then evaluated as
+ * usual, so `value` must be equal to x. */
 void eval_assume(Eval *, Kx x, Lx value);
 
 /* ---- values at the point ---- */
 
-/* Puts a value into a variable of that name and returns the variable; returns a literal as it
- * is. */
+/* Puts a value into an immutable variable of that name and returns the variable's value; returns an
+ * integer literal as it is, and adds nothing. */
 Lx eval_let(Eval *, const char *name, Lx);
 /* Returns the value of an expression of sizes, without axes: a literal, a parameter of the function
  * (added if it is new), or the difference of two parameters if the value may be negative. */
 Lx eval_size(Eval *, Sym);
 /* Returns the value of an index, an expression of axes, value variables and sizes, as an i64
- * scalar: that of lane 0. */
+ * scalar: that of lane 0. No value variable in the index may depend on the lane axis. An axis
+ * without a value is an internal error. */
 Lx eval_index(Eval *, Sym);
-/* Returns the value of an index as a vector of i64 with the value of each lane. */
+/* Returns the value of an index as a vector of i64 with the value of each lane; as a scalar if
+ * e->lanes.n is 1. */
 Lx eval_index_lanes(Eval *, Sym);
 /* Returns the value of an expression in its compute dtype: a vector if it depends on the lane axis,
- * else a scalar. */
+ * else a scalar. A stage that the expression reads and that has no result is an internal error. */
 Lx eval_value(Eval *, Kx);
 /* Returns the value of an expression in its compute dtype as a vector: a value that does not depend
  * on the lane axis is in all lanes. */
 Lx eval_vector(Eval *, Kx);
-/* Returns the value if it was computed and is known at this point; else none, and computes
- * nothing. */
+/* Returns the value of an expression, as eval_value has it, if it was computed or assumed and is
+ * known at this point; else none, and computes nothing. */
 Lx eval_known(Eval *, Kx);
-/* Returns a value converted to a compute dtype; or an f32 rounded to a storage dtype, as an f32. */
+/* Returns a value converted to a compute dtype, the value itself if it has the dtype; or an f32
+ * rounded to a storage dtype, as an f32. */
 Lx eval_convert(Eval *, Lx, DType);
-/* Returns a scalar in all lanes; a vector as it is. */
+/* Returns a scalar in all lanes of e->lanes; a vector as it is. */
 Lx eval_splat(Eval *, Lx);
-/* Whether the value of an expression depends on the lane axis. */
+/* Whether the value of an expression depends on the lane axis; false if there is none. */
 bool eval_varies(const Eval *, Kx);
-/* Whether the lane axis is an outer axis: each lane has an outer point of its own. */
+/* Whether the lane axis is an outer axis: each lane has an outer point of its own. False if there
+ * is no lane axis. */
 bool eval_outer_vector(const Eval *);
 /* Evaluates now those subexpressions of x that depend on no axis outside of the bit set, so that a
- * loop that is opened next does not evaluate them in each round. */
+ * loop that is opened next does not evaluate them in each round. Leaves out constants, and what
+ * reads a stage that has no result yet. */
 void eval_hoist(Eval *, Kx x, uint64_t axes);
 /* Adds the check of a STAGE_CHECK stage: a failure unless its value is true in all active lanes. */
 void eval_check(Eval *, uint32_t stage);
@@ -145,15 +154,19 @@ void eval_stage_value(Eval *, uint32_t stage, Lx);
 /* Says that a stage was computed whose result is in memory. From now on expressions that read the
  * stage are evaluated anew. */
 void eval_stage_stored(Eval *, uint32_t stage);
-/* Says that the result of the stage is not known any more. */
+/* Says that the result of the stage is not known any more: reading the stage is an internal error
+ * until it is computed again. */
 void eval_stage_over(Eval *, uint32_t stage);
 /* Adds a task-local array of so many elements for the results of a RESULT_LOCAL stage; each element
- * has all lanes if the lane axis is an outer axis. */
+ * has all lanes if the lane axis is an outer axis. The stage has no result until
+ * eval_stage_stored. */
 void eval_stage_local(Eval *, uint32_t stage, uint64_t elements);
-/* Stores a value in that array, at the current point of the stage's axes. */
+/* Stores a value in that array, at the current point of the stage's axes, in the active lanes; with
+ * an outer lane axis in all lanes. */
 void eval_store_local(Eval *, uint32_t stage, Lx value);
 /* Makes stage[], by stage, the results from now on, in place of e->stage: for schedules that
- * compute several points side by side. */
+ * compute several points side by side. Keeps the pointer; the caller has zeroed the elements of
+ * stages without a result. */
 void eval_stages(Eval *, StageValue *stage);
 
 /* ---- memory ---- */
@@ -179,12 +192,14 @@ typedef struct {
 	bool vector;
 } EvalAddress;
 
-/* Returns the address at which a RESULT_GLOBAL stage stores its result at the current point; an
- * index in it that depends on data is checked. */
+/* Returns the address at which a RESULT_GLOBAL stage stores its result at the current point. An
+ * index in the address that depends on data is clamped, and checked if ValueVar.check says so. */
 EvalAddress eval_address(Eval *, uint32_t stage);
-/* Returns the value that is stored at an address of the stage's buffer, in the compute dtype. */
+/* Returns the value that is stored at an address of the stage's buffer, in the compute dtype; 0 in
+ * lanes that are not active. */
 Lx eval_load_at(Eval *, uint32_t stage, EvalAddress);
-/* Stores a value, converted to the buffer's dtype, at an address of the stage's buffer. */
+/* Stores a value, converted to the buffer's dtype, at an address of the stage's buffer, in the
+ * active lanes. */
 void eval_store_at(Eval *, uint32_t stage, EvalAddress, Lx value);
 
 #endif

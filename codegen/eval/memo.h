@@ -27,10 +27,12 @@ void memo_init(Memo *, const LoopFn *f, Arena *);
 /* Returns the value of the key that was added last, of those that are known in the innermost open
  * block and in all lanes of `mask` (none: all); none if there is no such value. */
 Lx memo_find(Memo *, const uint32_t *key, uint32_t n, Lx mask);
-/* Adds a value, which is known until the innermost open block is closed. */
+/* Adds a value, which is known until the innermost open block is closed, in the lanes of `mask`
+ * (none: all). Copies the key. */
 void memo_add(Memo *, const uint32_t *key, uint32_t n, Lx mask, Lx value);
 
-/* Whether x reads a mutable variable. A value that depends on x must then not be remembered. */
+/* Whether x, an expression or none, reads a mutable variable. A value that depends on x must then
+ * not be remembered. */
 bool memo_changes(const LoopFn *, Lx x);
 
 #endif

@@ -10,8 +10,9 @@ Lx eval_recall(Eval *, uint32_t number, Kx x);
 /* Remembers a value under that number, unless an axis on which x depends has a value that changes.
  * Returns the value. */
 Lx eval_remember(Eval *, uint32_t number, Kx x, Lx);
-/* Returns the value of a value variable (ValueVar), which is checked and clamped once at a
- * point. */
+/* Returns the value of value variable `vvar` (index in Kernel.vvar) at the point, checked if
+ * ValueVar.check says so, and clamped: a vector if the value depends on the lane axis. Done once at
+ * a point. */
 Lx eval_place(Eval *, uint32_t vvar);
 /* Returns the address of an offset that depends on the lane axis. */
 EvalAddress eval_vector_address(Eval *, Sym offset);

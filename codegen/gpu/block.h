@@ -9,7 +9,7 @@
 void block_begin(Code *, const Nest *, uint32_t threads);
 /* Returns the number of the block in its phase, an i64 scalar. */
 Lx block_number(Code *);
-/* Returns the number of the thread in the block. */
+/* Returns the number of the thread in the block, an i64 scalar. */
 Lx block_thread(Code *);
 /* Returns the column of the thread, in a block whose threads are in rows of `row` threads. */
 Lx block_column(Code *, uint32_t row);
@@ -18,16 +18,19 @@ Lx block_row(Code *, uint32_t row);
 /* Takes the number t apart into positions along n axes, the last axis fastest, and sets the axes to
  * them (eval_at). by[i]: elements of axis i that have one number together; NULL: 1 of each. */
 void block_decode(Code *, Lx t, const uint32_t *axis, uint32_t n, const int64_t *by);
-/* Says that a thread moves `bytes` bytes of the memory in one access. */
+/* Says that a thread moves `bytes` bytes of the memory, a buffer argument, in one access: the
+ * argument is aligned to so many bytes at least. */
 void block_align(Code *, LMem, uint32_t bytes);
-/* Evaluates all stages at the point, and stores their results. */
+/* Evaluates all stages at the current point, in order, which has values for all their axes: a
+ * STAGE_CHECK is checked, a result of RESULT_GLOBAL stored, another kept for later stages.
+ * Afterwards no stage has a result. */
 void block_point(Code *);
 
 /* Writes the code of a plan, and decides nothing. */
 typedef void BlockFn(Code *, const Plan *);
 BlockFn emit_gpu_points, emit_gpu_rows, emit_gpu_contract;
-/* Returns a schedule that takes every kernel: its schedule for a scalar target, with a thread for
- * each task. */
+/* Returns a schedule of any kernel for a GPU: the kernel's schedule for a scalar target, in which
+ * each task became a thread. */
 Schedule *threads_schedule(const Lowered *, const Kernel *, const Target *);
 
 #endif

@@ -26,10 +26,13 @@ typedef struct {
 /* Returns the cycles of the GPU that the launch takes, its beginning included. Memory is as fast as
  * the loads in flight allow; operations are as fast as the threads that are there. */
 double gpu_cycles(const Gpu *, const GpuWork *);
-/* Operations on one element of evaluating x once at a point, functions included. */
+/* The number of operations on one element of evaluating x once at a point: a load, an index, a
+ * constant count 1, a function as ScFn.cost says; a part of x counts once. 0 if x is none. */
 double gpu_operations(const Nest *, Kx x);
-/* Bytes that a warp moves for each element of an access, if neighbouring threads are neighbours
- * along the axis (NO_AXIS: nobody is): the element's, or those of the sectors that it lies in. */
+/* Bytes that a warp moves for each element of `size` bytes of an access at hint sizes, if
+ * neighbouring threads are neighbours along the axis (NO_AXIS: nobody is): the distance of two
+ * neighbours' elements, at most those of a sector; size / WARP if all threads access one element;
+ * those of a sector if that is not known. */
 double gpu_bytes_each(const Nest *, Sym offset, uint32_t axis, uint32_t size);
 
 /* ---- points: every kernel without axes inside of its points (points.c) ---- */
@@ -97,7 +100,8 @@ typedef struct GpuRowsPlan {
 	KernelCost cost;
 } GpuRowsPlan;
 
-/* Sets axis[] to the inner axes of a stage, `along` last. Returns their number. */
+/* Sets axis[], room for 2 * MAX_RANK + 1, to the inner axes of a stage but for `along`, then
+ * `along`, also if the stage has not that axis. Returns their number. */
 uint32_t gpu_rows_axes(const GpuRowsPlan *, const Stage *, uint32_t *axis);
 
 /* ---- contractions and convolutions (contract.c) ---- */

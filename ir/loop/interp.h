@@ -69,9 +69,10 @@ typedef struct {
 /* Execute the functions `sizes` and `run` of an entry, and return how they ended, with the message
  * in the report. extent, slot and buf as for WeftEntry.sizes_fn and run_fn (weft_model.h):
  * loop_interp_sizes reads extent[] and sets slot[]; loop_interp_run reads slot[] and works on the
- * buffers buf[]. Inputs and outputs have the sizes in the slots and are aligned to their elements;
- * weights and workspace are aligned to 64 bytes. Memory comes from the arena, which the caller
- * frees. The program is not changed. */
+ * buffers buf[]. Inputs and outputs have the sizes in the slots and are aligned to their elements,
+ * of a program of blocks to SHARED_ALIGN bytes; buf[k] of a room is not read before
+ * LoopReport.room has set it; weights and workspace are aligned to 64 bytes. Memory comes from the
+ * arena, which the caller frees. The program is not changed. */
 LoopOutcome loop_interp_sizes(const ProgramEntry *, Arena *, const int64_t *extent, int64_t *slot, LoopReport *);
 LoopOutcome loop_interp_run(const ProgramEntry *, Arena *, void *const *buf, const int64_t *slot, LoopReport *);
 

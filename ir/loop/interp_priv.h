@@ -227,7 +227,8 @@ bool block_exchange(Exec *, const Active *, const LxData *, const void *const *i
 bool block_lane(WarpOp, uint32_t lane, int64_t by, uint32_t *out);
 /* view_touch for bytes of the shared array v. Returns false after a finding. */
 bool block_touch(Exec *, Lv v, int64_t at, uint32_t n, bool write, char **out);
-/* Checks that an access that moves n bytes at once, from element `at` on, is aligned. Returns false
+/* Checks that an access that moves n bytes at once, from element `at` on, is aligned to n bytes, at
+ * most SHARED_ALIGN. Accesses to local arrays and of one element are not checked. Returns false
  * after a finding. */
 bool block_aligned(Exec *, LMem, int64_t at, uint64_t n);
 /* Executes an LS_SHARED, LS_SYNC or LS_COPY_ statement. Returns false after loop_stop. */

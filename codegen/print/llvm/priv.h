@@ -65,8 +65,9 @@ LLVMValueRef l_look_up(LUnit *, const ScTable *, uint32_t lanes, LLVMValueRef in
 
 typedef enum { FN_KERNEL, FN_SIZES, FN_RUN, FN_LIBRARY } FnRole;
 
-/* Adds the definition of a legal function under the name, and returns it. The entry, and
- * kernel_name (the result of kernel_names), are for FN_SIZES and FN_RUN; else NULL. */
+/* Adds the definition of a legal function under the name, and returns it; the current block is one
+ * of that function afterwards. A function of a block of threads is an internal error. The entry,
+ * and kernel_name (the result of kernel_names), are for FN_SIZES and FN_RUN; else NULL. */
 LLVMValueRef l_function(LUnit *, const LoopFn *, const char *name, FnRole, const ProgramEntry *,
                         const char *const *kernel_name);
 

@@ -25,8 +25,9 @@ typedef struct {
 	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
 
-/* contract_tile.c: writes the loops of one task over columns, rows and k, and the epilogue. rows,
- * cols and k are filled in; row and col are those of the current tile afterwards. */
+/* contract_tile.c: writes the loops of one task over columns, rows and k, and the epilogue. The
+ * caller has set s, p, rows and cols, zeroed the other fields, and given the batch axes values
+ * (eval_at). contract_block sets the other fields for the functions below. */
 void contract_block(ContractCode *);
 /* Sets value[j] to the value of row axis j at row i of the current tile. Afterwards no row axis has
  * a value. */

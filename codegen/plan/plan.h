@@ -35,9 +35,9 @@ int64_t plan_extent(const PlanInput *in, uint32_t axis);
  * the nest's arena. */
 PlanSizes plan_larger_sizes(const Nest *);
 
-/* Returns the operations and bytes of the stages in the bit set, as functions of the size symbols,
- * in the nest's arena. The nest is one of nest_new: its axes are not merged, and every load reads
- * its buffer. */
+/* Returns the operations and bytes of the stages in the bit set, those from number 64 on always, as
+ * functions of the size symbols, in the nest's arena. The nest is one of nest_new: its axes are not
+ * merged, and every load reads its buffer. */
 KernelCost kernel_cost(const Nest *, uint64_t stages);
 
 enum { MAX_FORMS = 2 };
@@ -60,9 +60,9 @@ typedef struct Plan {
 	} of;
 } Plan;
 
-/* Fills in the plan of a schedule for a kernel and returns taken(); or refuses, and the plan means
- * nothing. Pure: the plan depends on the input only, and nothing but the arena of the nest changes.
- * plan_generic takes every kernel. */
+/* Fills in the plan of a schedule for a kernel, which the caller has zeroed, and returns taken();
+ * or refuses, and the plan means nothing. Pure: the plan depends on the input only, and nothing but
+ * the arena of the nest changes. plan_generic takes every kernel. */
 typedef Refusal PlanFn(const PlanInput *, Plan *);
 PlanFn plan_depthwise, plan_contract, plan_generic;
 

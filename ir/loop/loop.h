@@ -367,7 +367,8 @@ Lx lx_hreduce(LoopFn *, ScOp, Lx);          /* LX_HREDUCE: all lanes combined to
 					       scalar as it is */
 Lx lx_any(LoopFn *, Lx);                    /* LX_ANY: whether a lane of a mask is active; a
 					       scalar as it is */
-Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b); /* LX_SHUFFLE: lanes of a and b in another order */
+Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b); /* LX_SHUFFLE: lanes of a and b in another order;
+						 b is a unless shuffle_is_of_two */
 /* The lane of the operands that becomes lane k of the result. Operands have `lanes` lanes each;
  * those of in[1] count after those of in[0]. */
 uint32_t shuffle_lane(Shuffle, uint32_t k, uint32_t lanes);

@@ -4,7 +4,7 @@
 
 #include "ir/target/target.h"
 
-/* Whether this process can run code that was compiled for the target. */
+/* Whether this process can run code that was compiled for the target. False for a GPU. */
 bool target_runs_here(const Target *);
 /* Returns the best built-in target that runs here; never NULL, because generic-c does. */
 const Target *target_native(void);

@@ -173,8 +173,8 @@ void eval_stages(Eval *, StageValue *stage);
 
 /* Returns the memory of a buffer as an argument of the function, which is added if it is new. */
 LMem eval_memory(Eval *, BufId);
-/* Returns the memory of what a load reads (Nest.from) as an argument of the function, which is
- * added if it is new. */
+/* Returns the memory of what a load reads (Nest.from: a buffer, a constant in a layout of its own,
+ * or a temporary) as an argument of the function, which is added if it is new. */
 LMem eval_load_memory(Eval *, Kx load);
 /* Returns the memory of temporary `temp` of the schedule as an argument of the function, which is
  * added if it is new. */

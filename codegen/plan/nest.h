@@ -77,7 +77,7 @@ MUST_LOOK bool nest_coef_is(const Nest *, Sym offset, uint32_t axis, int64_t val
 /* Whether x, or an expression of which x is computed, reads the stage's result. Values of value
  * variables in indices count. */
 bool nest_reads(const Nest *, Kx x, uint32_t stage);
-/* Whether every stage whose result x reads so is one of the first n. */
+/* Whether every stage that x reads, as nest_reads has it, is one of the first n. */
 bool nest_reads_below(const Nest *, Kx x, uint32_t n);
 /* The extent of an axis at hint sizes. */
 int64_t nest_hint(const Nest *, uint32_t axis);

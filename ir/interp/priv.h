@@ -19,7 +19,8 @@ bool interp_born(EvalCtx *, Graph *g, Node n, Sym var, int64_t value);
  * those that have a value. */
 void interp_grow_symbols(EvalCtx *);
 /* Runs a node of a scalar operator: writes the elements of *out, whose data is allocated. Returns
- * false after ctx_error if the operands do not have its extents. */
+ * false after ctx_error if the operands do not have its extents, or the operator is not defined for
+ * their dtypes. */
 bool interp_scalar(EvalCtx *, Graph *, Node, const Tensor *in, Tensor *out);
 
 #endif

@@ -345,7 +345,7 @@ Lx lx_param(LoopFn *, uint32_t k);           /* parameter k */
 Lx lx_var(LoopFn *, Lv);                     /* the value of a variable */
 /* Returns a basic operation with a result of the type; scalar operands are splat to its lanes. */
 Lx lx_sc(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin);
-/* Returns a call of a scalar function on `lanes` lanes. */
+/* Returns a call of a scalar function on `lanes` lanes, to which scalar operands are splat. */
 Lx lx_fn(LoopFn *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
 /* Basic operations on two operands of one dtype, which the result has. */
 Lx lx_add(LoopFn *, Lx, Lx); /* the sum; integers wrap around */

@@ -158,7 +158,8 @@ uint32_t program_add_call(ProgramEntry *, const ProgramCall *);
 const ProgramCall *program_call(const ProgramEntry *, uint32_t k);
 /* Returns the number of parameters of `sizes`: the extents of all inputs. */
 uint32_t program_nextent(const ProgramEntry *);
-/* Returns the number of result slots of `sizes`. */
+/* Returns the number of result slots of `sizes`: the symbols, all output extents, the bytes of the
+ * workspace. */
 uint32_t program_nslot(const ProgramEntry *);
 /* Returns the costs of the entry's call k in one run, as numbers. value[i]: the value of
  * e->symbol[i]; value NULL: the hints. */

@@ -75,7 +75,8 @@ void fn_forget(Fn *);
 
 /* ---- fn_memory.c ---- */
 
-/* Sets f->aliases, from LArg.restrict_ok of the kernel's buffers. */
+/* Sets f->aliases, from LArg.restrict_ok of the kernel's buffers; of other functions and of kernels
+ * with one buffer to no scopes. */
 void fn_aliases(Fn *f);
 /* Adds an LS_LOAD or LS_GATHER and returns the loaded value. */
 LLVMValueRef fn_load(Fn *, const LsData *);

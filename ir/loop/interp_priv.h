@@ -196,7 +196,8 @@ void exec_init(Exec *e, Interp *, const LoopFn *, FnPlan *, uint32_t n);
 /* Executes the body, for the tasks e->task[] of the active threads. Returns false after
  * loop_stop. */
 bool exec_body(Exec *e, const Active *);
-/* Executes the top-level block b: `enter` or `leave`. Returns false after loop_stop. */
+/* Executes the top-level block b, `enter` or `leave`, or nothing if b is none. Returns false after
+ * loop_stop. */
 bool exec_top(Exec *, const Active *, Lb b);
 /* Makes messages from now on name this thread and its task. */
 void exec_locate(Exec *, uint32_t thread);
@@ -249,7 +250,8 @@ void depth_define(Exec *, const Active *, Lv, Lx);
 uint16_t *depth_of_var(Exec *, Lv, uint64_t n);
 /* Returns the depths of an expression, of all lanes for each thread. */
 uint16_t *depth_of(Exec *, Lx);
-/* Records the depth of a float that is stored in a buffer, for LoopReport.depth. */
+/* Raises LoopReport.depth to the depth of a float that is stored in a buffer; then the current call
+ * becomes LoopReport.deepest. Does nothing if the depth is not larger. */
 void depth_note(Interp *, uint16_t);
 
 #endif

@@ -85,7 +85,8 @@ uint32_t target_lanes(const Target *, DType);
  * all of them read the same constants. */
 uint32_t target_panel(const Target *);
 /* Returns the number of lanes of vectorised kernels: the f32 lanes of a register. All vector values
- * of a kernel have this number of lanes; wider dtypes take several registers. */
+ * of a kernel have this number of lanes, and wider dtypes take several registers, unless the
+ * kernel's plan chooses fewer lanes (PlanLanes.n, tuning_lanes). */
 uint32_t target_width(const Target *);
 /* Returns the flags of the C compiler for every target: no fast-math, no contraction of a * b +
  * c. */

@@ -71,19 +71,21 @@ PlanFn plan_depthwise, plan_contract, plan_generic;
 typedef void PrintFn(const Plan *, Text *);
 PrintFn print_depthwise, print_contract, print_generic;
 
-/* What a schedule answers; whoever asks fills in Refusal.schedule. The text is kept, not copied. */
+/* What a schedule answers. `why` is the reason of a refusal, NULL if there is none; the pointer is
+ * kept. Whoever asks fills in Refusal.schedule. */
 
-/* The schedule takes the kernel. */
+/* Returns the answer that the schedule takes the kernel. */
 static inline Refusal taken(void)
 {
 	return (Refusal){.why = NULL};
 }
-/* The kernel has another form. */
+/* Returns a refusal, because the kernel does not have the schedule's form. */
 static inline Refusal refuse(const char *why)
 {
 	return (Refusal){.why = why};
 }
-/* The kernel has the schedule's form; an index, a size or a predicted cost decided. */
+/* Returns a refusal of a kernel that has the schedule's form, because of an index, a size or a
+ * predicted cost. */
 static inline Refusal refuse_near(const char *why)
 {
 	return (Refusal){.why = why, .near = true};

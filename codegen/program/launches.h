@@ -7,9 +7,9 @@
 
 #include "ir/loop/program.h"
 
-/* Returns the number of the launched call, with the flags that runtime.h calls WEFT_JOINED and
- * WEFT_ALONE. s: an LS_LAUNCH. */
+/* Flags of a launch in a table; runtime.h calls them WEFT_JOINED and WEFT_ALONE. */
 enum { LAUNCH_SAME_PHASE = 1 << 30, LAUNCH_ALONE = 1 << 29 };
+/* Returns the number of the call that the LS_LAUNCH s launches, with the launch's flags. */
 static inline uint32_t launch_word(const ProgramEntry *e, const LsData *s)
 {
 	return s->k | (s->same_phase ? LAUNCH_SAME_PHASE : 0) | (program_call(e, s->k)->alone ? LAUNCH_ALONE : 0);

@@ -151,8 +151,8 @@ void eval_check(Eval *, uint32_t stage);
 /* Says that a RESULT_REGISTER stage was computed, with this value as result. From now on
  * expressions that read the stage are evaluated anew. */
 void eval_stage_value(Eval *, uint32_t stage, Lx);
-/* Says that a stage was computed whose result is in memory. From now on expressions that read the
- * stage are evaluated anew. */
+/* Says that a stage was computed whose result is in memory (eval_store_local, eval_store_at). From
+ * now on expressions that read the stage are evaluated anew. Adds no statement. */
 void eval_stage_stored(Eval *, uint32_t stage);
 /* Says that the result of the stage is not known any more: reading the stage is an internal error
  * until it is computed again. */

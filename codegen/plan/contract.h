@@ -245,8 +245,8 @@ Sym contract_product(const PlanInput *, const uint32_t *axis, uint32_t n);
 /* Returns the windows over a, the operand of that load, that slide along a dimension with a border
  * of zeros; of more than MAX_WINDOWS the first ones. Before axes are merged. */
 Windows contract_find_windows(const PlanInput *, Kx a, const ContractAxes *);
-/* Returns those of the windows in whose borders tiles leave out taps, after axes are merged; none
- * if less than a sixteenth of the steps is saved. */
+/* Returns those of the windows in whose borders tiles leave out taps, after axes are merged; n 0 if
+ * all together save less than a sixteenth of the steps at hint sizes. */
 Windows contract_useful_windows(const PlanInput *, const ContractAxes *, TileSize, const Windows *);
 
 #endif

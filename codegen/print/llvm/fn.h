@@ -84,7 +84,8 @@ LLVMValueRef fn_load(Fn *, const LsData *);
 void fn_store(Fn *, const LsData *);
 /* Returns the address of mem[offset]. */
 LLVMValueRef fn_element(Fn *, LMem mem, Lx offset);
-/* Stores x at address p in `mem`, by a streaming store if p is aligned to the vector. */
+/* Stores x at address p in `mem`: by a streaming store if `aligned`, which says that p is a
+ * multiple of the bytes of x; else by a plain store. */
 void fn_stream(Fn *, LMem mem, LLVMValueRef x, LLVMValueRef p, bool aligned);
 /* Adds an LS_PREFETCH. */
 void fn_prefetch(Fn *, const LsData *);

@@ -85,7 +85,8 @@ void llvm_on_fatal(void (*)(const char *why));
 /* Begins the time in which this thread is in LLVM, where running out of memory is fatal. A thread
  * that ends there need not call fatal_leave. */
 void fatal_enter(void);
-/* Ends that time. */
+/* Ends the time that fatal_enter began: running out of memory is not fatal for this thread any
+ * more. */
 void fatal_leave(void);
 
 #endif

@@ -417,7 +417,8 @@ typedef enum {
 	WEFT_EMIT_LLVM,      /* LLVM IR as text, before optimisation */
 	WEFT_EMIT_ASM,       /* LLVM: assembly */
 	WEFT_EMIT_SHARED,    /* the shared object of weft_compile */
-	WEFT_EMIT_CUDA       /* GPUs: CUDA C of the kernels */
+	WEFT_EMIT_CUDA,      /* NVIDIA's GPUs: CUDA C of the kernels */
+	WEFT_EMIT_HIP        /* AMD's GPUs: HIP of the kernels */
 } WeftEmit;
 
 /* Compiles into a shared object at `path`, or into what WeftOptions.backend_name makes instead.

@@ -16,7 +16,7 @@ const Command command_compile = {
 	"devices and\n"
 	"                         FIFOs written into; never over an input\n"
 	"  --emit LIST            what to write, of: so,obj,a,c,llvm,asm,header,ir,program,loops,schedules,\n"
-	"                         cuda\n"
+	"                         cuda,hip\n"
 	"                         (default so). Of several, so is OUT, and the others lie beside "
 	"it: OUT\n"
 	"                         without .so as a folder of C, and with .h, .ir, .program, "
@@ -57,7 +57,7 @@ const Command command_compile = {
 	"  --json                 print the summary as JSON\n",
 	run};
 
-enum { NKIND = 12, NO_EMIT = -1 /* the shared object is weft_compile's */ };
+enum { NKIND = 13, NO_EMIT = -1 /* the shared object is weft_compile's */ };
 
 /* One thing to write. */
 typedef struct {
@@ -108,14 +108,15 @@ static const Kind kinds[] = {{"so", ".so", NO_EMIT},
 			     {"program", ".program", WEFT_EMIT_PROGRAM},
 			     {"loops", ".loops", WEFT_EMIT_LOOPS},
 			     {"schedules", ".schedules", WEFT_EMIT_SCHEDULES},
-			     {"cuda", ".cu", WEFT_EMIT_CUDA}};
+			     {"cuda", ".cu", WEFT_EMIT_CUDA},
+			     {"hip", ".hip", WEFT_EMIT_HIP}};
 
 static const Kind *find_kind(const char *name, size_t n)
 {
 	for (size_t k = 0; k < NKIND; k++)
 		if (strlen(kinds[k].name) == n && !strncmp(kinds[k].name, name, n))
 			return &kinds[k];
-	fail("--emit %.*s: there are so, obj, a, c, llvm, asm, header, ir, program, loops, schedules, cuda", (int)n,
+	fail("--emit %.*s: there are so, obj, a, c, llvm, asm, header, ir, program, loops, schedules, cuda, hip", (int)n,
 	     name);
 	return NULL;
 }

@@ -1,5 +1,5 @@
 /* The CUDA back end: kernels of blocks of threads as CUDA C, by NVRTC as images in a shared object,
- * whose other code is compiled by a C compiler. */
+ * whose other code is compiled by a C compiler. For AMD's GPUs only the kernels, as HIP. */
 #include "driver/artifact/backend.h"
 
 #include "codegen/print/cuda/cuda.h"
@@ -32,8 +32,11 @@ static uint32_t kernels(const Compilation *c, const TargetLevel *level, LoopFn *
 
 static bool emit(Compilation *c, WeftEmit kind, const Place *p)
 {
-	(void)kind;
+	const bool hip = c->target->gpu->hip;
 	Text t;
+	if (hip != (kind == WEFT_EMIT_HIP))
+		return ctx_error(c->ctx, NULL, "the kernels for %s are %s: expected --emit %s", c->target->isa.name, hip ? "HIP" : "CUDA C",
+				 hip ? "hip" : "cuda");
 	text_init(&t, c->ctx->arena);
 	for (uint32_t k = 0; k < c->level.n; k++) {
 		LoopFn **fn;
@@ -50,6 +53,8 @@ static bool emit(Compilation *c, WeftEmit kind, const Place *p)
 /* What a shared object cannot have yet. NULL: nothing that is asked for. */
 static const char *not_done(const Compilation *c)
 {
+	if (c->target->gpu->hip)
+		return arena_printf(c->ctx->arena, "a shared object for %s is not done yet: --emit hip writes its kernels as text", c->target->isa.name);
 	const char *no = c->target->gpu->arch ? nvrtc_missing(c->ctx->arena) : NULL;
 	if (no)
 		return arena_printf(c->ctx->arena, "kernels for %s are compiled by NVRTC: %s; --emit cuda writes them as text", c->target->isa.name, no);
@@ -122,12 +127,12 @@ static bool trusted(const Compilation *c)
 
 const Backend backend_cuda = {
 	.name = "cuda",
-	.about = "CUDA C of the kernels, by NVRTC in a shared object",
+	.about = "CUDA C of the kernels, by NVRTC in a shared object; for AMD HIP, as text",
 	.gpus = true,
 	.suits = suits,
 	.units = units,
 	.shared = shared,
-	.texts = 1u << WEFT_EMIT_CUDA,
+	.texts = 1u << WEFT_EMIT_CUDA | 1u << WEFT_EMIT_HIP,
 	.emit = emit,
 	.trusted = trusted,
 };

@@ -332,7 +332,7 @@ bool weft_compile(Weft *w, const WeftGraph *g, const WeftOptions *o, const char 
 
 static bool check_kind(const Output *x, const char *function)
 {
-	return (unsigned)x->emit <= WEFT_EMIT_CUDA ||
+	return (unsigned)x->emit <= WEFT_EMIT_HIP ||
 	       ctx_error(x->w->ctx, function, "there is nothing of kind %d to write", (int)x->emit);
 }
 

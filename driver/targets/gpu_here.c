@@ -39,7 +39,7 @@ const Target *gpu_here(Ctx *ctx, const char *name)
 	const int sm = ask(ctx, name, colon ? (int)strtol(colon + 1, NULL, 10) : 0);
 	for (uint32_t k = 0; sm && target_gpu_at(k); k++) {
 		const Target *t = target_gpu_at(k);
-		const int of = t->gpu->arch ? (int)strtol(t->gpu->arch + strlen("sm_"), NULL, 10) : 0;
+		const int of = t->gpu->arch && !t->gpu->hip ? (int)strtol(t->gpu->arch + strlen("sm_"), NULL, 10) : 0;
 		if (of / 10 == sm / 10 && of <= sm)
 			found = t;
 	}

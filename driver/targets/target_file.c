@@ -177,7 +177,8 @@ static bool insert(Ctx *ctx, TargetList *list, const Target *t)
 {
 	for (uint32_t k = 0; k < list->n; k++) {
 		const Target *other = list->data[k];
-		if (!same(t->isa.family, other->isa.family) || !same(t->isa.triple, other->isa.triple))
+		const bool one_maker = !t->gpu || !other->gpu || t->gpu->hip == other->gpu->hip;
+		if (!same(t->isa.family, other->isa.family) || !same(t->isa.triple, other->isa.triple) || !one_maker)
 			return ctx_error(ctx, NULL, "targets %s and %s are not levels of one family of processors",
 			                 other->isa.name, t->isa.name);
 		if (!strcmp(c_identifier(ctx->arena, t->isa.name), c_identifier(ctx->arena, other->isa.name)))

@@ -4,8 +4,8 @@
 
 enum { KB = 1 << 10, MB = 1 << 20 };
 
-/* Limits: NVIDIA's cuda_occupancy.h and programming guide. Rates: data sheets and white papers of
- * the devices, boost clock, dense; not measured here. */
+/* Limits: NVIDIA's cuda_occupancy.h and programming guide; AMD's CDNA 2 white paper. Rates: data
+ * sheets and white papers of the devices, boost clock, dense; not measured here. */
 static const Gpu table[] = {
 	{
 		/* No device: the least that schedules may count on, so that shapes that need more
@@ -30,6 +30,10 @@ static const Gpu table[] = {
 	}, {
 		.name = "cuda-sm_120", .arch = "sm_120", .device = "RTX 5090", .multiprocessors = 170, .threads = 256, .warps = 48, .blocks = 24,
 		.shared = 99 * KB, .shared_all = 100 * KB, .l2 = 96 * MB, .ghz = 2.41f, .memory = 1792, .f32 = 105,
+	}, {
+		/* A die is a device. 32 wavefronts of 64 threads, 64 KB of shared memory in all. */
+		.name = "hip-gfx90a", .arch = "gfx90a", .hip = true, .device = "MI250X, one of two dies", .multiprocessors = 110, .threads = 256,
+		.warps = 64, .blocks = 32, .shared = 64 * KB, .shared_all = 64 * KB, .l2 = 8 * MB, .ghz = 1.7f, .memory = 1638, .f32 = 23.9f,
 	},
 };
 

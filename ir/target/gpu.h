@@ -1,17 +1,20 @@
 /* GPUs: limits and rates by which kernels for blocks of threads are planned. Blocks run on
  * multiprocessors, in any order and at the same time; the threads of a block have shared memory and
- * barriers in common, and 32 consecutive ones are a warp. */
+ * barriers in common, and 32 consecutive ones are a warp: on AMD's GPUs half of a wavefront. */
 #ifndef WEFT_IR_GPU_H
 #define WEFT_IR_GPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ir/target/machine.h"
 
 typedef struct Gpu {
 	const char *name;        /* "cuda-sm_90" */
-	const char *arch;        /* the architecture for compilers, "sm_90"; NULL: only the
-	                            interpreter of loop IR executes the code */
+	const char *arch;        /* the architecture for compilers, "sm_90", "gfx90a"; NULL: only
+	                            the interpreter of loop IR executes the code */
+	bool hip;                /* kernels are printed as HIP, for a GPU of AMD, and compiled by
+	                            others; else CUDA C */
 	const char *device;      /* the device that these numbers are of */
 	uint32_t multiprocessors;
 	uint32_t threads;        /* of a block, where a schedule has no reason for another number */
@@ -28,9 +31,9 @@ typedef struct Gpu {
 const Gpu *gpu_at(uint32_t k);
 /* Returns the GPU of that name, or NULL. */
 const Gpu *gpu_find(const char *name);
-/* Returns the number of warps that are resident on a multiprocessor, if each block has that many
- * threads, of that many registers, and bytes of shared memory; at most Gpu.warps, and 0 if no such
- * block fits. threads > 0. */
+/* Returns the number of warps that are resident on a multiprocessor of a GPU of NVIDIA, if each
+ * block has that many threads, of that many registers, and bytes of shared memory; at most
+ * Gpu.warps, and 0 if no such block fits. threads > 0. */
 uint32_t gpu_resident(const Gpu *, uint32_t threads, uint32_t registers, uint32_t shared);
 /* Returns the whole GPU as one machine: its rates are those of all multiprocessors together. So the
  * costs that lowering compares (target_cycles) are times of a launch that fills the GPU. */

@@ -146,6 +146,7 @@ def check_tool(folder, env):
             (check + ["cuda"], none, "cuda: NVIDIA's driver is not there"),
             (check + ["cuda"], dict(env, STANDIN_SM="75"), "there is no target for a device of sm_75"),
             (compile + ["cuda-sm_90"], dict(env, WEFT_NVRTC="/nowhere"), "there is no libnvrtc.so in /nowhere ($WEFT_NVRTC); --emit cuda writes them as text"),
+            (check + ["cuda"], dict(env, STANDIN_SM="90", WEFT_NVRTC="/nowhere"), "kernels for cuda-sm_90 are compiled by NVRTC"),
             (compile + ["gpu-model,cuda-sm_90"], env, "gpu-model is no device: it stands alone"),
             (compile + ["gpu-model", "--replaceable-weights"], env, "replaceable weights of a model for a GPU are not done yet")]:
         p = run(weft, *arguments, env=where, check=False)

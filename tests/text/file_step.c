@@ -24,7 +24,7 @@
  *   lines [TARGET]       print which line of the model's source each call has, and of how many
  *   emit-c [TARGET]      print the C of the kernels
  *   emit-model [TARGET]  print the C around them
- *   emit-cuda TARGET     print the CUDA C of the kernels
+ *   emit-cuda TARGET     print the CUDA C, or the HIP, of the kernels
  *   interp               run the interpreter, print its results
  *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the
  *                        interpreted loop IR (file_runner --loops: that alone)

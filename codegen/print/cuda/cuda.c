@@ -1,6 +1,6 @@
 #include "codegen/print/cuda/cuda.h"
 
-#include "codegen/print/c/emit_priv.h"
+#include "codegen/print/cuda/print_priv.h"
 
 /* NVRTC has no headers: what C's headers declare is declared here. */
 static const char head[] =
@@ -23,25 +23,8 @@ static const char head[] =
 	"#include <math.h>\n"
 	"#include <stdint.h>\n"
 	"#include <string.h>\n"
-	"#endif\n"
-	"\n"
-	"/* The failed check of the first thread, in the order of launches, tasks and threads, which has\n"
-	" * the greatest key. id 0: none. */\n"
-	"struct WeftFailure {\n"
-	"\tint lock, id;\n"
-	"\tuint64_t key;\n"
-	"\tint64_t value[13];\n"
-	"};\n"
-	"\n"
-	"/* Whether a check of a launch before failed. */\n"
-	"static __device__ inline bool weft_stopped(const WeftFailure *f, int64_t launch)\n"
-	"{\n"
-	"\treturn f && ((const volatile WeftFailure *)f)->key > ~((uint64_t)launch << 42);\n"
-	"}\n";
+	"#endif\n" FAILURE_RECORD;
 
-_Static_assert(MAX_FAIL_ARGS == 13, "WeftFailure.value");
-
-/* Records a failed check. Printed if a kernel has checks. */
 static const char checks[] =
 	"\n"
 	"static __device__ void weft_fail(WeftFailure *f, int64_t launch, int id, int64_t task, const int64_t *value, int n)\n"
@@ -61,8 +44,7 @@ static const char checks[] =
 	"\tatomicExch(&f->lock, 0);\n"
 	"}\n";
 
-/* Asynchronous copies, and exchanges in a warp, of which all threads are there. The stand-in for a
- * GPU has its own. */
+/* The stand-in for a GPU has its own copies and exchanges. */
 static const char copies[] =
 	"\n#ifndef WEFT_GPU_HOST\n"
 	"#define WEFT_COPY(n, how, to, from, in) \\\n"
@@ -121,6 +103,8 @@ static const CDialect cuda = {
 	.block = &block,
 };
 
+const BlockLanguage cuda_language = {.dialect = &cuda, .barrier = "", .checks = checks, .copies = copies, .exchanges = exchanges};
+
 uint32_t cuda_kernels(const Program *p, const char *const *all, LoopFn **fn, const char **name)
 {
 	uint32_t n = 0;
@@ -149,14 +133,16 @@ static bool has_exchange(const LoopFn *f)
 }
 
 /* Prints the functions and all that they need; `suffix` is appended to the names of kernels. */
-static void print_kernels(LoopFn *const *fn, const char *const *name, uint32_t n, const char *suffix, const Target *t, Text *out)
+static void print_kernels(const BlockLanguage *l, LoopFn *const *fn, const char *const *name, uint32_t n, const char *suffix, const Target *t,
+			  Text *out)
 {
 	CUnit u;
 	Text body;
-	bool check = false, copy = false, exchange = false;
-	unit_init(&u, fn[0]->ir->ctx, t, &cuda);
+	bool barrier = false, check = false, copy = false, exchange = false;
+	unit_init(&u, fn[0]->ir->ctx, t, l->dialect);
 	text_init(&body, u.arena);
 	for (uint32_t k = 0; k < n; k++) {
+		barrier = barrier || has_statement(fn[k], LS_SYNC);
 		check = check || has_statement(fn[k], LS_FAIL);
 		copy = copy || has_statement(fn[k], LS_COPY_ASYNC);
 		exchange = exchange || has_exchange(fn[k]);
@@ -164,18 +150,20 @@ static void print_kernels(LoopFn *const *fn, const char *const *name, uint32_t n
 		c_function(&u, fn[k], arena_printf(u.arena, "%s%s", name[k], suffix), FN_KERNEL, NULL, NULL, &body);
 	}
 	unit_head(&u, out, NULL, NULL);
+	if (barrier)
+		text_add(out, l->barrier);
 	if (check)
-		text_add(out, checks);
+		text_add(out, l->checks);
 	if (copy)
-		text_add(out, copies);
+		text_add(out, l->copies);
 	if (exchange)
-		text_add(out, exchanges);
+		text_add(out, l->exchanges);
 	text_add(out, body.data);
 }
 
 void emit_cuda(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Text *out)
 {
-	print_kernels(fn, name, n, "", t, out);
+	print_kernels(t->gpu->hip ? &hip_language : &cuda_language, fn, name, n, "", t, out);
 }
 
 /* ---- the stand-in ---- */
@@ -201,7 +189,7 @@ static void print_adapter(const LoopFn *f, const char *name, Text *out)
 void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Text *out)
 {
 	text_add(out, "#include \"gpu_host.hpp\"\n");
-	print_kernels(fn, name, n, "_blocks", t, out);
+	print_kernels(&cuda_language, fn, name, n, "_blocks", t, out);
 	text_add(out,
 		 "\nstatic int weft_failed(const WeftFrame *f, const WeftFailure *failure, int threads)\n{\n"
 		 "\tif (!failure->id)\n\t\treturn 0;\n"
@@ -251,7 +239,7 @@ static void print_run(const LoopFn *f, const char *name, Text *out)
 void emit_cuda_standin(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Text *out)
 {
 	text_add(out, "#include \"gpu_host.hpp\"\n");
-	print_kernels(fn, name, n, "", t, out);
+	print_kernels(&cuda_language, fn, name, n, "", t, out);
 	for (uint32_t k = 0; k < n; k++)
 		print_run(fn[k], name[k], out);
 }

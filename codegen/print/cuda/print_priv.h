@@ -17,7 +17,6 @@ typedef struct {
 extern const BlockLanguage cuda_language, hip_language;
 
 /* The record of failed checks, in the head of each language. */
-
 #define FAILURE_RECORD                                                                             \
 	"\n"                                                                                       \
 	"/* The failed check of the first thread, in the order of launches, tasks and threads, which has\n" \

@@ -10,8 +10,6 @@ import tempfile
 weft, root, backend = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
 names = sys.argv[4:]
 left_out = {"guard_log"}  # refused, on purpose
-if backend == "loops":
-    left_out.add("digits_cnn")  # more statements than the interpreter executes
 
 with tempfile.TemporaryDirectory() as folder:
     for f in [*(root / "tests/data").rglob("*"), *(root / "examples/digits").glob("*")]:

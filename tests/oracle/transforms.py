@@ -30,6 +30,7 @@ def main():
     p.add_argument("backend")
     p.add_argument("operator", nargs="*")
     p.add_argument("--jobs", type=int, default=2)
+    p.add_argument("--target", help="of the compiled kernels")
     p.add_argument("--now", action="store_true", help="print the list that fits")
     p.add_argument("--cases", action="store_true", help="print the cases that fail")
     args = p.parse_args()
@@ -38,7 +39,8 @@ def main():
     wanted = set(cases_of(args.mode, args.operator))
     if not wanted:
         sys.exit(f"no case of {' '.join(args.operator)} counts in {args.mode}")
-    ran = expected.run(args.weft, args.folder, args.backend, args.jobs, args.operator, ["--mode", args.mode])
+    ran = expected.run(args.weft, args.folder, args.backend, args.jobs, args.operator,
+                       ["--mode", args.mode, *(["--target", args.target] if args.target else [])])
     found = {name: ran.get(name, "was not run") for name in wanted}
     if args.now:
         expected.print_now({args.backend: found})

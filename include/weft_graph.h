@@ -108,8 +108,9 @@ bool weft_node_is(Weft *, WeftNode, const char *op);
  * changes when the graph does; then the call takes O(nodes). */
 const char *weft_node_name(Weft *, WeftNode);
 /* Sets the name in messages and in weft_graph_text; the names that users of the model see stay.
- * Characters other than [A-Za-z0-9_.$] become "_"; a number is appended to a name that another node
- * has or had. */
+ * Characters other than [A-Za-z0-9_.$] become "_"; a name that begins with a digit gets a "_" in
+ * front. A number is appended to a name that any node of the graph, this one included, has or ever
+ * had; weft_node_name tells the result. */
 bool weft_node_set_name(Weft *, WeftNode, const char *name);
 /* The name that users of the compiled model see, of an input, a state or a parameter:
  * "layer.weight". "" for other nodes. */

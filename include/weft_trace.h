@@ -276,14 +276,14 @@ static inline WeftValue weft_scale(WeftTrace *t, WeftValue x, double by)
 {
 	return weft_with_number(t, "aten.mul.Tensor", x, by);
 }
-/* The sum over dims[n]. keep: these dimensions stay with extent 1; else they are
- * removed. */
+/* The sum over dims[n]; over all dimensions if n is 0, as in PyTorch. keep: these dimensions stay
+ * with extent 1; else they are removed. */
 static inline WeftValue weft_sum_over(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n, bool keep)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n), weft_arg_bool(keep)};
 	return weft_trace_call(t, "aten.sum.dim_IntList", a, 3);
 }
-/* The mean over dims[n]; keep: as in weft_sum_over. */
+/* The mean over dims[n]; dims, n and keep are those of weft_sum_over. */
 static inline WeftValue weft_mean_over(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n, bool keep)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n), weft_arg_bool(keep)};

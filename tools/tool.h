@@ -209,7 +209,9 @@ typedef struct {
 /* Sets mode and wrt of the ModeArgs from the values of --mode and --wrt (NULL: not given), and
  * checks that all its options fit the mode. Returns false after a message. */
 bool parse_mode(const char *mode, const char *wrt, ModeArgs *);
-/* Whether a file has references for the mode: g or gp, jy, vy; true for MODE_NONE. */
+/* Whether a file has references for the mode: a tensor g.<k>, g.NAME or gp.NAME (vjp), jy.<k>
+ * (jvp), vy.<k> (vmap); true for MODE_NONE. Names with the number of a call in front do not
+ * count. */
 bool mode_has_reference(Mode, const WeftTensors *);
 
 /* Joins the model with entries forward_saving and backward (weft_vjp_split). wrt: as ModeArgs.wrt,

@@ -22,8 +22,10 @@ typedef struct {
 	const char **name;
 } Roots;
 
-/* Sets *out to the nodes of the inputs and constants in the Wrt. Returns false after an error: an
- * input or constant that has no derivative. */
+/* Sets *out to the nodes of the inputs and constants in the Wrt; its arrays lie in the scratch
+ * arena. Changes the graph: each of these constants becomes one node, and bodies that read it get
+ * an input for it, so the nodes that have these bodies are replaced. The caller has checked the
+ * dtypes of the constants. Returns false after an error: an input without a derivative. */
 bool roots_of(Graph *, const Wrt *, Roots *out);
 
 /* ---- cotangents ---- */

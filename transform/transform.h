@@ -29,8 +29,9 @@ typedef struct {
  * y_k are the outputs; for complex numbers as PyTorch defines them (dL/d re + i dL/d im). Inputs:
  * those of g; then "ct.NAME", of the output's type, for each output NAME with a cotangent. Outputs:
  * those of g; then "g.NAME" for each input in the Wrt, in order, then for each constant; zeros if
- * no output depends on it. Returns NULL after errors: an input or constant in the Wrt that is
- * neither of a float nor of a complex dtype, or an operator without a derivative. */
+ * no output depends on it. Constants in the Wrt are of a float or complex dtype, which
+ * the caller checks. Returns NULL after errors: an input in the Wrt of another dtype, or an
+ * operator without a derivative. */
 Graph *transform_vjp(const Graph *g, const Wrt *);
 
 /* Returns the graph of directional derivatives (forward mode).

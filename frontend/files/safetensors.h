@@ -34,7 +34,8 @@ const Tensor *st_find(const StFile *, const char *name);
 const char *st_meta(const StFile *, const char *key);
 
 /* Writes a file, whole or not at all (out_file.h), with n tensors in the given order, without gaps,
- * and nmeta pairs of metadata. Returns false after an error. */
+ * and nmeta pairs of metadata. The names must differ, which is not checked. Returns false after an
+ * error; a dtype that the format lacks (c128) is one. */
 bool st_save(Ctx *, const char *path, const NamedTensor *, uint32_t n, const StMeta *,
 	     uint32_t nmeta);
 

@@ -147,7 +147,8 @@ typedef struct {
 	Build b;               /* where nodes are added */
 } Scope;
 
-/* Imports the model of an open archive (pt2_load_bytes). Returns NULL after errors. */
+/* Does what pt2_load_bytes does (pt2.h), with an archive that is open; the options may be NULL.
+ * Sets ctx->file to the archive's path. Returns NULL after errors. */
 Graph *pt2_load_archive(Ir *, Archive *, const Pt2Options *);
 
 /* ---- pt2/meta.c: JSON to types ---- */

@@ -151,7 +151,8 @@ Node b_slice(Build *, Node x, int dim, Sym start, Sym end, Sym step);
 Node b_select_dim(Build *, Node x, int dim, Sym index);
 /* Puts low[k] elements in front of, and high[k] behind, those of x along each dimension k; a
  * negative number removes elements. The new elements are `value`, a tensor without dimensions,
- * which is converted to x's dtype. */
+ * which is converted to x's dtype. A result with an extent that is provably negative is an error;
+ * where that is not known, a guard is added (graph_require, ir/ops/op.h). */
 Node b_pad(Build *, Node x, const Sym *low, const Sym *high, Node value);
 /* The n >= 1 tensors one behind the other along the dimension, in their promoted dtype. */
 Node b_concat(Build *, const Node *x, uint32_t n, int dim);

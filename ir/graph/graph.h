@@ -357,7 +357,9 @@ Graph *graph_import(Ir *to, const Graph *src);
 /* As graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
  * expression by[k] of `to` (k < n); other symbols get names that are new there. constant[], by
  * ConstId of src's Ir: the constant of `to` that stands for it; where it is 0, the call adds a
- * constant to `to` if the graph reads it, and writes it there. */
+ * constant to `to` if the graph reads it, and writes it there. constant[] has an element for each
+ * constant of src's Ir. The call does not check that by[k] is in the range of size[k]: the caller
+ * adds guards for that. */
 Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n, ConstId *constant);
 /* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name, and
  * returns it. map[i]: the node of dst that the copy reads where n reads node i of src; map[0] is

@@ -85,7 +85,8 @@ bool sym_most_is_near(const SymTab *, Sym);
  * costs and sampling, never correctness. An expression that is no variable is an internal error. */
 void sym_set_hint(SymTab *, Sym var, int64_t hint);
 /* Returns the value of an expression at the hints; variables without a hint have their least value,
- * or 0 without one. Returns 0 if that value does not exist (overflow, division by 0). */
+ * or 0 without one. Returns 0 if that value does not exist (overflow, division by 0), and of
+ * a double its bits. */
 int64_t sym_hint(const SymTab *, Sym);
 
 /* The next functions return the canonical expression of an operation on a and b, in this order. If

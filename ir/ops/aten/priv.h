@@ -191,8 +191,9 @@ Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
  * bool [M...], whose dimensions are the dimensions first, first + 1, ... of x. values: broadcast to
  * the other dimensions of x; or, with one more leading dimension, a slice for each true element of
  * the mask, in row-major order; then `first` is 0, or the leading extent is 1, and that slice
- * serves all true elements; else an error. The number of slices is not checked: if there are too
- * few, the last one repeats; further ones are not read. values are converted to x's dtype. */
+ * serves all true elements; else an error. A call fails whose
+ * mask has another number of true elements than there are slices. values are converted to x's
+ * dtype. */
 Node aten_mask_put(Build *, Node x, Node mask, uint32_t first, Node values, bool accumulate);
 /* The node `window`: the windows of x along dim. dim gets the extent `count`, the number of
  * windows, and a new last dimension the extent `size`. Element k of window p is element p * stride

@@ -199,6 +199,18 @@ static Node spread_masked(Build *b, Node mask, Node values)
 	return aten_take_dim(b, values, 0, aten_reshape(b, count, &s), "clamp");
 }
 
+/* Each true element of the mask takes a value of its own: there have to be so many, or at least so
+ * many. */
+static void require_values(Build *b, Node mask, Sym values, bool exactly, const char *message)
+{
+	Node all = flat(b, mask);
+	if (!all.i || (!exactly && sym_le(b_syms(b), b_dim(b, all, 0), values) == YES))
+		return;
+	Node count = b_reduce(b, REDUCE_SUM, b_convert(b, all, DT_i64), 1, DT_none);
+	Node legal = b_bin(b, exactly ? OP_eq : OP_le, count, aten_size(b, values, DT_i64));
+	b_node(b, OP_assert, &legal, 1, (Attr[]){attr_none(), attr_str(b->g->ir, message)}, 2);
+}
+
 static Node build_masked_scatter(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask")),
@@ -207,6 +219,7 @@ static Node build_masked_scatter(Build *b, Node n)
 	if (!x.i || !m.i || !v.i || !aten_broadcast_shape(b, &s, &t, &u))
 		return (Node){0};
 	m = aten_expand_shape(b, m, &u);
+	require_values(b, m, b_dim(b, v, 0), false, "masked_scatter: the mask has more true elements than the source has elements");
 	if (sym_is(b_syms(b), b_dim(b, v, 0), 0))
 		return aten_expand_shape(b, x, &u);
 	v = spread_masked(b, m, v);
@@ -243,6 +256,7 @@ Node aten_mask_put(Build *b, Node x, Node mask, uint32_t first, Node values, boo
 		v = aten_rank(b, values) > rest.rank ? b_squeeze(b, values, 0) : values;
 		v = aten_expand_shape(b, v, &sm);
 	} else {
+		require_values(b, mask, b_dim(b, values, 0), true, "index_put: the mask has another number of true elements than there are values");
 		v = spread_masked(b, mask, values);
 	}
 	if (first != 0 && !one && rest.rank)

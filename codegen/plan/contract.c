@@ -188,21 +188,13 @@ static LoadList find_fetched(const PlanInput *in, const ContractPlan *c)
 
 /* ---- the plan ---- */
 
-static bool is_empty(const Nest *n)
-{
-	for (uint32_t a = 0; a < n->n; a++)
-		if (sym_is(n->syms, n->extent[a], 0))
-			return true;
-	return false;
-}
-
 /* What can be told of the kernel as it is. */
 static Refusal recognise(const PlanInput *in, ContractPlan *c)
 {
 	Kx b;
 	if (in->shape.no_product)
 		return refuse(in->shape.no_product);
-	if (is_empty(in->nest))
+	if (nest_is_empty(in->nest))
 		return refuse("it is empty");
 	Refusal no = find_axes(in, &c->a.load, &b, &c->axes);
 	no = no.why ? no : contract_choose_b(in, b, &c->axes, &c->b);

@@ -273,3 +273,11 @@ int64_t nest_hint(const Nest *e, uint32_t axis)
 {
 	return sym_hint(e->syms, e->extent[axis]);
 }
+
+bool nest_is_empty(const Nest *n)
+{
+	for (uint32_t a = 0; a < n->n; a++)
+		if (sym_is(n->syms, n->extent[a], 0))
+			return true;
+	return false;
+}

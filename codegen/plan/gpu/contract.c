@@ -227,6 +227,8 @@ static Refusal no_tiles(const PlanInput *in)
 	const Nest *n = in->nest;
 	if (s->kind != SHAPE_CONTRACTION)
 		return refuse(s->no_product);
+	if (nest_is_empty(n))
+		return refuse("it is empty");
 	if (!shape_rows(s) || !shape_columns(s))
 		return refuse("an operand has no axis of its own");
 	if (!s->summed)

@@ -334,6 +334,8 @@ Refusal plan_gpu_rows(const PlanInput *in, Plan *plan)
 	const Refusal no = no_rows(in->nest->k);
 	if (no.why)
 		return no;
+	if (nest_is_empty(in->nest))
+		return refuse("it is empty");
 	Kernel *k = kernel_copy(in->nest->arena, in->nest->k);
 	Nest *nest = nest_copy(in->nest, k);
 	axes_join_rows(nest, k);

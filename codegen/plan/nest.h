@@ -87,8 +87,8 @@ static inline bool nest_has_axis(const Nest *n, uint32_t axis)
 {
 	return n->var[axis].i != 0;
 }
-/* Whether the extent of some axis is the number 0: then nothing is summed, or nothing stored. What a
- * schedule evaluates ahead of a loop over such an axis may read tensors without elements. */
+/* Whether the extent of some axis is the number 0: then nothing is summed, or nothing stored. What
+ * a schedule evaluates ahead of a loop over such an axis may read tensors without elements. */
 bool nest_is_empty(const Nest *);
 /* Whether the axis is an outer one: each stage runs at every point of the outer axes. */
 static inline bool nest_is_outer(const Nest *n, uint32_t axis)

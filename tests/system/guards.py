@@ -87,7 +87,8 @@ with tempfile.TemporaryDirectory() as folder:
         rc, out, err = call(*run)
         expect(rc == 0 and not err, f"divided {backend}: {err}")
         tensors(x, [[5], [3]])
-        refuse(["no division by zero in FloorDiv"], *run)
+        # by compiled code in the sentence for a size, ahead of the guard of the file
+        refuse(["no division by zero in FloorDiv" if "interp" in backend else "floordiv(s77, s77 - 5) divides by 0 for s77 = 5"], *run)
 
     log, ref, so = data / "guard_log.pt2", data / "guard_log.safetensors", pathlib.Path(folder) / "m.so"
     guard = "math.log2(torch.sym_float(L['flat_args'][0].size()[0])) < 4.0"

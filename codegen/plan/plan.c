@@ -1,5 +1,9 @@
 #include "codegen/plan/plan.h"
 
+#include <math.h>
+
+#include "codegen/plan/split.h"
+
 enum { LARGER = 16, MAX_SIZES = 32 };
 
 int64_t plan_size(const PlanInput *in, Sym e)
@@ -50,4 +54,83 @@ PlanSizes plan_larger_sizes(const Nest *nest)
 	for (uint32_t i = 0; i < n; i++)
 		value[i] = larger(nest->syms, list[i]);
 	return (PlanSizes){n, arena_dup(nest->arena, list, n * sizeof *list), value};
+}
+
+/* ---- which plan takes a kernel ---- */
+
+PlanInput plan_input(const Lowered *l, const Kernel *kernel, const Target *target, bool packs)
+{
+	Kernel *k = kernel_copy(l->ir->ctx->arena, kernel);
+	kernel_split_axes(l, k, packs);
+	PlanInput in = {
+		.nest = nest_new(l, k), .shape = kernel_shape(l->ir->syms, k), .target = target};
+	in.cost = kernel_cost(in.nest, UINT64_MAX);
+	in.larger = plan_larger_sizes(in.nest);
+	return in;
+}
+
+static void refuse_row(Choice *c, Arena *a, const PlanRow *row, Refusal no)
+{
+	no.schedule = row->name;
+	array_push(a, &c->refused, no);
+}
+
+/* How many times longer than another plan a plan takes, at the hints or at larger sizes, whichever
+ * is worse; at least 1. */
+static double worst(const Plan *p, const Plan *other)
+{
+	return fmax(1, fmax(p->cycles / other->cycles, p->larger / other->larger));
+}
+
+/* Whether a plan of a row further down is taken instead. Predictions that are close do not decide.
+ */
+static bool is_faster(const Plan *p, const Plan *than)
+{
+	return worst(p, than) < 0.9 * worst(than, p);
+}
+
+/* Refuses the slower plan, of a row. Near if that takes less than twice as long as the best. */
+static void refuse_slower(Choice *c, Arena *a, const PlanRow *row, const Plan *p, const PlanRow *than,
+			  const Plan *best)
+{
+	refuse_row(c, a, row, (Refusal){.why = c->slower(a, p, than, best), .near = worst(p, best) < 2});
+}
+
+void choice_consider(Choice *c, const PlanRow *row, const PlanInput *in)
+{
+	Plan p = {0};
+	Arena *a = in->nest->arena;
+	const Refusal no = row->plan(in, &p);
+	if (no.why) {
+		refuse_row(c, a, row, no);
+		return;
+	}
+	if (c->row && !is_faster(&p, &c->plan)) {
+		refuse_slower(c, a, row, &p, c->row, &c->plan);
+		return;
+	}
+	if (c->row)
+		refuse_slower(c, a, c->row, &c->plan, row, &p);
+	c->row = row;
+	c->in = *in;
+	c->plan = p;
+}
+
+void choice_tell(const Choice *c, Schedule *s)
+{
+	Text text;
+	text_init(&text, c->in.nest->arena);
+	c->row->print(&c->plan, &text);
+	s->algorithm = c->plan.algorithm;
+	s->why = c->plan.why;
+	s->plan = text.data;
+}
+
+void choice_tell_refused(const Choice *c, Schedule *s)
+{
+	Arena *a = c->in.nest->arena;
+	for (uint32_t i = 0; i < c->refused.n; i++)
+		array_push(a, &s->refused, c->refused.data[i]);
+	for (uint32_t i = 0; i < c->plan.nrefused; i++)
+		array_push(a, &s->refused, c->plan.refused[i]);
 }

@@ -91,4 +91,38 @@ static inline Refusal refuse_near(const char *why)
 	return (Refusal){.why = why, .near = true};
 }
 
+/* ---- which plan takes a kernel: that with the least predicted cycles (plan.c) ---- */
+
+/* A schedule, as the first member of a row of a table of schedules. */
+typedef struct {
+	const char *name;
+	PlanFn *plan;
+	PrintFn *print;
+} PlanRow;
+
+/* Returns why a plan is refused that is slower than the best, which is that of `row`: a text in the
+ * arena. */
+typedef const char *SlowerFn(Arena *, const Plan *, const PlanRow *row, const Plan *best);
+
+/* Zero a Choice, but for `slower`, before its first use. */
+typedef struct {
+	SlowerFn *slower;
+	const PlanRow *row; /* of the plan at hand; NULL: no row has taken the kernel */
+	PlanInput in;       /* of the plan */
+	Plan plan;
+	ARRAY(Refusal) refused; /* by whom, and why */
+} Choice;
+
+/* Returns what plans for a kernel follow from. The nest is that of a copy of the kernel whose axes
+ * kernel_split_axes has split; packs: as there. */
+PlanInput plan_input(const Lowered *, const Kernel *, const Target *, bool packs);
+/* Asks the schedule of a row for a plan. The plan becomes the choice if there is none yet, or if
+ * the plan is predicted to be clearly faster; otherwise, and if the schedule refuses, a refusal is
+ * added. A plan that is replaced becomes a refusal, too. */
+void choice_consider(Choice *, const PlanRow *, const PlanInput *);
+/* Sets the schedule's algorithm, why and plan to those of the choice, which has a row. */
+void choice_tell(const Choice *, Schedule *);
+/* Adds the refusals to those of the schedule: of rows, then of forms of the plan's schedule. */
+void choice_tell_refused(const Choice *, Schedule *);
+
 #endif

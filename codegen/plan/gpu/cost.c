@@ -72,3 +72,13 @@ double gpu_bytes_each(const Nest *n, Sym offset, uint32_t axis, uint32_t size)
 	const double stride = fabs((double)sym_hint(n->syms, coef)) * size;
 	return stride < size ? (double)size / WARP : least(stride, SECTOR);
 }
+
+double gpu_inside(const PlanInput *in, const Stage *st)
+{
+	double n = 1;
+	for (uint32_t i = 0; i < st->nred; i++)
+		n *= (double)plan_extent(in, st->red[i]);
+	for (uint32_t i = 0; i < st->nmap; i++)
+		n *= (double)plan_extent(in, st->map[i]);
+	return n;
+}

@@ -81,16 +81,6 @@ uint32_t gpu_rows_axes(const GpuRowsPlan *p, const Stage *st, uint32_t *axis)
 
 /* ---- cycles ---- */
 
-static double inside(const PlanInput *in, const Stage *st)
-{
-	double n = 1;
-	for (uint32_t i = 0; i < st->nred; i++)
-		n *= (double)plan_extent(in, st->red[i]);
-	for (uint32_t i = 0; i < st->nmap; i++)
-		n *= (double)plan_extent(in, st->map[i]);
-	return n;
-}
-
 static uint32_t neighbours(const GpuRowsPlan *p)
 {
 	return !p->columns ? p->along : p->n ? p->order[p->n - 1] : NO_AXIS;
@@ -122,7 +112,7 @@ static double bytes_of_load(const PlanInput *in, const GpuRowsPlan *p, uint32_t 
 static double bytes_of_store(const PlanInput *in, const GpuRowsPlan *p, uint32_t stage, double points)
 {
 	const Nest *n = p->nest;
-	return points * inside(in, &n->k->stage.data[stage]) * gpu_bytes_each(n, n->store[stage], neighbours(p), dtype_size(n->k->stage.data[stage].dtype));
+	return points * gpu_inside(in, &n->k->stage.data[stage]) * gpu_bytes_each(n, n->store[stage], neighbours(p), dtype_size(n->k->stage.data[stage].dtype));
 }
 
 static double predict(const PlanInput *in, const GpuRowsPlan *p)
@@ -133,7 +123,7 @@ static double predict(const PlanInput *in, const GpuRowsPlan *p)
 	GpuWork w = {.blocks = ceil(points / p->rows) * parts, .threads = p->team * p->rows, .shared = (double)p->row_bytes};
 	for (uint32_t i = 0; i < n->k->stage.n; i++) {
 		const Stage *st = &n->k->stage.data[i];
-		const double around = has_inner(st) ? inside(in, st) / fmax(1, along) : 1;
+		const double around = has_inner(st) ? gpu_inside(in, st) / fmax(1, along) : 1;
 		const double rounds = has_inner(st) ? around * each : 1;
 		w.operations += w.blocks * w.threads * (rounds * (st->value.i ? gpu_operations(n, st->value) : 1) + (is_reduction(st) ? 4 * log2(p->team) : 0));
 		if (is_reduction(st))

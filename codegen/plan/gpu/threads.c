@@ -2,17 +2,6 @@
  * so a thread has all axes inside of a point. */
 #include "codegen/plan/gpu/gpu.h"
 
-/* What stages do for each point, along the axes that they have inside. */
-static double rounds_inside(const PlanInput *in, const Stage *st)
-{
-	double n = 1;
-	for (uint32_t i = 0; i < st->nred; i++)
-		n *= (double)plan_extent(in, st->red[i]);
-	for (uint32_t i = 0; i < st->nmap; i++)
-		n *= (double)plan_extent(in, st->map[i]);
-	return n;
-}
-
 /* Neighbouring threads are neighbours along the fastest outer axis. Lines that a thread goes along
  * stay in the caches, if all threads' lines do: half of them is assumed to. */
 static double predict(const PlanInput *in, uint32_t threads)
@@ -26,7 +15,7 @@ static double predict(const PlanInput *in, uint32_t threads)
 		points *= (double)plan_extent(in, order[i]);
 	for (uint32_t i = 0; i < n->k->stage.n; i++) {
 		const Stage *st = &n->k->stage.data[i];
-		const double inside = rounds_inside(in, st);
+		const double inside = gpu_inside(in, st);
 		w.operations += points * inside * (st->value.i ? gpu_operations(n, st->value) : 1);
 		w.rounds += inside > 1 ? inside / WAIT : 0;
 		loads += inside;

@@ -8,23 +8,8 @@
 
 #include <cmocka.h>
 
+#include "ctx_fixture.h"
 #include "driver/gpu/nvrtc.h"
-
-static Ctx *ctx;
-
-static int setup(void **state)
-{
-	(void)state;
-	ctx = ctx_new();
-	return ctx ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	ctx_free(ctx);
-	return 0;
-}
 
 static const char scale[] =
 	"extern \"C\" __global__ void __launch_bounds__(128) scale(float *x, const float *y, long long n)\n"

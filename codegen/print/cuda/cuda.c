@@ -76,28 +76,14 @@ static const char *const own[] = {
 /* At least one block is resident: without the 1 the compiler spills registers for more of them. */
 static const CBlock block = {
 	.kernel = "extern \"C\" __global__ void __launch_bounds__(%u, 1)",
-	.failure = "WeftFailure",
 	.task = "blockIdx.x",
 	.thread = "(int64_t)threadIdx.x",
-	.shared = "__shared__ __align__(16)",
 	.sync = "__syncthreads",
-	.copy = "weft_copy",
-	.commit = "weft_commit",
-	.wait = "weft_wait",
-	.warp = {
-		[WARP_XOR] = "weft_xor", [WARP_UP] = "weft_up", [WARP_DOWN] = "weft_down",
-		[WARP_LANE] = "weft_lane", [WARP_ANY] = "weft_any", [WARP_ALL] = "weft_all",
-		[WARP_BALLOT] = "weft_ballot",
-	},
+	BLOCK_NAMES,
 };
 
 static const CDialect cuda = {
-	.helper = "static __device__ inline",
-	.function = "static __device__",
-	.table = "static __device__ const",
-	.local = "__align__(16)",
-	.restrict_word = "__restrict__",
-	.cpp = true,
+	DIALECT_WORDS,
 	.own = own,
 	.head = head,
 	.block = &block,

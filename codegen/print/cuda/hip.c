@@ -168,28 +168,14 @@ static const char *const own[] = {"first", "failure", "launch", "failed", "value
 
 static const CBlock block = {
 	.kernel = "extern \"C\" __global__ void WEFT_THREADS(%u)",
-	.failure = "WeftFailure",
 	.task = "WEFT_BLOCK",
 	.thread = "(int64_t)WEFT_THREAD",
-	.shared = "__shared__ __align__(16)",
 	.sync = "weft_sync",
-	.copy = "weft_copy",
-	.commit = "weft_commit",
-	.wait = "weft_wait",
-	.warp = {
-		[WARP_XOR] = "weft_xor", [WARP_UP] = "weft_up", [WARP_DOWN] = "weft_down",
-		[WARP_LANE] = "weft_lane", [WARP_ANY] = "weft_any", [WARP_ALL] = "weft_all",
-		[WARP_BALLOT] = "weft_ballot",
-	},
+	BLOCK_NAMES,
 };
 
 static const CDialect hip = {
-	.helper = "static __device__ inline",
-	.function = "static __device__",
-	.table = "static __device__ const",
-	.local = "__align__(16)",
-	.restrict_word = "__restrict__",
-	.cpp = true,
+	DIALECT_WORDS,
 	.own = own,
 	.head = head,
 	.block = &block,

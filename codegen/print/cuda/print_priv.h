@@ -16,6 +16,28 @@ typedef struct {
 
 extern const BlockLanguage cuda_language, hip_language;
 
+/* Fields of a CBlock: the names of what each language defines. */
+#define BLOCK_NAMES \
+	.failure = "WeftFailure", \
+	.shared = "__shared__ __align__(16)", \
+	.copy = "weft_copy", \
+	.commit = "weft_commit", \
+	.wait = "weft_wait", \
+	.warp = { \
+		[WARP_XOR] = "weft_xor", [WARP_UP] = "weft_up", [WARP_DOWN] = "weft_down", \
+		[WARP_LANE] = "weft_lane", [WARP_ANY] = "weft_any", [WARP_ALL] = "weft_all", \
+		[WARP_BALLOT] = "weft_ballot", \
+	}
+
+/* Fields of a CDialect: the words that the languages have in common. */
+#define DIALECT_WORDS \
+	.helper = "static __device__ inline", \
+	.function = "static __device__", \
+	.table = "static __device__ const", \
+	.local = "__align__(16)", \
+	.restrict_word = "__restrict__", \
+	.cpp = true
+
 /* The record of failed checks, in the head of each language. */
 #define FAILURE_RECORD                                                                             \
 	"\n"                                                                                       \

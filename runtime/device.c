@@ -52,23 +52,10 @@ int device_begin(DeviceCall *d, const WeftDriver *driver, const WeftContext *c, 
 	return WEFT_OK;
 }
 
-static void gather(char *to, const char *from, const WeftTensor *t, int32_t d, size_t elem)
-{
-	size_t inner = elem;
-	if (d == t->ndim) {
-		memcpy(to, from, elem);
-		return;
-	}
-	for (int32_t k = d + 1; k < t->ndim; k++)
-		inner *= (size_t)t->shape[k];
-	for (int64_t i = 0; i < t->shape[d]; i++)
-		gather(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t, d + 1, elem);
-}
-
 static int copy_in(const DeviceCall *d, const Staged *s, const WeftTensor *t, WeftStatus *status)
 {
 	const WeftDriver *v = d->driver;
-	const char *from = (const char *)t->data + t->byte_offset;
+	const char *from = data_of(t);
 	if (tensor_row_major(t)) {
 		v->copy(v->self, s->there, from, s->bytes, s->on_device ? WEFT_ON_DEVICE : WEFT_TO_DEVICE, d->stream);
 		return WEFT_OK;
@@ -76,7 +63,7 @@ static int copy_in(const DeviceCall *d, const Staged *s, const WeftTensor *t, We
 	char *rows = malloc((size_t)s->bytes);
 	if (!rows)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a row-major copy of an input");
-	gather(rows, from, t, 0, dtype_bytes(t->dtype));
+	copy_strided(rows, from, t, 0, dtype_bytes(t->dtype));
 	v->copy(v->self, s->there, rows, s->bytes, WEFT_TO_DEVICE, d->stream);
 	int code = v->wait(v->self, d->stream, status);
 	free(rows);
@@ -111,7 +98,7 @@ int device_end(DeviceCall *d, int code, WeftStatus *status)
 		/* `run` may have found fewer */
 		const uint64_t have = s->back ? tensor_bytes(s->back) : 0;
 		if (have)
-			v->copy(v->self, (char *)s->back->data + s->back->byte_offset, s->there, have < s->bytes ? have : s->bytes,
+			v->copy(v->self, data_of(s->back), s->there, have < s->bytes ? have : s->bytes,
 				s->on_device ? WEFT_ON_DEVICE : WEFT_TO_HOST, d->stream);
 	}
 	int waited = v->wait(v->self, d->stream, &told);

@@ -83,7 +83,7 @@ static int output(WeftRegion *s, uint32_t k, const int64_t *extent, WeftStatus *
 	if (s->device)
 		return WEFT_OK; /* bound before the call */
 #endif
-	s->room[k] = (char *)t->data + t->byte_offset;
+	s->room[k] = data_of(t);
 	return WEFT_OK;
 }
 

@@ -96,7 +96,7 @@ SMALL static int get_one(const WeftModel *m, const char *weights, const char *na
 	if (!f.at)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "weight %s is not stored: only what is computed from it is", name);
 	TRY(check_tensor(&(Expected){"weight", name, f.info.dtype, f.info.rank, f.info.dim}, to, status));
-	char *data = (char *)to->data + to->byte_offset;
+	char *data = data_of(to);
 	const uint64_t bytes = tensor_bytes(to);
 	if (f.at->offset != WEFT_ZEROS)
 		unpack(f.at, weights + f.at->offset, bytes, data);

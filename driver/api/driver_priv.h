@@ -67,18 +67,19 @@ struct WeftGraph {
 
 /* Calls the release functions of all memory that weft_hold registered, and forgets the memory. */
 void release_held(Weft *);
-/* Returns a new object of the API for a graph, with one entry "run", in the arena. path: of the
+/* Returns a new object of the API for a graph, with one entry "run", in the arena. path: the model
  * file, for messages and the model's name; it is copied. */
 WeftGraph *graph_wrap(Weft *, Graph *, const char *path);
 /* Merges constants with equal contents in graphs of one Ir, g[from->nentry], in place. keep_names:
- * only constants of one name are merged, and different contents of one name are an error, which
- * returns false. from: its entries' paths are for messages. */
+ * parameters are merged only if their names are equal, too. Returns false after an error: with
+ * keep_names, if parameters of two graphs have one name and different contents. from: its entries'
+ * paths are for messages. */
 bool join_constants(Weft *, const WeftGraph *from, Graph *const *g, bool keep_names);
-/* What already has the name in a graph: "an input" or "a parameter" (which may be state); NULL if
- * the name is free. */
+/* Returns what has the name: "an input" of the graph, or "a parameter", which is state of the graph
+ * or a parameter of any graph of its Ir. Returns NULL if the name is free. */
 const char *graph_name_owner(const Graph *, const char *name);
-/* Verifies a graph if weft_graph.h has changed it since it was verified last; else does nothing.
- * Returns false after an error: the graph is not correct. */
+/* Verifies a graph, which is no body, if weft_graph.h has changed it or a body of it since it was
+ * verified last; else does nothing. Returns false after errors: the graph is not correct. */
 bool graph_is_sound(const WeftGraph *);
 /* Returns the outermost graph in which a body of control flow is; of a graph that is no body, the
  * graph itself. */
@@ -89,16 +90,18 @@ bool body_is_there(const WeftGraph *);
 /* Checks that the object has one graph. Returns false after an error: several were joined. */
 bool graph_is_one(Weft *, const WeftGraph *);
 
-/* Loads a library of the user, which stays loaded until the Weft is freed, and sets *function to
- * its function `symbol`. what: "operators", for messages. Returns false after one sentence: the
- * library is not there, is none, or has no such function. */
+/* Loads a library of the user, which stays loaded until ctx_free, and sets *function to its
+ * function `symbol`. A path without '/' is a file of the current folder. what: the library's
+ * contents, "operators", for messages. Returns false after an error: the file is not there, is no
+ * library, or has no such function. */
 bool library_open(Ctx *, const char *path, const char *what, const char *symbol, void **function);
 struct Target;
-/* A target as the API describes it; the texts are those of the target. */
+/* Returns a target as the API describes it; the texts are those of the target, not copies. */
 WeftTargetInfo target_info(const struct Target *);
 
 /* Calls f(arg); unwinding ends here. Returns what f returns; false if f unwinds, after which the
- * Weft is dead. Without a call: false if the Weft is NULL or dead. Calls may be nested. */
+ * Weft is dead and `fatal` says why. If the Weft is NULL or dead already, returns false without
+ * calling f. Calls may be nested. */
 bool boundary(Weft *, bool (*f)(void *arg), void *arg);
 /* The time in seconds since some fixed moment, which never goes back. */
 double seconds_now(void);
@@ -111,13 +114,14 @@ static inline Arena *weft_arena(Weft *w)
 
 /* ---- tensors between the API and the IR ---- */
 
-/* A tensor of the API with t's data, which is not copied; its shape is in the arena, strides NULL.
- */
+/* Returns a tensor of the API on the CPU with t's data, which are not copied; its shape is in the
+ * arena, strides NULL (row-major). */
 WeftTensor tensor_to_api(Arena *, const Tensor *t);
 /* Sets *out to a tensor of the IR with the type and shape of t: it refers to the data of t, or to a
  * copy in the arena if t is not row-major. Returns false after an error, which begins with `what`:
- * a dtype that Weft lacks, another device, more than MAX_RANK dimensions, a shape that is missing
- * or has a negative extent, data that are missing. */
+ * a dtype that Weft lacks, a device other than the CPU, more than MAX_RANK dimensions, a shape that
+ * is missing, has a negative extent or overflows, or data that are missing though t has
+ * elements. */
 bool tensor_from_api(Ctx *, Arena *, const char *what, const WeftTensor *t, Tensor *out);
 
 /* ---- files ---- */
@@ -125,13 +129,13 @@ bool tensor_from_api(Ctx *, Arena *, const char *what, const WeftTensor *t, Tens
 /* Writes n bytes into a file, whole or not at all (frontend/files/out_file.h). Returns false after
  * an error. */
 bool file_write(Ctx *, const char *path, const void *data, size_t n);
-/* Reads a regular file into the arena; *n is its size. Returns NULL, without an error, if there is
- * none or it cannot be read. */
+/* Reads a regular file into the arena and sets *n to its size. No 0 follows the bytes. Returns
+ * NULL, without an error, if there is no regular file of that path or it cannot be read. */
 char *file_read(Arena *, const char *path, size_t *n);
 /* Makes a folder and its parents; folders that exist are fine. Returns false after an error. */
 bool folder_make(Ctx *, const char *path);
-/* Returns the file name without folder and extension as a C identifier, in the arena:
- * "a/my-net.pt2" gives "my_net". */
+/* Returns the file name without folder and last extension, in the arena. What is no letter or digit
+ * becomes '_'; a '_' is put before a first digit: "a/my-net.pt2" gives "my_net". */
 const char *path_stem(Arena *, const char *path);
 
 #endif

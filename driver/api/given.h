@@ -1,6 +1,5 @@
-/* Private to the driver: checks of arguments of the API. Each function returns true, or false after
- * one error. function: the name of the API's function, with which the message begins. what: the
- * argument, for the message. */
+/* Private to the driver: checks of arguments of the API, within the boundary. function: the name of
+ * the API's function, with which the message begins. what: the argument, for the message. */
 #ifndef WEFT_DRIVER_API_GIVEN_H
 #define WEFT_DRIVER_API_GIVEN_H
 
@@ -20,16 +19,17 @@ bool given_texts(Weft *, const char *function, const char *what, const char *con
  * (if it was changed, it is verified). Joined graphs pass: see graph_is_one. Returns false after an
  * error. */
 bool given_graph(Weft *, const char *function, const WeftGraph *);
-/* given_graph, but also accepts a body of a correct graph, if the node that has the body is still
- * there. Returns false after an error. */
+/* given_graph, but also accepts a body of control flow, if the node that has the body is still
+ * there and the graph around it is correct. Returns false after an error. */
 bool given_graph_or_body(Weft *, const char *function, WeftGraph *);
 
-/* Copies options of a caller, a structure that begins with its size in a uint32_t, into ours of n
- * bytes; options_fit then finds sizes that are not set or too large. Fields that the caller's does
- * not have, and all if `options` is NULL, stay as they are. */
+/* Copies options of a caller, a structure that begins with its size in a uint32_t, into ours at
+ * `to`, of n bytes. Fields of ours that the caller's size does not cover, and all if `options` is
+ * NULL, stay as they are. Checks nothing: call options_fit next, with the first field of `to`. */
 void options_copy(void *to, size_t n, const void *options);
-/* Checks the size of options that options_copy copied into a structure of n bytes: it is set, and
- * not that of a newer version. Options that were NULL pass. Returns false after an error. */
+/* Checks the size (the first field) of options that options_copy copied into a structure of n
+ * bytes: the size is set, and not larger than n, that of a newer version. Options that were NULL
+ * pass. Returns false after an error. */
 bool options_fit(Weft *, uint32_t size, size_t n);
 
 #endif

@@ -54,23 +54,25 @@ bool tracing_error(const TraceStep *, const char *what);
 /* Calls f(step) within the Weft's boundary, unless the trace has failed before. If f returns false,
  * records an error or unwinds, the trace has failed. Returns whether the trace has not failed. */
 bool tracing_perform(TraceStep *, bool (*f)(void *));
-/* Checks that the trace has not ended. Returns false after an error. */
+/* Checks that the trace has not ended, and makes the current scope's graph the one that messages
+ * are about. Returns false after an error. */
 bool tracing_ready(const TraceStep *);
-/* Checks that the trace has not ended, and that step->name is neither NULL nor empty. Returns false
- * after an error. */
+/* tracing_ready, and checks that step->name is neither NULL nor empty. Returns false after an
+ * error. */
 bool tracing_ready_named(const TraceStep *);
 
-/* The value that names a node of the current scope. */
+/* Returns the value that names a node of the current scope. */
 WeftValue tracing_value(const WeftTrace *, Node);
 /* Sets *Node to the node of the current scope that has the value. A value of an outer scope becomes
  * an input of each body between, and must be one tensor. Returns false after an error. */
 bool tracing_node(const TraceStep *, WeftValue, Node *);
 /* Sets *Node to the node that a value names, and *Scope to its scope: the current one or an outer
- * one. Returns false after an error: the value is of another trace, or of a body that has ended. */
+ * one. Returns false after an error: the value is none, of another trace, of a body that has ended,
+ * or of an inverse that has ended. */
 bool tracing_owner(const TraceStep *, WeftValue, Scope **, Node *);
 /* Checks that a node of the scope is one tensor. Returns false after an error. */
 bool tracing_is_tensor(const TraceStep *, const Scope *, Node);
-/* A Build that appends to the current scope; where: the name of the call, for messages. */
+/* Returns a Build that appends to the current scope; where: the name of the call, for messages. */
 Build tracing_build(WeftTrace *, const char *where);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "driver/api/driver_priv.h"
 
-/* A new Ir in the Weft's memory; its graphs may call the user operators that are registered so far.
- */
+/* Returns a new Ir in the Weft's memory; its graphs may call the user operators that are registered
+ * so far, not those registered later. */
 Ir *user_ir(Weft *);
 
 #endif

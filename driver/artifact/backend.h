@@ -70,26 +70,28 @@ extern const Backend backend_llvm, backend_c, backend_cuda, backend_gpu_host;
 
 /* The built-in rows, in the order of preference, followed by NULL. */
 extern const Backend *const backends[];
-/* The row of that name, registered with the Weft or built in. Returns NULL, without an error, if
- * there is none. */
+/* Returns the row of that name (not NULL), registered with the Weft or built in. Returns NULL,
+ * without an error, if there is none. */
 const Backend *backend_named(const Weft *, const char *name);
 /* Returns the built-in row whose `texts`, `objects` or `folders` has the kind; NULL if no back end
  * is needed for the kind. Do not ask for WEFT_EMIT_SHARED, which gives NULL: backend_choose finds
  * that back end. */
 const Backend *backend_of_kind(WeftEmit);
-/* The row that makes code in this process; never NULL. */
+/* Returns the built-in row that makes code in this process. The row is there in builds without
+ * LLVM, too; backend_available says whether it can be used. */
 const Backend *backend_here(void);
-/* Sets c->backend as the options say. If they name none, c->backend is the first row that suits and
- * is available, and c->fallback the note of a row that suits but is not available; else
- * c->fallback stays. Loads nothing. Returns false after an error: the back end that the options
- * name does not exist or does not fit. */
+/* A step of compile_begin, after c->o, c->level and c->target are set: sets c->backend as the
+ * options say. If they name none, c->backend is the first built-in row that suits and is available,
+ * and c->fallback the note of a row before it that suits but is not available; else c->fallback
+ * stays. Loads nothing. Returns false after an error: the options name a back end that does not
+ * exist or does not fit, or two different ones. */
 bool backend_choose(Compilation *);
-/* Loads what c->backend needs. Returns false after errors. */
+/* Loads what c->backend needs (Backend.load). May be repeated. Returns false after errors. */
 bool backend_load(Compilation *);
 /* Checks that the back end is for GPUs if c->target is a GPU, and for CPUs if it is a CPU. Returns
  * false after an error. */
 bool backend_takes(const Backend *, const Compilation *);
-/* Whether `load` will succeed, as far as that is known without loading. */
+/* Whether backend_load will succeed with this row, as far as that is known without loading. */
 bool backend_available(const Backend *, const Compilation *);
 
 #endif

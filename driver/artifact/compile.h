@@ -48,39 +48,47 @@ typedef struct {
 
 /* Begins a compilation of a graph, which may be joined: fills in *c, checks graph and options
  * (NULL: all 0), clears the Weft's report and dump, reads the targets into c->level, chooses
- * c->backend (backend_choose). Graphs after passes, programs and hashes stay NULL. Returns false
+ * c->backend (backend_choose). Graphs after passes, programs and hashes stay NULL. Texts and lists
+ * of the options are not copied: they must stay valid until the compilation ends. Returns false
  * after errors. */
 bool compile_begin(Compilation *c, Weft *, const WeftGraph *, const WeftOptions *);
-/* Keeps only the most capable level that this machine runs. Returns false after an error: it runs
- * none. */
+/* Before compile_lower: keeps only the most capable level that this machine runs, with suffix "".
+ * Returns false after an error: this machine runs none. */
 bool compile_for_here(Compilation *);
-/* Runs passes, lowering and schedules on a copy of the graph, and makes the programs of all levels.
- * Returns false after errors. */
+/* Runs passes, lowering and schedules on a copy of the graph: sets c->g, the programs of all
+ * levels, c->recipes (recipes_lower) and the hashes. Sets the Weft's dump. Ends the phases "hash",
+ * "passes", "lower", "schedule" and, with WeftOptions.replaceable, "recipes". Returns false after
+ * errors. */
 bool compile_lower(Compilation *);
-/* Sets out[], room for level.n + 1, to all programs to emit: the levels, then `recipes` if there is
- * one. Returns their number. */
+/* After compile_lower: sets out[], room for level.n + 1, to all programs to emit: the levels, then
+ * `recipes` if there is one. Returns their number. */
 uint32_t compile_programs(const Compilation *, const TargetLevel **out);
-/* The options with which an emitter prints the program of a level. weights_file: the name of the
- * weight file; NULL: weights are embedded. */
+/* After compile_lower: returns the options with which an emitter prints the program of a level, one
+ * of compile_programs. weights_file: the name of the weight file; NULL: weights are embedded, or
+ * there are none. */
 EmitOptions compile_emit_options(const Compilation *, const TargetLevel *, const char *weights_file);
-/* The options with which an emitter prints the function that chooses between several levels, the
- * most capable one first. */
+/* Returns the options with which an emitter prints the function that chooses between several
+ * levels, the most capable one first. Needed if their n is above 1. */
 EmitSelect compile_select(const Compilation *);
-/* After compile_lower: fills in the Weft's report (WeftReport) from the programs. */
+/* After compile_lower: fills in the Weft's report (WeftReport) from the program of the most capable
+ * level. Fields about objects and phases stay. */
 void compile_report(Compilation *);
-/* Ends a phase of that name (a constant text): adds it, with the time since the last call, to the
- * report, and tells WeftOptions.progress. */
+/* Ends a phase of that name (a text that is kept, not copied): adds the phase to the report, with
+ * the time since the last call or compile_begin, and calls WeftOptions.progress. */
 void phase_end(Compilation *, const char *name);
 
-/* Compiles c->files and the runtime by the C compiler of the options (cc; by default TRIPLE-gcc for
- * another machine, else $CC or cc), several files at once, and links them into the shared object
- * `out`, which is overwritten. Objects come from the cache and go into it, unless no_cache. folder:
- * an existing one for temporary files, which the caller removes. weights_object: an object file
- * with the weights, to link; NULL: none. Ends the phases "cc" and "link". Returns false after
- * errors, which quote the compiler. */
+/* Compiles c->files, which a back end has printed, by the C compiler of the options (cc; by default
+ * TRIPLE-gcc for another machine, else $CC or cc), several files at once. Links the objects with
+ * the runtime into the shared object `out`, which is overwritten; if the target has a triple, and
+ * this build a compiled runtime for the triple, that is the runtime, else its sources are compiled,
+ * too. Objects come from the cache and go into it, unless no_cache. folder: an existing one for
+ * temporary files, which the caller removes. weights_object: an object file with the weights, to
+ * link; NULL: none. Ends the phases "cc" and "link". Returns false after errors. */
 bool build_shared(Compilation *, const char *folder, const char *weights_object, const char *out);
-/* Writes c->files, the runtime's sources, a Makefile and a README into a folder, which is made: all
- * that is needed to build the model elsewhere but the weights. Returns false after errors. */
+/* Writes c->files, the sources of the runtime that the model needs, a Makefile and a README into a
+ * folder, which is made if it is missing; replaces files of these names. If the model has weights,
+ * weights.bin (SECTION_RAW of section.h) is what the caller must add. Returns false after
+ * errors. */
 bool write_sources(Compilation *, const char *folder);
 
 #endif

@@ -6,15 +6,15 @@
 #include "base/ctx.h"
 #include "weft.h"
 
-/* If a program fails and its output has this word, this text is part of the error: what is missing.
- */
+/* If a program fails and its output has this word, the error is this text instead of the output:
+ * what is missing. */
 typedef struct {
 	const char *word, *text;
 } JobMissing;
 
 typedef struct {
 	const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
-	const char *log;         /* the file that receives the output */
+	const char *log;         /* the file that receives standard output and standard error */
 	const char *what;        /* what the program works on, for messages */
 	const char *makes;       /* the file that the program makes; NULL: none */
 	const char *output;      /* the user's name for that file; NULL: the file is temporary */
@@ -30,7 +30,7 @@ typedef struct {
 	uint32_t limit; /* the most processes at a time; 0: one per processor */
 	const char *folder; /* the folder for their temporary files, since killed compilers leave
 	                       theirs */
-	WeftProgress progress; /* called when a job has ended; may be NULL */
+	WeftProgress progress; /* called when a job has ended, with the phase "cc"; may be NULL */
 	void *progress_user;
 } Jobs;
 
@@ -38,19 +38,21 @@ typedef struct {
 typedef struct {
 	ARRAY(const char *) word;
 } Words;
-/* Adds a copy of a word. */
+/* Adds a copy of a word, which is not NULL. */
 void words_add(Arena *, Words *, const char *word);
-/* Adds the words of a text, separated by spaces; text may be NULL. */
+/* Adds copies of the words of a text, separated by spaces; there is no quoting. text may be
+ * NULL. */
 void words_split(Arena *, Words *, const char *text);
 /* Ends the list: returns the words, followed by NULL, in the arena. Add no words afterwards, and
  * call words_argv once. */
 const char *const *words_argv(Arena *, Words *);
 
 /* Runs all jobs, begun in the order of the list, and waits for them. If one fails, no further ones
- * begin. Returns false after an error with the beginning of the failed job's output; also if a job
- * ends well without the file that it makes. */
+ * begin, and jobs that run are waited for. Returns false after an error: a program cannot be run,
+ * or fails (the error has the beginning of its output, or why it could not write), or ends well
+ * with the file that it makes missing or empty. */
 bool jobs_run(Ctx *, Jobs *);
-/* The number of processors that this process may use. */
+/* Returns the number of processors that this thread may use, at least 1. */
 uint32_t jobs_default(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* The weight section: the constants of a program in the layouts that kernels read, one after the
- * other, at ProgramConst.offset. Contents must be known: with recipes, after recipes_compute. */
+ * other, at ProgramConst.offset. */
 #ifndef WEFT_DRIVER_ARTIFACT_SECTION_H
 #define WEFT_DRIVER_ARTIFACT_SECTION_H
 
@@ -20,11 +20,13 @@ typedef struct {
 void section_unmap(SectionMap *);
 
 /* Makes the section in this process, with `jobs` threads (0: one per processor): read-only pages,
- * valid until ctx_free, which frees them. *out is in the arena; its data is NULL if there are no
- * weights. Whoever sets its data to NULL owns the pages. Returns false after an error. */
+ * valid until ctx_free, which frees them. Contents of constants must be known: with recipes, after
+ * recipes_compute. *out is in the arena; its data is NULL if there are no weights. Whoever sets its
+ * data to NULL owns the pages. Returns false after an error. */
 bool section_map(Program *p, uint32_t jobs, SectionMap **out);
 /* Returns a hash of the section's contents and layout, 32 digits in the arena: equal for programs
- * that can use one weight file. */
+ * that can use one weight file. Of a constant with a recipe, the recipe is hashed, so its contents
+ * need not be known. */
 const char *section_hash(Program *p);
 /* The names in a file of the section, by kind. */
 typedef struct {
@@ -32,9 +34,10 @@ typedef struct {
 	const char *hash;            /* for SECTION_FILE: section_hash */
 } SectionNames;
 
-/* Writes the section to the file `path`, with `jobs` threads (0: one per processor), on which the
- * file does not depend. A file that cannot be completed is left as it is: the caller removes it.
- * Returns 0 or errno. */
+/* Writes the section to the file `path`, with `jobs` threads (0: one per processor), on whose
+ * number the file does not depend. Contents must be known, as for section_map. names: not read for
+ * SECTION_RAW. An existing file is overwritten. A file that cannot be completed is left as it is:
+ * the caller removes it. Returns 0, or errno after a failure; records no error. */
 int section_write(Program *p, SectionKind, const SectionNames *, uint32_t jobs, const char *path);
 
 #endif

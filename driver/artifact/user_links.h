@@ -7,17 +7,19 @@
 #include "driver/artifact/jobs.h"
 
 typedef ARRAY(const struct UserOp *) UserOps;
-/* The user operators that the programs of all levels call, each symbol (WeftOpDef.symbol) once; in
- * the arena. */
+/* After compile_lower: returns the user operators that the programs of all levels call, each symbol
+ * (WeftOpDef.symbol) once; in the arena. */
 UserOps user_ops(const Compilation *);
-/* Checks the form of WeftOptions.link, and that files it names exist; libraries for -l are left to
- * the linker. Returns false after an error. */
+/* Checks the items of WeftOptions.link. An item that contains '/' or ".so", or ends with ".a" or
+ * ".o", is a file, which must exist; others name libraries for -l, which are left to the linker.
+ * Returns false after an error. */
 bool user_links_check(const Compilation *);
 /* Adds WeftOptions.link as arguments of a linker: absolute paths of files, -l for names. Call it
  * after user_links_check. */
 void user_links(const Compilation *, Words *);
-/* Returns the rows for Job.missing of a linker, in the arena: one for each symbol of user_ops and
- * each library that it may not find. Sets *n to their number. */
+/* After compile_lower: returns the rows for Job.missing of a linker, in the arena: one for each
+ * symbol and user_symbol of user_ops, and one for each library of WeftOptions.link that is no file.
+ * Sets *n to their number. */
 const JobMissing *user_missing(const Compilation *, uint32_t *n);
 
 #endif

@@ -8,11 +8,12 @@
 #include "driver/artifact/compile.h"
 #include "driver/gpu/nvrtc.h"
 
-/* Compiles the functions for the targets of all levels, name[k] being the symbol of function k:
- * writes all images into an object in the folder, *object, which defines the symbol im->data, and
- * fills in *im. use[n] must be zeros: receives what kernel k takes of a multiprocessor of the first
- * level's target, without the name; registers stays 0 if nobody knows. Returns false after
- * errors. */
+/* Compiles the functions fn[n] for the targets of all levels, which are GPUs, name[k] being the
+ * symbol of function k. Writes all images into an object in the folder, whose path *object
+ * receives; the object defines the symbol im->data. Fills in *im, in the arena. use[n] must be
+ * zeros: use[k] receives what kernel k takes of a multiprocessor of the first level's target,
+ * without the name; all stays 0 if nobody knows. Images come from the cache and go into it, unless
+ * WeftOptions.no_cache. Returns false after errors. */
 bool gpu_images(Compilation *, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, CudaImages *im, GpuUse *use,
 		const char **object);
 

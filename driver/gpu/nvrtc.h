@@ -24,14 +24,16 @@ typedef struct {
 	const char *warnings;    /* lines of the log that are warnings; NULL: none */
 } GpuImage;
 
-/* Returns NULL if NVRTC can be used, else a sentence, in the arena, that says why not. The library
- * is looked for in $WEFT_NVRTC (a folder), then where the system's loader looks. */
+/* Returns NULL if NVRTC can be used, else a sentence, in the arena, that says why not. The first
+ * call in the process looks for the library: in the folder $WEFT_NVRTC if that is set, else where
+ * the system's loader looks. */
 const char *nvrtc_missing(Arena *);
 /* The version of NVRTC, 1000 * major + 10 * minor; 0 if the library cannot be used. */
 uint32_t nvrtc_version(void);
-/* Compiles a text for an architecture, "sm_90". `name` is for messages. Any number of threads may
- * call at the same time, each with a context of its own. Returns false after an error, which has
- * the compiler's first message; *out is then of no use. */
+/* Compiles CUDA C for an architecture, "sm_90", without contraction of multiplications and
+ * additions. `name` is for messages. Any number of threads may call at the same time, each with a
+ * context of its own. Returns false after an error: NVRTC cannot be used (nvrtc_missing), or the
+ * compiler's first message; *out is then of no use. */
 MUST_LOOK bool nvrtc_compile(Ctx *, const char *name, const char *text, const char *arch, GpuImage *out);
 
 #endif

@@ -5,9 +5,10 @@
 
 #include "driver/artifact/compile.h"
 
-/* Sets the contents of the constants that c->recipes computes (recipes_lower), by executing it: as
- * code in this process if that runs here, else by the interpreter of loop IR. Sets c->computed.
- * Does nothing at a second call, and without such constants. Returns false after errors. */
+/* After compile_lower: sets the contents of the constants that c->recipes computes (recipes_lower),
+ * by executing c->recipes: as code in this process if that runs here, else by the interpreter of
+ * loop IR. Sets c->computed. Adds no phase to the report. Does nothing if c->computed is set, or
+ * there are no such constants. Returns false after errors. */
 bool recipes_compute(Compilation *);
 
 #endif

@@ -33,15 +33,16 @@ typedef struct NodeStep {
 	uint32_t count;
 } NodeStep;
 
-/* Calls f(step) within the Weft's boundary. Returns what f returns; false also if f recorded an
- * error. Exactly one error is recorded if the result is false and the Weft is alive. */
+/* Calls f(step) within the Weft's boundary, and resets scratch memory behind it. Returns what f
+ * returns; false also if f recorded an error, or the Weft is NULL or dead. Exactly one error is
+ * recorded if the result is false and the Weft is alive. */
 bool step(NodeStep *, bool (*f)(NodeStep *));
-/* Records an error "FUNCTION: text". Returns false. */
+/* Records an error "FUNCTION: text", the text as of printf, at most 1,023 bytes. Returns false. */
 bool step_error(const NodeStep *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define step_error(...) ctx_false(step_error(__VA_ARGS__))
-/* Sets s->g to the graph of s->graph, which may be a body, and need not be correct. Returns false
- * after an error: s->graph is NULL, of another Weft, several joined graphs, or the body of a node
- * that was erased. */
+/* Sets s->g to the graph of s->graph, which may be a body, and need not be correct: nothing is
+ * verified. Returns false after an error: s->graph is NULL, of another Weft, several joined graphs,
+ * or the body of a node that was erased. */
 bool step_graph(NodeStep *);
 /* Sets s->graph and s->g to the graph of s->node, which may be any graph or body of the Weft, and
  * s->n to the node; what s->graph was before has no effect. Returns false after an error: no node,
@@ -61,19 +62,21 @@ void step_changed(const NodeStep *);
 /* Returns the WeftGraph of a body, which node n of `owner` has: a new one at the first call, the
  * same object later. It lives as long as the Weft. */
 WeftGraph *graph_of_body(WeftGraph *owner, Node n, Graph *body);
-/* Whether both types have the same dtype, rank and, provably, extents. loose: extents that depend
- * on data are equal to each other. */
+/* Whether both types have the same dtype, rank and, provably, extents; of tuples, whether their
+ * elements do. loose: extents that depend on data are equal to each other. */
 bool types_are_equal(const Ir *, TypeId, TypeId, bool loose);
 /* The type of result s->k of s->n, which may be a tuple's. Returns no type (i 0) after an error:
  * there is no such result. */
 TypeId step_type(const NodeStep *);
 
-/* Converts the n arguments of the API, those of a new node, to arguments of trace_call
- * (frontend/trace.h), out[n]. Nodes must be of s->g. A size that depends on data must be one of an
- * extent of an operand. Returns false after an error. */
+/* Converts n arguments of the API, which a node gets, to arguments of trace_call
+ * (frontend/trace.h), out[n], zeros before. Operands must be nodes of s->g. A size must be one of
+ * the inputs of the outermost graph, or occur in the type of an operand: of one in s->attr[s->k],
+ * which are all arguments of the call, or of one that s->n has. Lists are in scratch memory.
+ * Returns false after an error. */
 bool attr_take(const NodeStep *, const WeftAttr *, uint32_t n, TraceArg *out);
-/* Sets *out to argument k of the schema of s->n; lists and texts belong to the Weft. Returns false
- * after an error: there is no argument k. */
+/* Sets *out to argument k of the schema of s->n, or to its default if the node does not say; lists
+ * and texts belong to the Weft. Returns false after an error: there is no argument k. */
 bool attr_give(const NodeStep *, uint32_t k, WeftAttr *out);
 
 #endif

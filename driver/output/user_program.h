@@ -5,8 +5,9 @@
 #include "driver/artifact/compile.h"
 #include "weft_backend.h"
 
-/* After compile_lower of one level: fills in what WeftBackendProgram says of the program, in the
- * arena. Returns false after errors. */
+/* After compile_lower of one level: computes recipes (recipes_compute), and fills in the
+ * description of the program; what the description points to is in the arena. Ends the phase
+ * "weights". Returns false after errors. */
 bool user_program(Compilation *, WeftBackendProgram *);
 
 #endif

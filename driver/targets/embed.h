@@ -14,15 +14,16 @@ typedef struct {
 } EmbeddedFile;
 
 extern const EmbeddedFile runtime_files[]; /* sources and headers of the runtime */
-/* The runtime compiled: "runtime-TRIPLE.o" for this machine and for
- * every cross compiler that the build found. */
+/* The runtime compiled: "runtime-TRIPLE.o" for this machine, the first, and for every cross
+ * compiler that the build found. */
 extern const EmbeddedFile runtime_object[];
 /* The runtime for models on GPUs compiled, for this machine: the first file. */
 extern const EmbeddedFile runtime_cuda_object[];
-/* The compiled runtime for a triple (NULL: this machine). Returns NULL if this build has none for
- * it. */
+/* Returns the compiled runtime for a triple (NULL: this machine), or NULL if this build has none
+ * for it. */
 const EmbeddedFile *runtime_object_for(const char *triple);
-/* A sentence for an error, in the arena: what to do about a triple (not NULL) without a runtime. */
+/* Returns a sentence for an error, in the arena: what to do about a triple (not NULL) for which
+ * runtime_object_for returns NULL. */
 const char *runtime_object_missing(Arena *, const char *triple);
 
 #endif

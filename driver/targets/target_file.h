@@ -12,8 +12,9 @@ typedef ARRAY(const Target *) TargetList;
  * commas. Each is a name of the table, "cuda" or "cuda:N" (gpu_here.h), or the path of a JSON
  * file (docs/targets.md); after the first, a name may leave out the common beginning:
  * "x86-64-v2,v3". The list is sorted by increasing capability, and in the context's arena. tune:
- * the machine whose costs decide, for all levels (machine_file.h); NULL: the machine that each
- * level assumes. Returns false after an error. */
+ * the machine whose costs decide, for all levels (machine_read); NULL: the machine that each
+ * level assumes. Returns false after an error: also if a name is missing, a target is named twice,
+ * or two are not of one family. */
 bool targets_read(Ctx *, const char *names, const char *tune, TargetList *);
 
 #endif

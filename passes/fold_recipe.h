@@ -5,11 +5,13 @@
 
 #include "passes/pass.h"
 
-/* Replaces each of the n nodes root[], which depend on constants only and are in program order, by
- * a new constant whose recipe is a copy of the node and of all that it depends on. */
+/* Replaces each of the n nodes root[], which depend on constants only, have constant shapes and are
+ * in program order, by a new constant whose recipe is a copy of the node and of all that it depends
+ * on. */
 void fold_recipes(Graph *, const Node *root, uint32_t n);
-/* Whether no index of a gather, which depends on constants only, is out of range with the current
- * weights. True if its mode does not check. */
+/* Whether a gather of constants cannot fail with the current weights: its mode does not check, or
+ * its index operand is a constant (perhaps of a recipe, which is interpreted) with all indices in
+ * range. False if the index operand is no constant. */
 bool gather_is_in_range(const Graph *, Node gather);
 
 #endif

@@ -1,7 +1,7 @@
 /* Passes: functions that rewrite a graph in place, each with a row in the pipeline (pipeline.h).
- * Every pass_ function works on subgraphs too and returns true if anything changed. A pass cannot
- * fail on a graph that graph_verify accepts; canon, decompose and pad may find bad input, which
- * they report and say in PassCtx.failed. Composites, primitives, expansion: ir/ops/op.h. */
+ * Every pass works on subgraphs too, and returns true if anything changed. A pass cannot fail on a
+ * graph that graph_verify accepts; canon, decompose and pad may find bad input: they record an
+ * error and set PassCtx.failed. Composites, primitives, expansion: ir/ops/op.h. */
 #ifndef WEFT_PASSES_PASS_H
 #define WEFT_PASSES_PASS_H
 
@@ -12,12 +12,15 @@
 typedef struct PassCtx {
 	bool failed; /* result: the pass found bad input and recorded an error */
 	bool keep_params; /* parameters are replaceable: values that depend on them become constants
-	                     with recipes (Const.recipe), and no pass reads their data */
-	const struct Target *target; /* the target whose costs decide; NULL: "generic-c" */
-	const Op *keep;   /* composites that decompose does not expand */
+	                     with recipes (Const.recipe), and no pass computes with their data,
+	                     except to check indices (gather_is_in_range) */
+	const struct Target *target; /* the target whose costs decide; only branch reads it, which
+	                                needs one */
+	const Op *keep;   /* composites that neither canon nor decompose expands; ignored if `stays`
+	                     is set */
 	uint32_t nkeep;
 	/* For transforms: whether canon and decompose leave a composite node as it is; called with
-	 * stays_user. NULL: decompose expands all but `keep`, and canon all but those with
+	 * stays_user. NULL: decompose leaves those in `keep`, canon those and all with
 	 * op_is_kept. */
 	bool (*stays)(const Graph *, Node, void *user);
 	void *stays_user;
@@ -28,42 +31,50 @@ typedef struct {
 	bool (*run)(Graph *, PassCtx *); /* returns true if anything changed */
 } Pass;
 
-/* Expands composites, but not those that are kept (op_is_kept). Fails if the type of a result
- * contradicts the type that the file says. */
+/* Expands composites, except those with op_is_kept and those in PassCtx.keep. Fails if a composite
+ * has no expansion for its operands, or if the type of a result contradicts the type that the file
+ * says. */
 bool pass_canon(Graph *, PassCtx *);
-/* Expands the remaining composites, except those in PassCtx.keep. */
+/* Expands all composites except those in PassCtx.keep. Fails as pass_canon does. */
 bool pass_decompose(Graph *, PassCtx *);
 /* Replaces complex values by their real and imaginary parts (ir/ops/parts.h), except inputs,
  * outputs, and values for which there is no rule. */
 bool pass_split_complex(Graph *, PassCtx *);
-/* Copies constants and splats into the subgraphs that get them as inputs, and removes inputs that
- * no subgraph reads. Leaves what loops carry or slice alone. */
+/* Copies nodes without operands (constants, splats, iotas) into the subgraphs that get them as
+ * inputs, and removes inputs that no subgraph reads. Leaves what loops carry or slice alone. */
 bool pass_sink(Graph *, PassCtx *);
 /* Inlines the branch of a cond whose condition is constant; replaces a cond by both branches and
- * selects if that costs less. */
+ * selects if both are element-wise, cannot fail, and cost less than a cond. */
 bool pass_branch(Graph *, PassCtx *);
-/* Applies the algebraic identities of rules.h. The result has no more nodes and costs no more. */
+/* Applies the rules of rules.h to each node that has readers, and to each node that a rule adds.
+ * Erases the nodes that it replaces; other nodes that lose their readers are left to dce. */
 bool pass_simplify(Graph *, PassCtx *);
-/* Common subexpressions: of equal nodes without effects keeps the first. */
+/* Common subexpressions: of equal nodes keeps the first. Leaves nodes with effects and nodes whose
+ * operator says so (OpInfo.apart) alone. */
 bool pass_cse(Graph *, PassCtx *);
-/* Computes nodes that depend on constants only, unless the result is larger than its sources. */
+/* Replaces nodes that depend on constants only, and have constant shapes, by constants: if the
+ * value has no more bytes than the constants that it comes from, or at most 64 KB. Nodes whose
+ * evaluation fails (an index out of range) stay, and no error is recorded. */
 bool pass_fold(Graph *, PassCtx *);
-/* Multiplies constant scales, and adds constant biases, that follow convolutions and contractions
- * into their weights and biases. */
+/* Multiplies constant scales that follow convolutions and contractions into their constant weights,
+ * and adds constant biases that follow each other. Floating-point results may round differently. */
 bool pass_fold_scale(Graph *, PassCtx *);
-/* Removes nodes without readers and effects. */
+/* Removes nodes without readers and effects, except inputs. */
 bool pass_dce(Graph *, PassCtx *);
-/* Makes the padding of a convolution a node of its own (OP_pad). The last pass. */
+/* Makes the padding of a convolution, and the dilation of its operand, a node of its own (OP_pad),
+ * and removes nodes as pass_dce does. The last pass. Fails if a padded operand has 2^48 bytes or
+ * more. */
 bool pass_pad(Graph *, PassCtx *);
 
-/* For passes: runs `run` on each subgraph of each node, until it fails. Returns true if it changed
- * anything. */
+/* For passes: runs `run` on each subgraph of each node, until it sets PassCtx.failed. Subgraphs of
+ * subgraphs are left to `run`. Returns whether a `run` returned true. */
 bool pass_subgraphs(Graph *, PassCtx *, bool (*run)(Graph *, PassCtx *));
 
-/* For passes: returns a builder that adds nodes in front of `before`, with its location. */
+/* For passes: returns a builder that adds nodes in front of `before`, a node of the graph, with its
+ * location. */
 Build pass_build(Graph *, Node before);
 /* For passes: makes readers of `old` and outputs read `new`, and erases `old` unless it has an
- * effect. Does nothing if both are the same node. */
+ * effect. Does nothing if both are the same node. `new` must not depend on `old`. */
 void pass_replace(Graph *, Node old, Node new);
 
 #endif

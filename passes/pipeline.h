@@ -8,13 +8,13 @@
 
 typedef struct {
 	const char *dump; /* the name of the pass after which the graph is printed; "all": after
-	                     every pass; NULL: never */
-	Text *dump_to;    /* where it is printed to */
+	                     every pass, as one line if the pass changed nothing; NULL: never */
+	Text *dump_to;    /* where the graph is printed to; NULL: nowhere */
 	const char *skip; /* the name of a pass that does not run; NULL: none */
 	bool keep_params; /* parameters are replaceable: values that depend on them become constants
 	                     with recipes (Const.recipe) */
 	const struct Target *target; /* the target whose costs decide; NULL: "generic-c" */
-	const Op *keep;   /* composites that decompose does not expand */
+	const Op *keep;   /* composites that neither canon nor decompose expands */
 	uint32_t nkeep;
 	/* Called after every run of a pass; may be NULL. */
 	void (*after)(void *user, const char *pass, const Graph *, bool changed);
@@ -23,14 +23,14 @@ typedef struct {
 
 /* Runs all passes on the graph, in place: an imported graph becomes one of simplified primitives
  * (and kept composites). The options are not NULL. Debug builds verify the graph and its text form
- * after every pass. Returns false after errors. What a pass allocates in the scratch arena is
- * released after it. */
+ * after each pass that changed the graph. Returns false after an error: bad input; the graph must
+ * not be used then. What a pass allocates in the scratch arena is released after it. */
 bool pipeline_run(Graph *, const PipelineOptions *);
-/* Runs the cleaning passes only, until nothing changes: for results of transforms. Returns false
- * after errors. */
+/* Runs the cleaning passes only, until nothing changes: for results of transforms. The options are
+ * not NULL. Returns true, since no cleaning pass can fail. */
 bool pipeline_clean(Graph *, const PipelineOptions *);
-/* Runs one pass by name, with options of zeros. Returns false after an error: no such pass, bad
- * input. */
+/* Runs one pass by name, once, with options of zeros. Returns false after an error: no such pass,
+ * bad input. */
 bool pipeline_run_one(Graph *, const char *pass);
 /* Returns the names of all passes, in order, followed by NULL. */
 const char *const *pipeline_names(void);

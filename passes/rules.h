@@ -5,8 +5,8 @@
 #include "passes/pass.h"
 
 /* A rule replaces node n: `apply` returns a node of the same type with the same value, or none if
- * the rule does not match. It may add nodes by b, which adds them in front of n, but only if it
- * then returns a node. */
+ * the rule does not match. It may add nodes by b, which adds them in front of n; if it returns
+ * none, the nodes that it added have no readers and are left to dce. */
 typedef struct {
 	const char *name; /* "add_zero" */
 	Op op;            /* the operator of n; OP_none: any */
@@ -16,7 +16,8 @@ typedef struct {
 /* Lists of rules; the last has a NULL name. */
 extern const Rule scalar_rules[], shape_rules[], reduce_rules[], conv_rules[];
 
-/* Whether n is a splat (OP_full) of this value. n may be none. -0 is not 0. */
+/* Whether all elements of n are this value by its making: n is a splat (node_splat), whose number
+ * is no expression of symbols. False if n is none. A bool true is 1. -0 is not 0. */
 bool is_splat(const Graph *, Node, double v);
 /* Whether n is a node (not none) of that operator. */
 static inline bool is_op(const Graph *g, Node n, Op op)
@@ -28,15 +29,17 @@ static inline bool is_nested(const Graph *g, Node n, Node x)
 {
 	return is_op(g, x, node_op(g, n));
 }
-/* Returns the tensor from which x is made by reshapes that keep its last nsp dimensions (the
- * spatial ones of an operand of a convolution); x if it is no such reshape. */
+/* Goes back from x through reshapes as long as each keeps the last nsp extents, provably, and has
+ * an operand with further dimensions. Returns the operand of the first of these reshapes; x if x is
+ * no such reshape. (The last nsp dimensions are the spatial ones of an operand of a
+ * convolution.) */
 Node below_reshape(const Graph *, Node x, uint32_t nsp);
 /* Whether both extents are provably equal. */
 bool same_dim(const Graph *, Sym, Sym);
 /* Whether the extent is the constant 1. */
 bool is_one(const Graph *, Sym);
-/* Sets out[] (room for MAX_RANK) and *n to the elements of an int[] argument. Returns false if an
- * element is symbolic. */
+/* Sets out[] (room for MAX_RANK) and *n to the elements and the length of the named int[] argument
+ * of a node. Returns false if an element is symbolic. */
 bool const_list(const Graph *, Node, const char *name, int64_t *out, uint32_t *n);
 
 #endif

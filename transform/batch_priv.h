@@ -24,9 +24,10 @@ typedef struct {
 	Node any;       /* whether a member is active */
 } Batch;
 
-/* Changes graph g, a body, in place: input k gets the batch dimension if in[k], output k if want[k]
- * (at least the outputs for which batch_spread says true; else an internal error). masked: adds a
- * last input, bool [size], that says which members are active. Returns false after errors. */
+/* Changes graph g, a body, in place: input k gets the batch as dimension 0 if in[k], output k if
+ * want[k] (at least the outputs for which batch_spread says true; else an internal error). masked:
+ * adds a last input, bool [size], that says which members are active. Returns false after an error:
+ * a value has no dimension left, or an operator no rule for batches. */
 bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool masked);
 /* Sets out[k] to whether output k of a body differs between members, if the inputs with in[k]
  * do. */
@@ -38,25 +39,33 @@ bool node_needs_mask(const Graph *, Node);
 
 /* ---- nodes with graphs: batch_control.c; contracts of spread and batch: Control in control.h ---- */
 
-/* Control.spread of a scan: also sets in[k] of a carry that differs after the first round. */
+/* Control.spread of a scan: sets out[k] to whether result k differs between members, if the
+ * operands with in[k] do. Also sets in[k] of a carry that differs after the first round. */
 void spread_scan(const Graph *, Node n, bool *in, bool *out);
-/* Control.spread of a while loop: also sets in[k] of a carry that differs after the first round.
- * All results differ if the condition does. */
+/* Control.spread of a while loop: sets out[k] to whether result k differs between members, if the
+ * operands with in[k] do; all results differ if the condition does. Also sets in[k] of a carry that
+ * differs after the first round. */
 void spread_while(const Graph *, Node n, bool *in, bool *out);
 /* Control.spread of a cond: sets out[k] to whether result k differs between members, if the
- * operands with in[k] do: on either side, or because the condition does. */
+ * operands with in[k] do: in one of the branches, or because the condition does. */
 void spread_cond(const Graph *, Node n, bool *in, bool *out);
-/* Control.spread of an invertible block: result k differs if operand k does. */
+/* Control.spread of an invertible block: sets out[k] to in[k] for each result k. */
 void spread_invertible(const Graph *, Node n, bool *in, bool *out);
-/* Control.batch of a scan: the scan's body gets the batch. Returns false after errors. */
+/* Control.batch of a scan: adds a scan whose body has the batch. Returns false after an error. */
 bool batch_scan(Batch *, Build *, Node n, const Node *in, const bool *batched);
-/* Control.batch of a while loop: if members have different numbers of rounds, those that are done
- * keep their values. Returns false after errors. */
+/* Control.batch of a while loop: adds a loop whose graphs have the batch. If the condition differs
+ * between members, those that are done keep their values; a loop whose body cannot be executed for
+ * members that are done (calls and effects of the user) is executed for one member after the other.
+ * Returns false after an error. */
 bool batch_while(Batch *, Build *, Node n, const Node *in, const bool *batched);
-/* Control.batch of a cond: if members take different sides, both are executed. Returns false after
- * errors. */
+/* Control.batch of a cond: adds a cond whose branches have the batch. If the condition differs
+ * between members, both branches are executed and results selected; branches that cannot be
+ * executed for members that do not take them (calls and effects of the user) are executed for one
+ * member after the other. Returns false after an error. */
 bool batch_cond(Batch *, Build *, Node n, const Node *in, const bool *batched);
-/* Control.batch of an invertible block: its inverse gets the batch. Returns false after errors. */
+/* Control.batch of an invertible block: adds a block whose inverse has the batch; only the ends of
+ * the block's checkpoints where some members only execute it (v->active). Returns false after an
+ * error. */
 bool batch_invertible(Batch *, Build *, Node n, const Node *in, const bool *batched);
 
 /* Calls n's row of control.c: sets out[k] to whether result k of n differs between members, if the
@@ -66,8 +75,9 @@ void control_spread(const Graph *, Node n, const bool *in, bool *out);
  * without end (.endless), or, unless it only marks values (.marks), a node in them needs the
  * mask. */
 bool control_needs_mask(const Graph *, Node n);
-/* Calls n's row of control.c: adds nodes that compute n for the batch. in[k]: operand k, with the
- * batch if batched[k]. Sets v->element[n]. Returns false after errors. */
+/* Calls n's row of control.c: adds, by b, nodes that compute n for the batch. in[k]: operand k,
+ * with the batch if batched[k]. Sets v->element[n][k] to result k if that differs between members;
+ * else readers of result k read the new one. Returns false after an error. */
 bool control_batch(Batch *v, Build *b, Node n, const Node *in, const bool *batched);
 
 #endif

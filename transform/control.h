@@ -14,8 +14,9 @@ typedef struct {
 	/* Sets out[k] to whether result k of n differs between members of a batch, if the operands
 	 * with in[k] do. May change in[]. */
 	void (*spread)(const Graph *, Node n, bool *in, bool *out);
-	/* Adds nodes that compute n for the batch, and sets v->element[n][k] to result k with the
-	 * batch, or none if it does not differ. in[k]: operand k, with the batch if batched[k],
+	/* Adds, by b, nodes that compute n for the batch. Sets v->element[n][k] to result k with
+	 * the batch if that differs between members; else makes readers of result k read the new
+	 * one. v->element[n] is an array of none. in[k]: operand k, with the batch if batched[k],
 	 * else n's own. Returns false after ctx_error. */
 	bool (*batch)(Batch *v, Build *b, Node n, const Node *in, const bool *batched);
 } Control;

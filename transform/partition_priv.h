@@ -15,8 +15,8 @@ typedef struct {
 	double hold;  /* holding it in memory, at a price of 1 */
 	double again; /* computing it again from its operands, in the kernels that read it or in one
 	                 of its own */
-	bool fixed;   /* never computed again: it has an effect, or the number of executions is
-	                 unknown */
+	bool fixed;   /* never computed again: an input, a value marked "keep", a node with an
+	                 effect or with a size that depends on data */
 	bool heavy;   /* computed again only if memory is short: contractions, reductions of many
 	                 elements, operators with kernels of their own */
 } SaveCost;
@@ -41,7 +41,8 @@ typedef struct {
 	bool *late;       /* the node depends on a cotangent */
 	bool *given;      /* backward has the value: an input that is passed again, a constant, a
 	                     number */
-	bool *wanted;     /* not late, but a late node reads it, or it is a gradient */
+	bool *wanted;     /* neither late nor given, and a late node reads it, or it is a
+	                     gradient */
 	uint32_t *region; /* the depth of the checkpointed blocks in which the node is; 0: none */
 	Undo undo;
 	Node *again;      /* the node that backward reads instead if this one is not saved; none:
@@ -55,8 +56,9 @@ typedef struct {
 
 /* ---- blocks with an inverse (partition_undo.c) ---- */
 
-/* Adds, behind all nodes of the graph, the nodes that compute the inputs of each block from its
- * results by its inverse, and returns what was added. ninput: the number of the model's inputs. */
+/* Adds, behind all nodes of the graph, the nodes that compute the inputs of each block that is not
+ * late from its results, by its inverse, and returns what was added. ninput: the number of the
+ * model's inputs. */
 Undo partition_undo(Graph *, uint32_t ninput);
 /* Sets p->again[] and p->kept[], from p->undo and p->given[]. */
 void partition_find_again(Parting *p);
@@ -83,10 +85,12 @@ bool partition_choose(Parting *p, double budget);
 /* ---- the order of dimensions in which values are saved (partition_order.c) ---- */
 
 /* Returns an array by node, in the scratch arena: the number of spatial dimensions of an image,
- * which are its last ones; 0: no image. */
+ * which are its last ones; 0: no image. An image is what a convolution reads or writes, and what
+ * element-wise operators, borders and pooling make of it or it of them. */
 const uint8_t *partition_space(const Parting *);
-/* Sets perm[0 .. rank - 1]: dimension k of the saved tensor is dimension perm[k] of the value.
- * Images (space > 0) are saved channels-last, other values as they are. */
+/* Sets perm[0 .. rank - 1] for a value of that rank with `space` spatial dimensions
+ * (partition_space): dimension k of the saved tensor is dimension perm[k] of the value. Images
+ * (space > 0) are saved channels-last, other values as they are. */
 void partition_order(uint32_t rank, uint32_t space, uint32_t *perm);
 
 /* ---- two graphs (partition_build.c) ---- */

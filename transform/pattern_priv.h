@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
 	Graph *g, *pattern, *replacement;
 	ARRAY(Place) place;
-	uint32_t *order; /* by node of g: its position, from 1 on; of new nodes 0 */
+	uint32_t *order; /* by node of g before any is added: twice its position, from 2 on */
 	uint32_t
 		*owner; /* by node of g: 1 + the number of the place to which the call belongs; 0:
 		           none */
@@ -45,12 +45,15 @@ bool sizes_unify(Ir *, Sizes *, TypeId type, TypeId actual);
  * extent equals the actual one. Returns false if there is no such value, or if it is not within the
  * size's range. */
 bool sizes_solve(Ir *, Sizes *, TypeId type, TypeId actual);
-/* Returns one of the n sizes of the pattern that neither of these gives a value; none: all get
- * one. */
+/* Returns the first of the n sizes of the pattern to which neither sizes_unify nor sizes_solve can
+ * give a value, from the types of the pattern's nodes; none: all get one. */
 Sym sizes_unknown(const Graph *pattern, const Sym *size, uint32_t n);
-/* Returns an extent of the pattern or replacement as an expression of the graph's sizes. */
+/* Returns an extent of the pattern or replacement with the sizes' values put in. Sizes without a
+ * value stay. */
 Sym sizes_put(Ir *, const Sizes *, Sym);
-/* Fills in x->place with all places that match, in program order; no two have a call in common. */
+/* Fills in x->place with the places that match, in the program order of output 0; of places that
+ * have a call in common only the first. Needs x->g, x->pattern and x->size; sets x->order,
+ * x->owner, x->call and x->moves. */
 void pattern_find(Patterns *x);
 /* Whether the place, which is sought (node[] by node of the pattern, x->call by node of g), may
  * become one step: no value that it reads depends on a reader of one of its outputs, where those

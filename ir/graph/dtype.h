@@ -1,5 +1,5 @@
-/* Element types (dtypes). bool, f16, bf16, f8 and c32 are storage dtypes: values are kept in them,
- * arithmetic uses a wider dtype. */
+/* Element types (dtypes). f16, bf16, f8 and c32 are storage dtypes: values are kept in them,
+ * arithmetic uses a wider dtype (dtype_compute). A bool is kept as a byte, 0 or 1. */
 #ifndef WEFT_IR_DTYPE_H
 #define WEFT_IR_DTYPE_H
 
@@ -17,29 +17,33 @@ typedef enum {
 	DT_COUNT
 } DType;
 
-const char *dtype_name(DType);               /* "f32"; "?" for DT_none and out of range */
-DType dtype_parse(const char *s, uint32_t n); /* DT_none if unknown */
-uint32_t dtype_size(DType);                   /* bytes of one element; bool is 1, DT_none is 0 */
+const char *dtype_name(DType); /* returns "f32"; "?" for DT_none and out of range */
+/* Returns the dtype whose name (dtype_name) is the n bytes at s; DT_none if there is none. */
+DType dtype_parse(const char *s, uint32_t n);
+
+uint32_t dtype_size(DType);                   /* bytes of one element; 0 for DT_none */
 bool dtype_is_float(DType);                   /* f8, f16, bf16, f32, f64 */
 bool dtype_is_int(DType);                     /* signed and unsigned, not bool */
 bool dtype_is_signed(DType);                  /* signed integers, floats, complex */
 bool dtype_is_complex(DType);                 /* c32, c64, c128 */
 bool dtype_is_inexact(DType);                 /* float or complex: has derivatives */
 double dtype_max(DType); /* the greatest finite value of a float dtype; that of f32 for others */
-DType dtype_real(DType); /* the dtype of the real part: c64 -> f32; other dtypes are returned */
+DType dtype_real(DType); /* the dtype of the real part: c64 -> f32; of a dtype that is not complex:
+                            itself */
 DType dtype_complex(DType); /* the complex dtype of such parts: f32 -> c64; DT_none if none */
 /* Returns the dtype in which arithmetic computes values of this dtype: f32 for f8, f16 and bf16,
  * c64 for c32; other dtypes are returned. */
 DType dtype_compute(DType);
-/* Returns the integer dtype in which programs load and store a storage dtype: u16 for f16 and bf16,
- * u8 for bool and f8; other dtypes are returned. */
+/* Returns the integer dtype in which programs load and store values of a dtype: u16 for f16 and
+ * bf16, u8 for bool and f8; other dtypes are returned. */
 DType dtype_raw(DType);
-/* Whether a conversion keeps every value. True if the dtypes are equal. False also if that is not
- * known: for f8 and complex dtypes. */
+/* Whether a conversion is known to keep every value. True if the dtypes are equal. Otherwise false
+ * if one of them is f8 or complex, and from integers to f16, also where values would be kept. */
 bool dtype_keeps(DType from, DType to);
 /* ATen's promotion of the dtypes of two tensors with dimensions. DT_none counts as absent: the
- * other dtype is returned. Two different f8 dtypes, which ATen does not promote, give f16; f8 and a
- * wider float dtype give the wider one. */
+ * other dtype is returned. What ATen does not promote: two different f8 dtypes give f16; f8 and a
+ * wider float dtype give the wider one; u16, u32 or u64 and a signed integer that is no wider give
+ * the next wider signed integer, i64 at most. */
 DType dtype_promote(DType, DType);
 
 /* Conversions between f32 and the bits of a narrow float. Those to f32 are exact; those from f32

@@ -4,13 +4,13 @@
  *
  * Memory: all that these functions make lies in ctx->arena of the Ir and is valid as long as the
  * context, unless its comment names the scratch arena, which the pass driver resets between passes.
- * Pointers are not NULL unless said. A function that takes a Node wants a node of this graph, not
- * none, unless said.
+ * Pointers are not NULL unless said; an array of no elements may be NULL. A function that takes a
+ * Node wants a node of this graph, not none, unless said.
  *
  * Terms: a reader of a node is a node that has it as an operand, or a graph output. A subgraph is a
- * Graph that is an attribute: a body of scan, while and cond. State is an input that the graph
- * itself writes (INPUT_PARAM, INPUT_BUFFER). A size is unbacked if it depends on data (sym.h). The
- * schema and the composites of an operator: ir/ops/op.h. */
+ * Graph that is an attribute: a body of scan, while, cond and invertible. State is an input that
+ * the graph itself writes (INPUT_PARAM, INPUT_BUFFER). A size is unbacked if it depends on data
+ * (sym.h). The schema and the composites of an operator: ir/ops/op.h. */
 #ifndef WEFT_IR_GRAPH_H
 #define WEFT_IR_GRAPH_H
 
@@ -22,7 +22,7 @@
 #include "ir/sym/sym.h"
 
 typedef struct { uint32_t i; } Node; /* 0 means none */
-typedef struct { uint32_t i; } Use;
+typedef struct { uint32_t i; } Use; /* an operand of a node: index into Graph.use; 0 means none */
 typedef struct { uint32_t i; } TypeId; /* 0 means no value */
 typedef struct { uint32_t i; } AttrId; /* interned tuple; 0 is the empty one */
 typedef struct { uint32_t i; } LocId;  /* 0 means unknown */
@@ -56,7 +56,7 @@ typedef enum {
  * (Sym). */
 typedef struct {
 	AttrKind kind;
-	uint32_t n; /* length of a list */
+	uint32_t n; /* length of a list; 0 for other kinds */
 	union {
 		bool b;
 		Sym s;
@@ -83,7 +83,7 @@ typedef struct {
 	const int64_t *dim;
 	const void *data;   /* row-major, dtype_size bytes per element, complex numbers as pairs; in
 	                       a mapped file or the arena. NULL: see recipe */
-	uint64_t bytes;
+	uint64_t bytes;     /* of the data */
 	uint64_t hash;      /* of dtype, shape and contents; 0: const_hash has not computed it
 	                       yet */
 	bool is_param;      /* a parameter or buffer of the model: set_weights may replace it */
@@ -115,7 +115,7 @@ typedef struct Ir {
 	                                        (ir/ops/user/userop.h) */
 } Ir;
 
-/* Returns an empty Ir. */
+/* Returns an Ir without constants, whose only type and attribute tuple are those of handle 0. */
 Ir *ir_new(Ctx *);
 
 /* Returns the tensor type with these extents, which are copied. Equal types have equal handles. A
@@ -125,8 +125,8 @@ TypeId ir_type(Ir *, DType, uint32_t rank, const Sym *dim);
 TypeId ir_type_ints(Ir *, DType, uint32_t rank, const int64_t *dim);
 /* Returns the tuple type of these n elements, which are copied. Equal types have equal handles. */
 TypeId ir_tuple(Ir *, uint32_t n, const TypeId *elem);
-/* Returns the type of a handle; of 0 {DT_none, 0}. The pointer is valid until the next ir_type or
- * ir_tuple. */
+/* Returns the type of a handle; of 0 {DT_none, 0}. The pointer is valid until a function makes a
+ * type; its dim or elem stays valid. */
 const Type *ir_type_of(const Ir *, TypeId);
 /* Returns the number of elements of a tensor type, the product of its extents; 1 for a tuple and
  * for the handle 0. */
@@ -134,48 +134,56 @@ Sym type_numel(const Ir *, TypeId);
 
 /* Interns a tuple of n attributes, one for each argument of the schema (ir/ops/op.h): equal tuples
  * have equal handles. Copies strings and lists, but refers to graphs. Every NaN becomes the same
- * NaN. If all are ATTR_none, returns 0, the empty tuple. n above MAX_ARGS is an internal error. */
+ * NaN. If all are ATTR_none, returns 0, the empty tuple. n above MAX_ARGS is an internal error, and
+ * so are lists of 4 GiB and more. */
 AttrId ir_attrs(Ir *, uint32_t n, const Attr *);
 /* Returns attribute k of a tuple, where k is less than the tuple's n; unchecked. Every attribute
  * k < MAX_ARGS of the empty tuple is ATTR_none. */
 const Attr *ir_attr(const Ir *, AttrId, uint32_t k);
-/* Whether two attributes are equal. Compares graphs by identity, floats by bits, and symbolic
- * integers by their handles. */
+/* Whether two attributes are of one kind and equal. Compares strings by contents, graphs by
+ * identity, floats by bits, and symbolic integers by their handles. */
 bool attr_equal(const Attr *, const Attr *);
-/* Interns a source location, "net.py:12", with hidden characters made visible. NULL, "" and blanks
- * give 0. */
+/* Interns a source location, "net.py:12", without blanks and control characters at its ends, and
+ * with hidden characters inside made visible. Equal locations have equal handles. NULL, and a text
+ * of which nothing is left, give 0. */
 LocId ir_loc(Ir *, const char *text);
-const char *ir_loc_text(const Ir *, LocId); /* "" for 0 */
+/* Returns the text of a location; "" for 0. */
+const char *ir_loc_text(const Ir *, LocId);
 /* Of the text "net.py:12 in MODULE", returns the length of "net.py:12": of what stands before the
  * first " in " that follows a digit. Of a text without one, returns the whole length. */
 size_t ir_loc_line(const char *text);
-/* Adds a constant; equal constants are not merged. Copies the name (NULL: "") and dim[], but not
- * the data, which must stay valid as long as the Ir. */
+/* Adds a constant and returns its id, which is not 0. Equal constants are not merged. Copies the
+ * name (NULL: "") and dim[], but not the data, which must stay valid as long as the Ir. */
 ConstId ir_const(Ir *, Const);
-/* Returns a constant. The pointer is valid until the next ir_const. */
+/* Returns a constant; for id 0 one whose fields are all zero. The pointer is valid until the next
+ * ir_const. */
 const Const *ir_const_of(const Ir *, ConstId);
-/* Returns an array in the arena, by ConstId: the constant's other names in the file (same_as), each
- * followed by a newline, or NULL if it has none. Returns NULL if no constant has other names. */
+/* Returns an array of texts by ConstId, in the given arena: the constant's other names in the file
+ * (same_as), each followed by a newline, or NULL if it has none. Returns NULL if no constant has
+ * other names. */
 const char **ir_const_aliases(const Ir *, Arena *);
 /* Returns the constant that has the bytes: follows view_of to its end. That is the constant itself
- * if its view_of is 0. */
+ * if its view_of is 0. Of id 0, returns 0. */
 ConstId const_root(const Ir *, ConstId);
-/* Whether the constant is a parameter of float or complex dtype that requires gradients in the
- * model's file. */
+/* Whether the constant is a parameter, no buffer, of float or complex dtype that requires gradients
+ * in the model's file. False for id 0. */
 bool const_requires_grad(const Ir *, ConstId);
-/* Returns the name of the constant in whose memory the file stores this one (Const.holder), or
- * NULL. */
+/* Returns the name of the constant in whose memory the file stores this one (Const.holder); NULL if
+ * the file stores it in memory of its own. */
 const char *const_holder(const Ir *, ConstId);
-/* Whether set_weights may change the value: the root is a parameter or has a recipe. */
+/* Whether set_weights may change the value: const_root of it is a parameter or buffer of the model
+ * (is_param), or has a recipe. False for id 0. */
 bool const_is_replaceable(const Ir *, ConstId);
-/* Returns Const.hash, never 0, and computes it if it is not known yet; of a constant with a recipe,
- * the hash of the recipe's text. */
+/* Returns Const.hash, never 0. If the hash is 0, computes it first, from the data. (Who makes a
+ * constant with a recipe sets the hash, to that of the recipe's text.) */
 uint64_t const_hash(Ir *, ConstId);
-/* Computes all hashes that are not known yet, with up to `jobs` threads. */
+/* Computes the hash of each constant whose hash is 0, as const_hash does, with up to `jobs` threads
+ * at the same time. */
 void const_hash_all(Ir *, uint32_t jobs);
 
-/* Make an attribute of the kind in the name (attr_sym: ATTR_int). Lists and graphs are referred to,
- * not copied; ir_attrs copies lists. */
+/* Each returns an attribute of the kind in its name, with this value. attr_sym and attr_int:
+ * ATTR_int. A list and a graph are referred to, not copied (ir_attrs copies lists). attr_str
+ * interns the string. */
 static inline Attr attr_none(void) { return (Attr){ATTR_none, 0, {0}}; }
 static inline Attr attr_bool(bool b) { return (Attr){ATTR_bool, 0, {.b = b}}; }
 static inline Attr attr_sym(Sym s) { return (Attr){ATTR_int, 0, {.s = s}}; }
@@ -187,7 +195,7 @@ static inline Attr attr_ints(const Sym *v, uint32_t n) { return (Attr){ATTR_ints
 static inline Attr attr_graph(Graph *g) { return (Attr){ATTR_graph, 0, {.graph = g}}; }
 static inline Attr attr_const(ConstId c) { return (Attr){ATTR_const, 0, {.c = c}}; }
 Attr attr_int(Ir *, int64_t);
-Attr attr_str(Ir *, const char *); /* interns the string */
+Attr attr_str(Ir *, const char *);
 /* Returns the dtype with which a Python scalar takes part in type promotion: bool, i64, f32 for any
  * float, c64 for any complex number. DT_none for other attributes. */
 DType attr_weak_dtype(const Attr *);
@@ -207,7 +215,7 @@ typedef struct {
 _Static_assert(sizeof(NodeData) == 32, "two nodes per cache line");
 
 /* An operand of node `user`: the value of node `def` (0: an absent optional tensor). prev and next
- * are the other operands that read `def`. */
+ * are its neighbours in the list of the operands that read `def`. */
 typedef struct {
 	Node def, user;
 	Use prev, next;
@@ -230,8 +238,8 @@ typedef struct {
 const char *input_role(InputKind, const char *name);
 
 typedef struct {
-	Node node;
-	const char *name;
+	Node node;        /* none: PyTorch's model returns None here */
+	const char *name; /* the name that users see */
 	int32_t writes; /* the index of the input that the call replaces with this value, or -1; no
 	                   two outputs have the same index */
 } GraphOutput;
@@ -267,8 +275,8 @@ struct Graph {
 	bool numbered;
 };
 
-/* A condition on sizes that the compiled model checks at the start of each call, which fails with
- * `why` if it does not hold. */
+/* A condition on sizes that the compiled model checks at the start of each call. If the condition
+ * does not hold, the call fails with a message that contains `why` ("": no reason is given). */
 typedef enum { GUARD_EQ, GUARD_NE, GUARD_LE } GuardKind;
 struct GraphGuard {
 	GuardKind kind;
@@ -278,60 +286,66 @@ struct GraphGuard {
 
 typedef struct GraphGuard GraphGuard;
 
-/* Returns an empty graph in the current scope of symbols. */
+/* Returns an empty graph in the current scope of symbols. The name is copied; NULL counts as "". */
 Graph *graph_new(Ir *, const char *name);
 /* Makes the graph's scope the current one: names of symbols mean this graph's. Needed if the Ir
  * holds graphs of several files. */
 static inline void graph_enter(const Graph *g) { sym_set_scope(g->ir->syms, g->scope); }
 /* Adds a node in front of `before` (none: at the end) and returns it. in[k] may be none for an
- * absent optional tensor. Checks nothing; b_node (build.h) infers the type and checks operands.
- * Invalidates NodeData pointers. */
+ * absent optional tensor. The node has no name. Does not check whether operands, attributes and
+ * type fit: b_node (build.h) checks, and infers the type. Invalidates NodeData pointers. */
 Node graph_add(Graph *, Node before, Op, const Node *in, uint32_t nin, AttrId, TypeId, LocId);
 /* Adds an input behind all other inputs and returns its node, which gets the name as by
- * graph_set_name. The name is copied; NULL counts as "". */
+ * graph_set_name. GraphInput.name is a copy of the name; NULL counts as "". GraphInput.init is 0
+ * (of state, the caller sets it). Invalidates NodeData pointers. */
 Node graph_add_input(Graph *, const char *name, InputKind, TypeId);
-/* Returns the first node in program order behind all inputs, or none. Inputs come first. */
+/* Returns the first node in program order that is no input; none if there is none. All inputs come
+ * before it. */
 Node graph_behind_inputs(const Graph *);
-/* Adds an output behind the other outputs. The name is copied; NULL counts as "". writes: as in
- * GraphOutput. */
+/* Adds an output behind the other outputs. The name is copied; NULL counts as "". The node may be
+ * none, and writes is the index of an input or -1, as in GraphOutput. */
 void graph_add_output(Graph *, const char *name, Node, int32_t writes);
-/* Makes the node the value of output k. */
+/* Makes the node, which may be none, the value of output k, which exists. */
 void graph_set_output(Graph *, uint32_t k, Node);
-/* Removes output k; its node stays. Each later output gets the next smaller index. */
+/* Removes output k, which exists; its node stays. Each later output gets the next smaller index. */
 void graph_remove_output(Graph *, uint32_t k);
 /* Removes all outputs; their nodes stay. */
 void graph_clear_outputs(Graph *);
-/* Makes every reader of `old`, graph outputs included, read `new`, which must be another node. A
- * `new` without a name takes the name of `old`, unless `old` is an input. `old` stays in the graph,
- * without readers. Takes O(readers) if `old` is no graph output, else O(readers + outputs). */
+/* Makes every reader of `old`, graph outputs included, read `new`, which must be another node that
+ * does not read `old`. If `new` has no name, the name of `old` becomes that of `new`, unless `old`
+ * is an input. `old` stays in the graph, without readers. Takes O(readers) if `old` is no graph
+ * output, else O(readers + outputs). */
 void graph_replace(Graph *, Node old, Node new);
 /* Removes a node from the graph. It is an internal error if another node has it as an operand, or
- * if it was erased before. The node must be no graph output, which is not checked. */
+ * if it was erased before. The node must be no graph output, which is not checked. The entry of an
+ * input in Graph.input stays: the caller removes it. */
 void graph_erase(Graph *, Node);
-/* Makes operand k of `user` read `def`, which may be none. */
+/* Makes operand k < node_nin of `user` read `def`, which may be none. */
 void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
 /* Changes a node's type. The caller sees to it that readers accept the new type. */
 void graph_set_type(Graph *, Node, TypeId);
 /* Changes a node's attributes. The caller sees to it that its type still fits them. */
 void graph_set_attrs(Graph *, Node, AttrId);
 /* Names a node; NULL and "" take its name away. Characters other than [A-Za-z0-9_.$] become "_"; a
- * name that begins with a digit gets a "_" in front. A number is appended to a name that a node of
- * the graph has or ever had. */
+ * name that begins with a digit gets a "_" in front. If a node of the graph, this one included, has
+ * or ever had the name, "_" and a number are appended. */
 void graph_set_name(Graph *, Node, const char *);
-/* Returns the node's name, "conv2d_3"; of an unnamed node its number in program order, "17", in the
- * scratch arena; "none" for 0. May number all nodes, in O(nodes). */
+/* Returns the node's name, "conv2d_3"; of an unnamed node its number among the unnamed nodes,
+ * "17", inputs first, then in program order, in the scratch arena; "none" for 0. May number all
+ * nodes, in O(nodes). */
 const char *graph_name(Graph *, Node);
-/* As graph_name, but with the numbers of the last call of graph_name that numbered; for an unnamed
- * node that is newer, returns the name of its operator. For messages: takes O(1), but numbers all
- * nodes if no call has numbered yet. */
+/* As graph_name, but with the numbers that the last call of graph_name gave which had to number; of
+ * an unnamed node that has no such number, returns the name of its operator. For messages: takes
+ * O(1), but numbers all nodes if no call has numbered yet. */
 const char *graph_last_name(Graph *, Node);
-/* Compares two extents. YES: they are provably equal. NO: they provably differ, or differ at the
- * hints of their symbols or at one of 16 sampled points that the guards admit, with sizes of 2 and
- * more. MAYBE: they may be equal; require that by graph_guard. */
+/* Compares two extents. YES: they are provably equal. NO: they provably differ, or they differ at a
+ * point that no guard of the graph refuses: the hints of the symbols, or one of 16 samples of
+ * sizes in range, of at least 2 where the range allows. MAYBE: they may be equal; require that by
+ * graph_guard. */
 Truth graph_same_extent(const Graph *, Sym, Sym);
 /* Adds a guard, unless the condition is provably true or already a guard. A condition that is
- * provably false is added too, without an error. why: the message if the guard fails, which is
- * copied; may be NULL. */
+ * provably false is added too, without an error. why: the reason in the message if the guard fails;
+ * copied; NULL counts as "". */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
 /* Finds the first dimension of an input whose extent contains the size symbol, and sets *input to
  * the index in g->input and *dim to the dimension. Returns false if there is none; *input and *dim
@@ -340,19 +354,21 @@ bool graph_symbol_input(const Graph *, Sym var, uint32_t *input, uint32_t *dim);
 /* Returns the dimension that graph_symbol_input finds, for a message: " (input \"x\" dimension 0)",
  * in the scratch arena; "" if there is none. */
 const char *graph_symbol_origin(const Graph *, Sym var);
-/* Puts the nodes into that order; all n nodes of the graph are in the list, each once. */
+/* Makes order[] the program order. order[] has all n nodes of the graph, each once, inputs first
+ * and operands before their readers, which is not checked. */
 void graph_set_order(Graph *, const Node *order, uint32_t n);
 /* Removes nodes without readers and effects, except inputs, also those whose last reader it
  * removed. Returns true if it removed any. Subgraphs stay as they are. */
 bool graph_dce(Graph *);
-/* Returns a copy in the same Ir. Subgraphs are copied too, so that no two nodes have the same
- * subgraph. */
+/* Returns a copy in the same Ir, of which no node has a subgraph in common with another node. Node
+ * handles of the original mean nothing in the copy; inputs, outputs and nodes are in the same
+ * order. */
 Graph *graph_clone(const Graph *);
 /* Returns a copy of src in another Ir, in a new scope of symbols (sym.h). The new scope becomes the
  * current one of `to`; src's scope becomes that of its Ir. Adds to `to` the constants that the
  * graph reads and their other names (same_as), without holder and view_of. The data of constants is
- * not copied, and must stay valid as long as `to`. The copy's fields decomposed, exported and
- * other_mode are zero. */
+ * not copied, and must stay valid as long as `to`. No constant of src may have a recipe. The copy's
+ * fields decomposed, exported and other_mode are zero. */
 Graph *graph_import(Ir *to, const Graph *src);
 /* As graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
  * expression by[k] of `to` (k < n); other symbols get names that are new there. constant[], by
@@ -361,24 +377,25 @@ Graph *graph_import(Ir *to, const Graph *src);
  * constant of src's Ir. The call does not check that by[k] is in the range of size[k]: the caller
  * adds guards for that. */
 Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n, ConstId *constant);
-/* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name, and
- * returns it. map[i]: the node of dst that the copy reads where n reads node i of src; map[0] is
- * none. Subgraphs are copied. Both graphs are of one Ir. map[] itself stays unchanged. */
+/* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name (as
+ * by graph_set_name), and returns the copy. map[i]: the node of dst that the copy reads where n
+ * reads node i of src; map[0] is none. Subgraphs are copied. Both graphs are of one Ir. map[]
+ * itself stays unchanged. */
 Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map);
-/* Adds copies of the nodes of src to dst in front of `before` (none: at the end), and src's guards.
- * arg[k], a node of dst, takes the place of input k. Sets out[k] to the node of dst that is output
- * k. Both graphs are of one Ir. */
+/* Adds copies of the nodes of src, inputs apart, to dst in front of `before` (none: at the end),
+ * and src's guards. arg[k], a node of dst, takes the place of input k. Sets out[k] to the node of
+ * dst that is output k, none for an output that is none. Both graphs are of one Ir. */
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
-/* Whether both graphs have equal nodes in the same order, names, types, attributes, locations,
- * inputs, outputs and guards. Graphs of different Irs are not equal. The fields decomposed,
- * exported and other_mode do not count. */
+/* Whether both graphs have equal nodes in the same order, names (also that of the graph), types,
+ * attributes, locations, inputs, outputs and guards. Subgraphs are compared the same way. Graphs of
+ * different Irs are not equal. The fields decomposed, exported and other_mode do not count. */
 bool graph_equal(const Graph *, const Graph *);
 
 /* ---- questions about a node ----
- * Pointers to NodeData are valid until the next graph_add; those to a Type until the next ir_type
- * or ir_tuple. */
+ * Pointers to NodeData are valid until a function adds a node; those to a Type until a function
+ * makes a type. */
 
-/* Returns the data of a node, valid until the next graph_add. */
+/* Returns the data of a node, valid until a function adds a node. */
 static inline const NodeData *node_data(const Graph *g, Node n) { return &g->node.data[n.i]; }
 /* Returns the operator of a node. */
 static inline Op node_op(const Graph *g, Node n) { return g->node.data[n.i].op; }
@@ -394,16 +411,18 @@ static inline Node node_in(const Graph *g, Node n, uint32_t k)
 static inline Node node_next(const Graph *g, Node n) { return g->node.data[n.i].next; }
 /* Returns the node before n in program order; none for the first. */
 static inline Node node_prev(const Graph *g, Node n) { return g->node.data[n.i].prev; }
-/* Returns the handle of the type of a node's value. */
+/* Returns the handle of the type of a node's value; 0 of a node without a value. */
 static inline TypeId node_type_id(const Graph *g, Node n) { return g->node.data[n.i].type; }
-/* Returns the type of a node's value, valid until the next ir_type or ir_tuple. */
+/* Returns the type of a node's value; {DT_none, 0} of a node without a value. The pointer is valid
+ * until a function makes a type. */
 static inline const Type *node_type(const Graph *g, Node n)
 {
 	return ir_type_of(g->ir, g->node.data[n.i].type);
 }
-/* Returns the dtype of a node's value; DT_none of a tuple. */
+/* Returns the dtype of a node's value; DT_none of a tuple and of a node without a value. */
 static inline DType node_dtype(const Graph *g, Node n) { return node_type(g, n)->dtype; }
-/* Returns the rank of a node's value; of a tuple the number of its elements. */
+/* Returns the rank of a node's value; of a tuple the number of its elements; 0 of a node without a
+ * value. */
 static inline uint32_t node_rank(const Graph *g, Node n) { return node_type(g, n)->n; }
 /* Returns extent k < rank of a node's value, which is a tensor. */
 static inline Sym node_dim(const Graph *g, Node n, uint32_t k)
@@ -419,7 +438,7 @@ bool node_is_output(const Graph *, Node);
 /* Whether the node, or a node of its subgraphs, does more than compute its value: it must run even
  * without readers, in program order (a check that fails the call, a size read from data). */
 bool node_has_effect(const Graph *, Node);
-/* Whether the node's operator takes subgraphs: scan, while, cond. */
+/* Whether the node's operator takes subgraphs: scan, while, cond, invertible. */
 bool node_has_graph(const Graph *, Node);
 /* Whether the node has a value, which is no tuple. */
 static inline bool node_is_tensor(const Graph *g, Node n)
@@ -442,9 +461,9 @@ bool type_uses(const Ir *, TypeId, Sym var);
 bool node_uses(const Graph *, Node, Sym var);
 /* Whether the node's type or an attribute contains the symbol, subgraphs apart. */
 bool node_uses_itself(const Graph *, Node, Sym var);
-/* Whether the node gives an unbacked symbol its value: an OP_to_size of the symbol, or a node of
- * another operator, but no input, whose type contains the symbol while no operand's type and no
- * attribute does. */
+/* Whether the node gives an unbacked symbol its value: an OP_to_size whose size contains the
+ * symbol, or a node of another operator, but no input, whose type contains the symbol while no
+ * operand's type and no attribute does. */
 bool node_finds(const Graph *, Node, Sym var);
 /* Whether node_finds is true for a node of the graph; nodes of subgraphs do not count. */
 bool graph_finds(const Graph *, Sym var);
@@ -452,19 +471,20 @@ bool graph_finds(const Graph *, Sym var);
 bool graph_is_given(const Graph *, Sym var);
 /* If the node is an OP_tuple, returns its operand k < node_nin; else none. */
 Node node_element(const Graph *, Node, uint32_t k);
-/* Walks the readers of a node, from the use *u on, that are an OP_get of result k. Returns the next
- * one and moves *u behind it; returns none at the end. Start: Use u = node_data(g,
- * n)->first_use. */
+/* Walks the readers of a node that are an OP_get of result k, in no particular order. Returns the
+ * first of them from the use *u on, and moves *u behind it; returns none at the end. Start: Use u =
+ * node_data(g, n)->first_use. */
 Node node_next_get(const Graph *, Use *u, uint32_t k);
 
-/* Whether output k writes state. Such an output is no output of the compiled model. */
+/* Whether output k writes state (an input that is no INPUT_USER). Such an output is no output of
+ * the compiled model. */
 static inline bool graph_output_is_state(const Graph *g, uint32_t k)
 {
 	int32_t in = g->output.data[k].writes;
 	return in >= 0 && g->input.data[in].kind != INPUT_USER;
 }
 
-/* The output that writes input `input`; -1: none does. */
+/* Returns the index of the output that writes input `input`; -1 if none does. */
 static inline int32_t graph_writer(const Graph *g, uint32_t input)
 {
 	for (uint32_t k = 0; k < g->output.n; k++)
@@ -476,17 +496,25 @@ static inline int32_t graph_writer(const Graph *g, uint32_t input)
 /* Returns the constant of an OP_constant node; 0 for other nodes. */
 ConstId node_const(const Graph *, Node);
 
-/* The value of an argument, by its name in the schema. It is an internal error (ctx_bug) if the
- * schema has no such argument, or if the value is not of the kind that the function returns. */
+/* The next functions return an attribute of a node, by the name of the argument in the schema. It
+ * is an internal error (ctx_bug) if the schema has no such argument, or if the attribute is of
+ * another kind than the function accepts; only node_attr and node_ints accept ATTR_none. */
+
+/* Returns the attribute `name`, of any kind; ATTR_none for a tensor. */
 const Attr *node_attr(const Graph *, Node, const char *name);
-Sym node_sym(const Graph *, Node, const char *name);     /* an integer or bool */
-int64_t node_int(const Graph *, Node, const char *name); /* one that is constant */
-bool node_bool(const Graph *, Node, const char *name);   /* a bool or constant integer */
-/* A float, constant integer or bool. Of a complex number: NaN after ctx_error. */
+/* Returns the attribute `name`, an integer, or a bool as 0 or 1. */
+Sym node_sym(const Graph *, Node, const char *name);
+/* Returns the attribute `name`, a constant integer, or a bool as 0 or 1. */
+int64_t node_int(const Graph *, Node, const char *name);
+/* Returns the attribute `name`, a bool, or whether a constant integer is not 0. */
+bool node_bool(const Graph *, Node, const char *name);
+/* Returns the attribute `name`, a float, constant integer or bool, as a double. If the attribute is
+ * a complex number, records an error (ctx_error) and returns NaN. */
 double node_float(const Graph *, Node, const char *name);
-/* A text, as long as the Ir lives. */
+/* Returns the attribute `name`, a text. */
 const char *node_str(const Graph *, Node, const char *name);
-/* A list of symbolic integers, of length *n; NULL and 0 if it is empty or absent. */
+/* Returns the attribute `name`, a list of symbolic integers, and sets *n to its length. Returns
+ * NULL and sets *n to 0 if the list is empty or absent. */
 const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);
 /* Returns the operand of a Tensor argument, by its name in the schema; none if the operand is
  * absent, and for an argument that is no tensor. Of a Tensor[] argument, returns the first tensor;
@@ -506,31 +534,41 @@ const char *node_size_message(const Graph *, Node);
  * a format of printf with two %lld: the value and the known size. bound: the graph of whose inputs
  * the size is an extent, or NULL. */
 const char *node_size_differs(const Graph *, Node, const Graph *bound);
-/* Returns where the node is, for diagnostics: "model.pt2: node conv2d_3 (net.py:12)". In the
- * scratch arena. */
+/* Returns where the node is, for diagnostics: "model.pt2: node conv2d_3 (net.py:12)", with
+ * ctx->file and the node's location where they are known, and the name of graph_name. In the
+ * scratch arena. The node may be none. */
 const char *node_where(Graph *, Node);
-/* node_where with graph_last_name: for texts that are made for every node and rarely read. */
+/* As node_where, but with the name of graph_last_name, which takes O(1): for texts that are made
+ * for every node and rarely read. */
 const char *node_near(Graph *, Node);
 
 /* ---- text form ---- */
 
-/* Appends the text form of the graph. */
+/* Appends the text form of the graph, with the hashes of constants (const_hash), and ends the last
+ * line. */
 void graph_print(const Graph *, Text *);
-/* Sets used[k] to true if the symbol sym_var_at(k) occurs in the types or attributes of the nodes,
- * subgraphs included; other elements stay. Guards do not count. used has sym_nvars elements. */
+/* Sets used[k] to true if the symbol sym_var_at(k) of the current scope occurs in the types or
+ * attributes of the nodes, subgraphs included; other elements stay. Guards do not count. used has
+ * sym_nvars elements. */
 void graph_used_symbols(const Graph *, bool *used);
 /* Appends the node's statement: one line with its line break, more with subgraphs. */
 void graph_print_node(const Graph *, Node, Text *);
-void type_print(const Ir *, TypeId, Text *); /* appends "f32[s0, 3]", "(f32[2], i64[])" */
-const char *type_str(const Ir *, TypeId);    /* the same text, in the scratch arena */
-/* Parses the text form. Parsing a printed graph gives an equal graph. Constants are looked up by id
- * in the Ir; symbols that the current scope lacks are added. Returns NULL after an error, whose
- * place is "name:line:col". */
+/* Appends the text of a type: "f32[s0, 3]", "(f32[2], i64[])". The handle 0 gives "()". */
+void type_print(const Ir *, TypeId, Text *);
+/* Returns the text of type_print, in the scratch arena. */
+const char *type_str(const Ir *, TypeId);
+/* Parses the text form; `name` is the text's name in messages. Parsing a printed graph in the same
+ * Ir gives an equal graph. Constants are looked up by id in the Ir; symbols that the current scope
+ * lacks are added; the ranges of symbols that it has are narrowed to those in the text. Does not
+ * check the types that the text says (graph_verify does). Returns NULL after an error, whose place
+ * is "name:line:col". */
 Graph *graph_parse(Ir *, const char *text, const char *name);
-/* Parses a type, "f32[B, 3]". Symbols that the current scope lacks are added. Returns 0 after an
- * error, whose place is "name:line:col". */
+/* Parses a type, "f32[B, 3]"; `name` is the text's name in messages. Symbols that the current scope
+ * lacks are added. Returns 0 after an error, whose place is "name:line:col". */
 TypeId type_parse(Ir *, const char *text, const char *name);
-/* Checks structure, types, order and use lists. Returns true if all is well, false after errors. */
+/* Checks structure, use lists, inputs, outputs, and that operands, attributes and types are as the
+ * operators say, of the graph and its subgraphs. Returns true if all is well, false after
+ * errors. */
 bool graph_verify(Graph *);
 /* Whether the node's tensor may have less than 2^48 bytes, so that sizes and their sums fit 64
  * bits. Each extent counts with the least value in its range; the program checks the real value at

@@ -21,8 +21,8 @@ typedef struct {
 
 enum { PARSE_DEPTH = 72 }; /* graph_verify accepts 64 bodies in one another; tuples in them */
 
-/* Records the error at the position of r->p, unless one was recorded, and sets r->failed. Returns
- * false. */
+/* Records an error with the text that printf would print, at the position of r->p, and sets
+ * r->failed; does nothing if r->failed is set. Returns false. */
 bool parse_fail(Parser *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define parse_fail(...) ctx_false(parse_fail(__VA_ARGS__))
 /* Returns the position of r->p, "name:line:col", in the scratch arena. */
@@ -42,17 +42,19 @@ bool parse_word_char(char); /* whether the character is one of [A-Za-z0-9_.$] */
 const char *parse_word(Parser *);
 /* Reads all of [A-Za-z0-9_.$]* at r->p and returns it, in the scratch arena; it may be "". */
 const char *parse_name(Parser *);
-/* Reads a string in quotes, with \\ \" \xNN, and interns it in the Ir. Returns false after an
- * error. */
+/* Reads a string in quotes, on one line, with \\ \" \xNN (NN not 00, in lower case), and interns it
+ * in the Ir. Returns false after an error. */
 bool parse_string(Parser *, const char **out);
-/* Reads an optional minus sign and digits. Returns false after an error. */
+/* Reads an optional minus sign and digits. Returns false after an error, also if the number leaves
+ * int64. */
 bool parse_i64(Parser *, int64_t *out);
 /* Reads a symbolic integer. Its text ends before a comma or ")" that no "(" of the text encloses,
  * before "[", "]", a brace, "=", "!", "<", ">", "~", a string, ";" and the line's end. A symbol
  * that is new becomes a SYMVAR_SIZE in 0..SYM_INF while the header of the outermost graph is read
  * (!in_body); afterwards it is an error. Returns false after an error. */
 bool parse_sym(Parser *, Sym *out);
-/* Reads a tensor or tuple type. Returns false after an error. */
+/* Reads a tensor or tuple type; a constant extent below 0 is an error. Returns false after an
+ * error. */
 bool parse_type(Parser *, TypeId *out);
 /* Reads a value of the argument's kind, or "none" (ATTR_none), whatever the kind. Lists are in the
  * scratch arena. A value of an argument that is a tensor, a graph or ignored is an error. Returns

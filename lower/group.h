@@ -9,8 +9,9 @@
 /* The role of a node in kernels. */
 typedef enum {
 	ROLE_NONE,    /* dead, or has no value */
-	ROLE_LEAF,    /* an input, a constant, or an integer that needs no operand: each kernel that
-	                 reads the node loads or computes it */
+	ROLE_LEAF,    /* in memory already (an input, a constant, a result of a node with several),
+	                 or a number or index that needs no operand: each kernel that reads the node
+	                 loads or computes it */
 	ROLE_VIRTUAL, /* an index map, or as cheap: computed in every kernel that reads it */
 	ROLE_INLINE,  /* computed inside of its group's kernel */
 	ROLE_ROOT     /* has a kernel and a buffer of its own */
@@ -25,7 +26,8 @@ typedef struct {
 
 /* Decides the role and group of each node. Returns an array by node, in the arena. stored: an
  * array by node, not NULL; stored[n] says why n must be a root, NULL if n need not be one. The
- * texts are kept in NodeGroup.why. no_fusion: every node that computes is a root. */
+ * texts are kept in NodeGroup.why, as pointers. no_fusion: every node that computes, but no index
+ * map, is a root. */
 const NodeGroup *group_nodes(const Graph *, const Target *, const char *const *stored, bool no_fusion, Arena *);
 
 /* Returns the node whose value is stored as output k: the output's node, or its operand if the

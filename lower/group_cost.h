@@ -41,7 +41,8 @@ void views_add(Views *, ViewSet *, uint32_t view);
 /* Adds to the set `to` the views of operand k of n, if n has the views `from`. */
 void views_through(Views *, const Graph *, Node n, uint32_t k, const ViewSet *from, ViewSet *to);
 
-/* Returns the operations for one element of a node's value (ScFn.cost, or OpLower.cost). */
+/* Returns the operations for one element of a node's value: ScFn.cost of a scalar function, else
+ * OpLower.cost, 1 if that is 0. */
 uint32_t element_cost(const Graph *, Node);
 
 /* Returns the cost that node n, with these views, adds to the group of `root`; loads and `again`
@@ -49,11 +50,12 @@ uint32_t element_cost(const Graph *, Node);
 GroupCost group_cost_of(const Graph *, Node n, Node root, const Views *, const ViewSet *);
 /* Returns the sum, field by field; of `chain` the greater one. */
 GroupCost group_cost_sum(GroupCost, GroupCost);
-/* Returns NULL if the cost is within the bounds, else the reason why not, in the arena. */
+/* Returns NULL if evaluations, loads, reductions, axes and chain are within the bounds of one
+ * kernel; else a text that says which is not, in the arena. */
 const char *group_refuses(GroupCost, Arena *);
 
-/* Returns an array by node, in the arena: whether it is an index map at the end of a chain so long
- * that the node must be stored. */
+/* Returns an array by node, in the arena: whether the node is an index map at the end of a chain of
+ * index maps so long that the node must be stored. Behind such a node a new chain begins. */
 bool *find_long_maps(const Graph *, Arena *);
 
 #endif

@@ -13,8 +13,11 @@ typedef struct {
 } LowerOptions;
 
 /* Returns kernels, control flow and buffer layouts of a graph, in the arena of the Ir's context.
- * The graph must consist of primitives, as the passes leave it, must not change any more, and must
- * outlive the result. Returns NULL after errors: one for each operator that cannot be lowered. */
+ * The options are not NULL. The graph must consist of primitives, as the passes leave it, must not
+ * change any more, and must outlive the result; lower_graph adds guards to it, for what operators
+ * require of sizes. Returns NULL after one error: operators that are no primitives (all are named);
+ * an operator on complex numbers; a size that has no value; an output that is none; state without
+ * first contents. */
 Lowered *lower_graph(Graph *, const LowerOptions *);
 
 #endif

@@ -54,8 +54,8 @@ typedef struct {
 	const char *why;
 } StoredFirst;
 
-/* lower/stage.c: builds the kernel of a root, with stores to all its places, and sets *out. Returns
- * false, and sets *first, if another node must be stored before. */
+/* lower/stage.c: builds the kernel of a root, with stores to all its places, and sets *out; adds no
+ * step. Returns false, and sets *first, if another node must be stored before. */
 MUST_LOOK bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst *first);
 
 /* The functions below add the steps of one node, whose operands are stored, at the end of s->steps,
@@ -80,21 +80,22 @@ MUST_LOOK bool lower_call(Lower *, Node);
 /* Makes *s the state for lowering a graph into `steps`. parent: NULL for the outermost graph. The
  * caller then sets s->opt, s->target and s->state, which are NULL. */
 void lower_init(Lower *s, Graph *, Lower *parent, Lowered *, StepList *steps);
-/* Gives each constant that the graph reads a place. */
+/* Gives each constant of the graph a place: all of a new buffer BUF_CONST. */
 void lower_place_constants(Lower *);
 /* Lowers the whole graph of s: groups, places, kernels and other steps. The places of inputs and
  * constants must be set. out[k]: the place that output k is to be stored to; the function sets
  * out[k] for an output that replaces state (lower_replaces). Returns false after errors. */
 MUST_LOOK bool lower_body_to(Lower *s, NodePlace *out);
-/* Returns the node whose value lies in an input's memory: the input; of a complex input the node
- * that views it as pairs of real numbers. */
+/* Returns the node whose value lies in an input's memory: the input; of a complex input that is
+ * read its reader, which views it as pairs of real numbers. */
 Node lower_input(const Graph *, Node input);
 /* Adds a step for the kernel, unless the kernel leaves state unchanged (lower_state_keeps). Sets
  * Kernel.stored, and Kernel.lines if they are not set, from the root s->at. */
 void lower_push_kernel(Lower *, Kernel *);
 
-/* lower/source.c: returns the lines of the model's source that the kernel of a root computes; if
- * they are unknown, the line of the loop or branch around, or none. */
+/* lower/source.c: returns the lines of the model's source that the kernel of a root computes (the
+ * line shown and the number of lines); if they are unknown, the line of the loop or branch around,
+ * or none. */
 SourceLines lower_lines(const Lower *, Node root);
 /* lower/source.c: returns the line of a step that only moves the value of n: that of s->at; if it
  * is unknown, that of n; else that of the loop or branch around, or none. */
@@ -106,14 +107,16 @@ SourceLines lower_line(const Lower *, Node n);
 NodePlace lower_new_place(Lower *, Node n, BufKind, uint32_t k);
 /* Adds a place behind those that the node has: the node's kernel writes all of them. */
 void lower_add_place(Lower *, Node, NodePlace);
-/* Gives a place to every root that has none yet; operands that are best computed directly in the
- * buffer of a reader (HOLDS_, ir/ops/lower.h) get a place there. */
+/* Gives a new temporary buffer to every node with lower_has_place that has no place yet. Before
+ * that, operands get a place in the buffer of a reader that contains them (lower_holds_operands) or
+ * in state (lower_state_extend). */
 void lower_choose_places(Lower *);
 /* Whether the node has a kernel that stores its value: a root whose type is no tuple. (The results
  * of a tuple are stored for its OP_get nodes.) */
 bool lower_has_place(const Lower *, Node);
 /* Whether n is a root that contains its operands, so that they may be computed directly in its
- * buffer: a concat, or a padding whose border is nowhere negative and has few pieces. */
+ * buffer: a concat, or a padding around (not between) elements whose border is nowhere negative and
+ * has few pieces. */
 bool lower_holds_operands(const Lower *, Node n);
 /* For a root n with lower_holds_operands: adds kernels that fill the border, that copy those
  * operands which are not computed in the buffer, and that copy the whole value to the other places
@@ -130,23 +133,28 @@ Node lower_without_leading_one(const Lower *, Node n);
 NodePlace lower_place_without_leading_one(const Lower *, NodePlace);
 /* Whether the node is a root whose first place is this one. */
 bool lower_lives_in(const Lower *, Node, NodePlace);
-/* Whether the node's value can be computed directly in a place that its reader chooses. */
+/* Whether the node's value can be computed directly in a place that its reader chooses: the node
+ * has lower_has_place, or is a result (OP_get) of a node that does not say where its results lie
+ * (OpLower.own_results). */
 bool lower_can_be_computed_in(const Lower *, Node);
-/* Returns the place in which the steps of root n store its result k: one that a reader chose, else
- * a new buffer. */
+/* Returns the place in which the steps of root n are to store its result k: if n is no tuple, its
+ * first place; else the first place of an OP_get node of result k, or a new buffer. */
 NodePlace lower_result_place(Lower *, Node n, uint32_t k);
-/* After those steps: makes *at the place from which readers read result k, and adds copies to the
- * other places that readers chose. If n is no tuple, its first place stays the one that is read,
- * and *at is not used. */
+/* For a root n whose steps have stored result k at *at: makes *at the place from which readers read
+ * the result, and adds kernels that copy it to the other places of its OP_get nodes. If n is no
+ * tuple, its first place stays the one that is read, copies go to its other places, and *at is not
+ * used. */
 void lower_publish_result(Lower *, Node n, uint32_t k, const NodePlace *at);
 
 /* ---- after all steps ---- */
 
-/* lower/layout.c: Chooses the layout of each buffer whose layout is not fixed. */
+/* lower/layout.c: Chooses the order of dimensions of each temporary buffer whose layout is not
+ * fixed; buffers without a reason for another order stay row-major. Fixes the layouts of what loops
+ * carry. */
 void lower_choose_layouts(Lowered *);
-/* lower/merge.c: Removes each kernel that copies all of a temporary buffer to an output which has
- * the same bytes in memory (another shape, a permutation), and makes the buffer the output. Call it
- * after lower_choose_layouts. */
+/* lower/merge.c: Removes kernels that copy all of a temporary buffer to an output which has the
+ * same bytes in memory (another shape, a permutation), if nothing else writes or reads the output;
+ * the temporary buffer becomes the output. Call it after lower_choose_layouts. */
 void lower_merge_results(Lowered *);
 
 /* Returns the record of a node, which may be changed. */

@@ -62,7 +62,8 @@ NodePlace lower_state_output(Lower *, uint32_t k, NodePlace out);
  * (which becomes the version before), and to these parts. Else does nothing. */
 void lower_state_extend(Lower *, Node n);
 /* Whether the kernel leaves state unchanged, because it only copies every element to where it is
- * already. */
+ * already. If that is an input of the caller, notes that the output contains parts of it
+ * (LowerState.copied). */
 bool lower_state_keeps(const Lower *, const Kernel *);
 /* Moves the checks of a kernel that replaces state into a kernel and step of their own, which can
  * come before all writes. Indices that were checked already are not checked again. index: the node
@@ -76,10 +77,11 @@ void lower_state_copy(Lower *, const NodePlace *out);
  * state. Returns false if there is no such order; state->again then says that another attempt, with
  * more values computed apart, is to be made. */
 bool lower_order_steps(Lower *);
-/* lower/undo.c: Adds, in front of steps that write state, steps that save the old contents, if a
- * step behind them may fail. */
+/* lower/undo.c: Adds, in front of each step that writes state, steps that save the old contents, if
+ * that step or one behind it may fail. */
 void lower_save_state(Lower *);
-/* Whether the step, or a step inside, may end the call with an error. */
+/* Whether the step, or a step inside, may end the call with an error: a check, a call of a user
+ * operator, a size read from data, a guard of a body. */
 bool lower_step_fails(const Step *);
 /* Whether the step, or a step inside, must keep its order among such steps: a call of a user
  * operator, a check of the model. */

@@ -30,8 +30,8 @@ typedef struct {
 } Trace;
 
 /* Returns the value of n at idx[] (one Sym per dimension; NULL if there are none), read only where
- * guard holds. Equal requests give the same expression. If a node must be stored first
- * (t->blocked), the result is a placeholder. */
+ * guard holds; where guard fails a load gives 0. Equal requests give the same expression. If a node
+ * must be stored first (t->blocked), the result is a placeholder. */
 Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard);
 /* Whether trace_value loads the value of n from memory; else it computes the value. */
 bool trace_reads_stored(const Trace *, Node n);
@@ -81,10 +81,11 @@ Sym trace_value_var(Trace *, Kx value, Sym extent);
 
 /* ---- kernels: start, axes, stages, end ---- */
 
-/* Returns a readable name for the kernel of a node: the node's name; else READER_OPERATOR, with the
- * name of the first reader that has one; else the operator's name. */
+/* Returns a readable name for the kernel of a node: the node's name; else READER_OPERATOR, where
+ * READER is the first named node on the way from reader to first reader of that, and so on; else
+ * the operator's name. */
 const char *lower_name(Lower *, Node);
-/* Starts an empty kernel t->k. */
+/* Makes t->k a new kernel without axes, stages and expressions, of that name, which is kept. */
 void trace_start(Trace *t, const char *name);
 /* trace_start, with a root axis for each dimension of n, and n's name. Sets t->root_axis and
  * t->nroot. */
@@ -103,7 +104,8 @@ Kx trace_stage_value(Trace *, uint32_t stage);
 int trace_axis_number(const Trace *, Sym var);
 /* Makes all axes so far root axes and outer axes: axes that are added later are inner axes. */
 void trace_all_outer(Trace *);
-/* Returns the index in its buffer, in the arena, of element at[] of a value at this place. */
+/* Returns the index in its buffer, an array in the arena, of element at[0 .. rank - 1] of a value
+ * of that rank at this place. */
 const Sym *trace_place_index(Trace *, const NodePlace *, const Sym *at, uint32_t rank);
 /* The last step of a kernel: puts the outer axes first, sets Kernel.nouter, and renumbers the axes
  * of stages. */

@@ -8,8 +8,8 @@
  * the seed, some of them in lockstep: every value exists once for each of these threads, and
  * control flow splits a mask of active ones.
  *
- * Every byte of the outputs and of the workspace remembers which phase, which task and which buffer
- * wrote it last, and who read it. Findings (the first one ends the run):
+ * Every byte of the outputs, workspace, state and rooms remembers which phase, which task and which
+ * buffer wrote it last, and who read it. Findings (the first one ends the run):
  *  - an access beyond its buffer, a buffer beyond its region, an input or a weight that is written;
  *  - a byte that is read, or belongs to an output at the end, and was never written;
  *  - a workspace byte that is read after another buffer took it: outside its buffer's life;
@@ -52,9 +52,10 @@ typedef struct {
 	uint64_t seed;       /* seed of the order of tasks */
 	uint64_t limit;      /* the most statements; 0: as above */
 	uint64_t statements; /* result: the number of executed statements */
-	char message[480];   /* result: "" when done */
+	char message[480];   /* result: "" if LOOP_DONE */
 	/* With `depths`, results: the longest chain of additions through which a stored float of
-	 * `run` went (at most 65,535), and the call that stored it. */
+	 * `run` went (at most 65,535), and the call that stored it. A run changes them only for a
+	 * longer chain: the caller zeroes them first. */
 	bool depths;
 	uint16_t depth;
 	char deepest[64];
@@ -66,14 +67,17 @@ typedef struct {
 	                                        without a context has */
 } LoopReport;
 
-/* Execute the functions `sizes` and `run` of an entry, and return how they ended, with the message
- * in the report. extent, slot and buf as for WeftEntry.sizes_fn and run_fn (weft_model.h):
- * loop_interp_sizes reads extent[] and sets slot[]; loop_interp_run reads slot[] and works on the
- * buffers buf[]. Inputs and outputs have the sizes in the slots and are aligned to their elements,
- * of a program of blocks to SHARED_ALIGN bytes; buf[k] of a room is not read before
- * LoopReport.room has set it; weights and workspace are aligned to 64 bytes. Memory comes from the
- * arena, which the caller frees. The program is not changed. */
+/* Executes `sizes` of an entry: reads extent[] (program_nextent values) and sets slot[]
+ * (program_nslot values). Returns how the call ended, with the message and the number of statements
+ * in the report; unless LOOP_DONE some slots may not be set. Memory comes from the arena, which the
+ * caller frees. */
 LoopOutcome loop_interp_sizes(const ProgramEntry *, Arena *, const int64_t *extent, int64_t *slot, LoopReport *);
+/* Executes `run` of an entry on buf[], whose order ProgramEntry.run gives, with the slots that
+ * loop_interp_sizes has set. Inputs and outputs have the sizes in the slots and are aligned to
+ * their elements, of a program with blocks of threads to SHARED_ALIGN bytes; weights, workspace and
+ * state are aligned to 64 bytes. buf[k] of a room is not read before LoopReport.room has set it.
+ * Returns how the call ended, with the message and the number of statements in the report; after
+ * LOOP_FAILED the old state was put back. Memory comes from the arena, which the caller frees. */
 LoopOutcome loop_interp_run(const ProgramEntry *, Arena *, void *const *buf, const int64_t *slot, LoopReport *);
 
 #endif

@@ -1,12 +1,12 @@
-/* Private to ir/loop/interp*.c: memory with its shadow, and functions being executed. A function
- * that returns bool returns false if the call of `sizes` or `run` ends here: a finding, a failure
- * of the model, or too much work, which loop_stop has recorded. */
+/* Private to ir/loop/interp*.c: memory with its shadow, and functions being executed. "Returns
+ * false after a finding" or "after loop_stop": the call of `sizes` or `run` ends here, because of a
+ * finding, a failure of the model, or too much work, which loop_stop has recorded. */
 #ifndef WEFT_IR_LOOP_INTERP_PRIV_H
 #define WEFT_IR_LOOP_INTERP_PRIV_H
 
 #include "ir/loop/interp.h"
 
-/* ---- memory (loop_interp_memory.c) ---- */
+/* ---- memory (interp_memory.c) ---- */
 
 /* Phases count from 1: 0 is never. */
 typedef struct {
@@ -86,7 +86,7 @@ typedef struct {
 	struct FnPlan **plan; /* by index into Program.fn; of run */
 } Interp;
 
-/* Returns the most statements that may be executed. */
+/* Returns the most statements that the call may execute: LoopReport.limit or its default. */
 uint64_t statement_limit(const Interp *);
 
 /* Who accesses memory, for the shadow and for messages. */
@@ -97,10 +97,11 @@ typedef struct {
 	uint32_t task, thread; /* thread: of a block */
 } Access;
 
-/* Records a finding, the first one only, as "call (kernel f), task 3, load x: ..."; for blocks the
- * thread is named too. Returns false. */
+/* Records a finding by loop_stop, as "loop IR of CALL (kernel FUNCTION), task 3: load x: ...", for
+ * blocks with the thread; outside of kernels as "loop IR of FUNCTION: load x: ...". Returns
+ * false. */
 bool loop_finding(const Access *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Records outcome and message, the first ones only. Returns false. */
+/* Records outcome and message, unless an outcome was recorded before. Returns false. */
 bool loop_stop(Interp *, LoopOutcome, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Checks that bytes at .. at + n - 1 of the buffer are within it, and records no access. write: for
  * the message. Returns false after a finding. */
@@ -110,14 +111,14 @@ bool view_has(const Access *, const View *, int64_t at, uint32_t n, bool write);
  * byte. Of a region without a shadow reading is allowed, and writing is a finding. Returns false
  * after a finding. */
 bool view_touch(const Access *, const View *, int64_t at, uint32_t n, bool write, char **out);
-/* Checks an access of a thread of a block to n bytes with these cells, and records it there. The
- * first is byte `at` of the memory `name`, for the message. Returns false after a finding. */
-bool cells_touch(const Access *, Cell *, const char *name, uint64_t at, uint32_t n, bool write);
-/* Checks that every byte of a region with a shadow, an output, was written. Returns false after a
+/* Checks an access of a thread of a block to n bytes, by their n cells from `cell` on, and records
+ * it there. The first is byte `at` of the memory `name`, for the message. Returns false after a
  * finding. */
+bool cells_touch(const Access *, Cell *cell, const char *name, uint64_t at, uint32_t n, bool write);
+/* Checks that every byte of an output's region was written. Returns false after a finding. */
 bool region_complete(const Access *, const Region *);
 
-/* ---- execution (loop_interp_exec.c) ---- */
+/* ---- execution (interp_exec.c) ---- */
 
 /* What stays the same for all launches of a function. */
 typedef struct FnPlan {
@@ -190,49 +191,54 @@ typedef struct {
 
 /* Returns the plan of a function, in the arena. */
 FnPlan *loop_plan(const LoopFn *, Arena *);
-/* Makes *e ready to execute the function by n threads. The caller then sets param, view, task[],
- * block and program. Memory comes from the arena of the call. */
+/* Makes *e ready to execute the function by n threads. The caller then sets param; for a kernel
+ * view and, unless block_run executes it, task[]; for a program function `program`. Memory comes
+ * from the arena of the call. */
 void exec_init(Exec *e, Interp *, const LoopFn *, FnPlan *, uint32_t n);
-/* Executes the body, for the tasks e->task[] of the active threads. Returns false after
+/* Executes the body once, each active thread t for task e->task[t]. Returns false after
  * loop_stop. */
 bool exec_body(Exec *e, const Active *);
-/* Executes the top-level block b, `enter` or `leave`, or nothing if b is none. Returns false after
- * loop_stop. */
+/* Executes the top-level block b, `enter` or `leave`, by the active threads; nothing if b is none.
+ * Returns false after loop_stop. */
 bool exec_top(Exec *, const Active *, Lb b);
 /* Makes messages from now on name this thread and its task. */
 void exec_locate(Exec *, uint32_t thread);
-/* Whether a failed check of this thread comes ahead of the one that is remembered: the first task
- * counts, of a block the first thread, of a thread its first check. */
+/* Whether a failed check of this thread replaces the remembered one (Interp.failure): none is
+ * remembered, or it is of a later task, or of a later thread of the same block. */
 bool exec_fails_first(const Exec *, uint32_t thread);
-/* Returns the values of an expression in all threads, valid until the next statement; NULL after a
- * finding. */
+/* Returns the values of an expression, thread by thread, lane by lane, in their natural
+ * representation; those of threads that are not active are arbitrary. They are valid until the next
+ * statement. Returns NULL after a finding. */
 const void *exec_value(Exec *, const Active *, Lx);
-/* Executes an LS_CALL (interp_call.c). Returns false after loop_stop. */
+/* Executes an LS_CALL (interp_call.c) in each active thread. A failure of the operator is
+ * remembered in Interp.failure, and true returned. Returns false after loop_stop. */
 bool exec_call(Exec *, const Active *, const LsData *);
 /* Sets a variable, a bool or i64 scalar, in all threads. */
 void exec_define(Exec *, Lv, int64_t);
-/* Sets *out to the value of an i64 scalar, of an Exec with one thread. Returns false after a
+/* For an Exec with one thread: sets *out to the value of an i64 scalar. Returns false after a
  * finding, with *out 0. */
 MUST_LOOK bool exec_int(Exec *, Lx, int64_t *out);
 
 /* ---- blocks of threads (interp_block.c) ---- */
 
-/* Executes all of one task: enter, body and leave, by all threads of the block. Returns false after
- * loop_stop. */
+/* Executes one task: enter, body and leave, by all e->n threads of a block. Makes e->block at the
+ * first call. Returns false after loop_stop. */
 bool block_run(Exec *, uint32_t task);
 /* Evaluates an LX_WARP; in and out as for scalar_step (ir/scalar/priv.h), one element a thread.
  * Returns false after a finding. */
 bool block_exchange(Exec *, const Active *, const LxData *, const void *const *in, char *out);
-/* Sets *out to the lane from which lane `lane` reads in an exchange with in[1] = by. Returns false
- * if `by` is not within 0 .. WARP - 1. */
+/* Sets *out to the lane from which lane `lane` reads in an exchange that is no vote, with
+ * in[1] = by. Returns false, with *out as before, if `by` is not within 0 .. WARP - 1. */
 bool block_lane(WarpOp, uint32_t lane, int64_t by, uint32_t *out);
-/* view_touch for bytes of the shared array v. Returns false after a finding. */
+/* As view_touch, for the n bytes from byte `at` of the shared array v; a byte that the block has
+ * not written is not read. Returns false after a finding. */
 bool block_touch(Exec *, Lv v, int64_t at, uint32_t n, bool write, char **out);
 /* Checks that an access that moves n bytes at once, from element `at` on, is aligned to n bytes, at
  * most SHARED_ALIGN. Accesses to local arrays and of one element are not checked. Returns false
  * after a finding. */
 bool block_aligned(Exec *, LMem, int64_t at, uint64_t n);
-/* Executes an LS_SHARED, LS_SYNC or LS_COPY_ statement. Returns false after loop_stop. */
+/* Executes an LS_SHARED, LS_SYNC or LS_COPY_ASYNC, _COMMIT or _WAIT statement in the active
+ * threads. Returns false after loop_stop. */
 bool block_statement(Exec *, const Active *, const LsData *);
 
 /* ---- chains of roundings (interp_depth.c), if LoopReport.depths is set ----
@@ -248,7 +254,7 @@ void depth_define(Exec *, const Active *, Lv, Lx);
 /* Returns the depths of a variable of n lanes, or of a local array of n elements: n for each
  * thread. */
 uint16_t *depth_of_var(Exec *, Lv, uint64_t n);
-/* Returns the depths of an expression, of all lanes for each thread. */
+/* Returns the depths of an expression whose value was computed, of all lanes for each thread. */
 uint16_t *depth_of(Exec *, Lx);
 /* Raises LoopReport.depth to the depth of a float that is stored in a buffer; then the current call
  * becomes LoopReport.deepest. Does nothing if the depth is not larger. */

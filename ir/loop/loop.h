@@ -273,7 +273,7 @@ typedef struct {
 	uint32_t most;    /* the most arguments; 0: any number */
 } LsRow;
 
-/* Returns the properties of a kind. */
+/* Returns the properties of a kind of statement, for a kind below LS_COUNT. */
 const LsRow *ls_row(LsKind);
 
 /* One kernel: int name(const Frame *, int64_t begin, int64_t end) over tasks. Of one with a block
@@ -304,103 +304,125 @@ typedef struct LoopFn {
 	ARRAY(Lb) open;       /* the open blocks while building; the innermost is last */
 } LoopFn;
 
-/* The top-level blocks of a function in the order in which they are executed: 0 enter, 1 body,
- * 2 leave. A variable that one defines is visible in those behind it. */
+/* Returns a top-level block of a function, in the order in which the blocks are executed: 0 enter,
+ * 1 body, 2 leave; none if the function has no such block. Variables that `enter` defines are
+ * visible in all three, those of another block only there. */
 enum { LOOP_TOPS = 3 };
 static inline Lb loop_top(const LoopFn *f, uint32_t k)
 {
 	return k == 0 ? f->enter : k == 1 ? f->body : f->leave;
 }
 
-/* Returns an empty function of a CPU in the arena of the Ir's context, with `task` and an open
- * `body`, which is never closed. Keeps the pointer of the name. */
+/* Returns an empty function of a CPU in the arena of the Ir's context. Its `body` is open and stays
+ * open: ls_end never closes it. Keeps the name, without copying it. */
 LoopFn *loop_new(Ir *, const char *name);
-/* Says that the function is executed by blocks of `threads` threads, a multiple of WARP up to
- * MAX_THREADS, each with at most `shared` bytes of shared memory. */
+/* Makes the function one that blocks of threads execute. threads: the number of threads of a block,
+ * a multiple of WARP up to MAX_THREADS. shared: the most bytes of shared memory that a block has on
+ * the target. Both are stored; loop_verify checks them. */
 void loop_block(LoopFn *, uint32_t threads, uint64_t shared);
 /* Turns a finished function of a CPU into one of blocks: each task becomes a thread, and `threads`
- * of them the block of the new task. ntasks: the number of tasks before, an expression of literals
- * and parameters; threads of the last block past that number execute nothing. threads, shared: as
- * for loop_block. */
+ * of them the block of the new task. So the caller launches ntasks / threads tasks, rounded up.
+ * ntasks: the number of tasks before, an expression of literals and parameters; threads of the last
+ * block past that number execute nothing of the body. threads, shared: as for loop_block. */
 void loop_tasks_to_threads(LoopFn *, uint32_t threads, uint64_t shared, Lx ntasks);
 /* Opens the top-level block `enter`, for further statements if it has some; ls_end closes it. */
 void loop_enter(LoopFn *);
 /* Opens the top-level block `leave`, for further statements if it has some; ls_end closes it. */
 void loop_leave(LoopFn *);
-/* Whether the function contains anything that only blocks of threads execute, not CPUs. */
+/* Whether the function is one of blocks of threads, or an expression or a statement that only such
+ * functions have was ever made in it, even if nothing uses it now. */
 bool loop_is_of_block(const LoopFn *);
-/* Adds a buffer argument. Returns its number, from 0. */
+/* Adds a buffer argument. Returns its number, from 0. Keeps LArg.name, without copying it. */
 uint32_t loop_buf(LoopFn *, LArg);
-/* Adds a parameter, an i64. Returns its number, from 0. */
+/* Adds a parameter, an i64 that is never negative. Returns its number, from 0. Keeps the name,
+ * without copying it. */
 uint32_t loop_param(LoopFn *, const char *name);
-/* Adds an argument of a library function. Returns its variable. */
+/* Adds an argument of a library function, behind those added before. Returns its variable. Keeps
+ * the name, without copying it. */
 Lv loop_arg(LoopFn *, const char *name, LType);
 
-/* Make expressions: interned, and folded if operands are literals (x+0, x*1, constants). If one
- * operand is a vector and another a scalar, the scalar is splat. */
-Lx lx_int(LoopFn *, int64_t);                /* an i64 scalar */
-Lx lx_int_of(LoopFn *, LType, int64_t);      /* an integer or bool literal in all lanes */
-Lx lx_float(LoopFn *, LType, double);        /* a float in all lanes, rounded to the dtype */
-Lx lx_param(LoopFn *, uint32_t k);           /* parameter k */
+/* Functions that return an expression; equal expressions are one Lx. Operations become a simpler
+ * expression of the same value where a rule says so (literals, x + 0, x * 1, x - x); the rules take
+ * i64 scalars not to overflow. Of a vector and a scalar operand the scalar is splat. Types are
+ * checked by loop_verify, not here. */
+Lx lx_int(LoopFn *, int64_t value); /* an i64 scalar literal */
+Lx lx_int_of(LoopFn *, LType, int64_t value); /* an integer or bool literal in all lanes */
+Lx lx_float(LoopFn *, LType, double value);   /* an f32 or f64 literal in all lanes; f32: rounded */
+Lx lx_param(LoopFn *, uint32_t k);           /* the value of the kernel's parameter k */
 Lx lx_var(LoopFn *, Lv);                     /* the value of a variable */
-/* Returns a basic operation with a result of the type; scalar operands are splat to its lanes. */
+/* Returns a basic operation with a result of the type; scalar operands are splat to its lanes. nin:
+ * sc_arity of the operation, 1 to 3. Folds as the functions above. */
 Lx lx_sc(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin);
-/* Returns a call of a scalar function on `lanes` lanes, to which scalar operands are splat. */
+/* Returns a call of a scalar function on `lanes` lanes, to which scalar operands are splat. nin:
+ * the function's number of parameters. */
 Lx lx_fn(LoopFn *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
-/* Basic operations on two operands of one dtype, which the result has. */
-Lx lx_add(LoopFn *, Lx, Lx); /* the sum; integers wrap around */
-Lx lx_sub(LoopFn *, Lx, Lx); /* the difference; integers wrap around */
-Lx lx_mul(LoopFn *, Lx, Lx); /* the product; integers wrap around */
-Lx lx_div(LoopFn *, Lx, Lx); /* of integers: the quotient rounded down */
-Lx lx_mod(LoopFn *, Lx, Lx); /* of integers: the remainder with the sign of the divisor */
-Lx lx_min(LoopFn *, Lx, Lx); /* the smaller one, SC_min */
-Lx lx_max(LoopFn *, Lx, Lx); /* the greater one, SC_max */
-Lx lx_cmp(LoopFn *, ScOp, Lx, Lx); /* SC_eq to SC_ge; the result is a bool or mask */
-Lx lx_and(LoopFn *, Lx, Lx); /* bit by bit, SC_and */
-Lx lx_select(LoopFn *, Lx c, Lx a, Lx b); /* c ? a : b, lane by lane */
-Lx lx_fma(LoopFn *, Lx a, Lx b, Lx c); /* a * b + c with one rounding */
-Lx lx_splat(LoopFn *, Lx, uint32_t lanes); /* LX_SPLAT: a scalar in all lanes; a vector as it is */
-Lx lx_ramp(LoopFn *, Lx base, Lx step, uint32_t lanes); /* LX_RAMP: base + k * step in lane k; of
-							   one lane, base */
-Lx lx_mask(LoopFn *, Lx n, uint32_t lanes); /* LX_MASK: the lanes k < n are active */
-Lx lx_hreduce(LoopFn *, ScOp, Lx);          /* LX_HREDUCE: all lanes combined to a scalar; a
-					       scalar as it is */
-Lx lx_any(LoopFn *, Lx);                    /* LX_ANY: whether a lane of a mask is active; a
-					       scalar as it is */
-Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b); /* LX_SHUFFLE: lanes of a and b in another order;
-						 b is a unless shuffle_is_of_two */
-/* The lane of the operands that becomes lane k of the result. Operands have `lanes` lanes each;
- * those of in[1] count after those of in[0]. */
+/* Functions that return a basic operation on operands of one dtype, which the result has, too. A
+ * scalar operand beside a vector is splat. Folded like lx_sc. */
+Lx lx_add(LoopFn *, Lx a, Lx b); /* the sum; integers wrap around */
+Lx lx_sub(LoopFn *, Lx a, Lx b); /* the difference a - b; integers wrap around */
+Lx lx_mul(LoopFn *, Lx a, Lx b); /* the product; integers wrap around */
+Lx lx_div(LoopFn *, Lx a, Lx b); /* integers only: the quotient a / b rounded down */
+Lx lx_mod(LoopFn *, Lx a, Lx b); /* integers only: the remainder of a / b with the sign of b */
+Lx lx_min(LoopFn *, Lx a, Lx b); /* the smaller one, SC_min */
+Lx lx_max(LoopFn *, Lx a, Lx b); /* the greater one, SC_max */
+Lx lx_and(LoopFn *, Lx a, Lx b); /* of integers or bools: SC_and, bit by bit */
+Lx lx_fma(LoopFn *, Lx a, Lx b, Lx c); /* of floats: a * b + c with one rounding */
+/* Returns the comparison of a and b, of one dtype, by SC_eq to SC_ge. The result is a bool in each
+ * lane. A scalar operand beside a vector is splat. */
+Lx lx_cmp(LoopFn *, ScOp, Lx a, Lx b);
+/* Returns c ? a : b, lane by lane. c is a bool or mask, a and b are of the result's dtype; scalars
+ * beside a vector are splat. */
+Lx lx_select(LoopFn *, Lx c, Lx a, Lx b);
+/* Returns LX_SPLAT: the scalar x in all lanes. A vector is returned as it is. */
+Lx lx_splat(LoopFn *, Lx x, uint32_t lanes);
+/* Returns LX_RAMP: base + k * step in lane k; both are scalars of one dtype, i64 or i32. Of one
+ * lane: base itself. */
+Lx lx_ramp(LoopFn *, Lx base, Lx step, uint32_t lanes);
+/* Returns LX_MASK: the lanes k < n are active; n is any i64 scalar. Of one lane: the bool n > 0. */
+Lx lx_mask(LoopFn *, Lx n, uint32_t lanes);
+/* Returns LX_HREDUCE: all lanes of x combined to a scalar by the operation. A scalar is returned as
+ * it is. */
+Lx lx_hreduce(LoopFn *, ScOp, Lx x);
+/* Returns LX_ANY: a bool scalar, whether a lane of the mask x is active. A scalar is returned as it
+ * is. */
+Lx lx_any(LoopFn *, Lx x);
+/* Returns LX_SHUFFLE: lanes of the vectors a and b, of one type, in another order; half as many for
+ * SHUFFLE_LOW and SHUFFLE_HIGH. b is a unless shuffle_is_of_two. */
+Lx lx_shuffle(LoopFn *, Shuffle, Lx a, Lx b);
+/* Returns which lane of the operands becomes lane k of the result. Operands have `lanes` lanes
+ * each: 0 to lanes - 1 are those of in[0], from `lanes` on those of in[1]. */
 uint32_t shuffle_lane(Shuffle, uint32_t k, uint32_t lanes);
-const char *shuffle_name(Shuffle); /* "zip_low" */
+/* Returns the name of a shuffle in the text form: "zip_low". */
+const char *shuffle_name(Shuffle);
 /* Whether the shuffle reads in[1]. */
 bool shuffle_is_of_two(Shuffle);
 /* Returns LX_TABLE: the element of a table at an index, lane by lane. */
 Lx lx_table(LoopFn *, const ScTable *, Lx index);
-/* Returns a basic operation, without folding. The operands have the lanes of the type. known:
- * KNOWN_ bits. */
+/* Returns a basic operation, without folding. Each of the nin operands (sc_arity) has the lanes of
+ * the type. known: KNOWN_ bits that hold for the operation, or 0. */
 Lx lx_op(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin, unsigned known);
 /* Returns an expression that is as x but for its operands in[], as many as x has; without
  * folding. */
 Lx lx_with(LoopFn *, Lx x, const Lx *in);
 /* Returns LX_ADDR: the address of the byte at offset `bytes` of buffer argument buf. */
 Lx lx_addr(LoopFn *, uint32_t buf, Lx bytes);
-/* The expressions LX_LANE and LX_PACK of 2 or 4 lanes: a thread moves several elements in one
- * access, and computes with one at a time. A lane of an LX_PACK is the packed scalar itself. */
+/* Returns LX_LANE: one lane of a vector, as a scalar. Of an LX_PACK: the packed scalar itself. */
 Lx lx_lane(LoopFn *, Lx vector, uint32_t lane);
+/* Returns LX_PACK: a vector of 2 or 4 scalars of one dtype, lane[k] in lane k. */
 Lx lx_pack(LoopFn *, const Lx *lane, uint32_t lanes);
 /* Returns LX_THREAD: the number of the thread in its block. */
 Lx lx_thread(LoopFn *);
-/* Returns LX_WARP: an exchange in the warp, with in[0] a and in[1] b. b is none for votes. */
+/* Returns LX_WARP: an exchange in the warp, with in[0] a and in[1] b. Votes ignore b. */
 Lx lx_warp(LoopFn *, WarpOp, Lx a, Lx b);
 /* Returns the name of an exchange in the text form. */
 const char *warp_name(WarpOp);
-/* Whether the result is one for all threads of the warp: WARP_ANY, WARP_ALL, WARP_BALLOT. */
+/* Whether the exchange is a vote, which gives all threads of the warp one result: WARP_ANY,
+ * WARP_ALL, WARP_BALLOT. */
 static inline bool warp_is_vote(WarpOp op) { return op >= WARP_ANY; }
-/* Whether x is an i64 scalar that is known to be >= 0: literals, parameters (never negative, by
- * contract), LX_THREAD, variables with LvData.nonneg; sums, products, quotients, selections and the
- * like of such. False for other types, and if that is not known. */
-bool lx_nonneg(const LoopFn *, Lx);
+/* Whether x is an i64 scalar that is known to be >= 0 if nothing overflows: literals, parameters,
+ * LX_THREAD, variables with LvData.nonneg; sums, products, quotients, selections and the like of
+ * such. False for other types, and if that is not known. */
+bool lx_nonneg(const LoopFn *, Lx x);
 /* Calls visit(data, e) for every expression e of a statement, in the order offset, x, y, mask,
  * arg[]; skips absent ones. Subexpressions and the statements of `body` and `other` are not
  * visited. */
@@ -409,143 +431,172 @@ void ls_visit(const LoopFn *, const LsData *, void (*visit)(void *, Lx), void *d
  * becomes a new array in the arena of the Ir's context. */
 void ls_map(LoopFn *, LsData *, Lx (*map)(void *, Lx), void *data);
 /* Whether x is a literal of an integer dtype or bool, in any number of lanes. If so, sets *value to
- * its value unless the pointer is NULL; else leaves *value as it is. False if x is none. */
+ * its value unless `value` is NULL; else leaves *value as it is. False if x is none. */
 MUST_LOOK bool lx_is_int(const LoopFn *, Lx x, int64_t *value);
-/* Returns the stride of an unmasked gather of several lanes, if it is -1 or 2 (loads and a shuffle
- * can replace such a gather); else 0, also for statements of other kinds. */
+/* Returns -1 or 2 if the statement is an unmasked LS_GATHER whose index x is an LX_RAMP from
+ * literal 0 with that literal step: loads and a shuffle can replace the gather. Returns 0 for
+ * everything else. */
 int ls_stride(const LoopFn *, const LsData *);
 /* Returns the type of an expression's value. */
 static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type; }
 
-/* Functions that add a statement at the end of the innermost open block; LsKind says what the
- * statements do. Those that return an Lv return the new variable; a mask may be none: all lanes. An
- * access to a buffer argument sets its LArg.read or LArg.written. Names and texts are kept, not
- * copied. */
-Lv ls_let(LoopFn *, const char *name, Lx);      /* an immutable variable with this value */
-Lv ls_var(LoopFn *, const char *name, Lx init); /* a mutable one */
-void ls_set(LoopFn *, Lv, Lx);                  /* sets a mutable variable; a scalar is splat */
-/* Adds an LS_LOAD of one element or consecutive ones. The type is that of the loaded value, in the
- * compute dtype of the memory's. */
-Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
-/* Adds an LS_LOAD that keeps its position among loads. */
-Lv ls_load_in_order(LoopFn *, const char *name, LMem, Lx offset, LType, Lx mask);
-/* Adds an LS_GATHER: lane k has the element at offset + index[k]. */
-Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType, Lx mask);
-/* Adds an LS_STORE of one element or consecutive ones. */
+/* These functions, and all below that say "adds", add a statement at the end of the innermost open
+ * block; LsKind says what the statements do. Those that return an Lv return the new variable. A
+ * mask may be none: all lanes. Offsets count elements. An access to a buffer argument sets its
+ * LArg.read or LArg.written. Names and texts are kept, not copied. */
+Lv ls_let(LoopFn *, const char *name, Lx value); /* an immutable variable with this value */
+Lv ls_var(LoopFn *, const char *name, Lx init);  /* a mutable variable with this first value */
+void ls_set(LoopFn *, Lv v, Lx value); /* sets the mutable v; a scalar is splat to its lanes */
+/* Adds an LS_LOAD of consecutive elements, one for each lane of `type`. type: the type of the
+ * loaded value; its dtype is the compute dtype of the memory's dtype. mask: none, or a bool in each
+ * lane. Returns the variable that holds the value. */
+Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType type, Lx mask);
+/* As ls_load; back ends keep the load's position among other loads. */
+Lv ls_load_in_order(LoopFn *, const char *name, LMem, Lx offset, LType type, Lx mask);
+/* Adds an LS_GATHER: lane k has the element at offset + index[k]. index: i32 or i64 lanes. dtype:
+ * of the loaded value, the compute dtype of the memory's dtype. mask: as for ls_load. Returns the
+ * variable that holds the value. */
+Lv ls_gather(LoopFn *, const char *name, LMem, Lx offset, Lx index, DType dtype, Lx mask);
+/* Adds an LS_STORE of the value's lanes to consecutive elements. mask: as for ls_load. */
 void ls_store(LoopFn *, LMem, Lx offset, Lx value, Lx mask);
-/* Adds an LS_STREAM: a store past the caches. */
+/* Adds an LS_STREAM: a store of the value's lanes past the caches. The caller adds an ls_fence
+ * behind it before the task ends. */
 void ls_stream(LoopFn *, LMem, Lx offset, Lx value);
-/* Adds an LS_SCATTER: lane k goes to offset + index[k]. */
+/* Adds an LS_SCATTER: lane k goes to offset + index[k]. index, mask: as for ls_gather. */
 void ls_scatter(LoopFn *, LMem, Lx offset, Lx index, Lx value, Lx mask);
-/* Opens a loop over [lo, hi) by step; ls_end closes its body. Returns the variable. */
+/* Opens a loop over [lo, hi), i64 scalars that are evaluated once; ls_end closes its body. step: at
+ * least 1. Returns the loop's variable, visible in the body only. */
 Lv ls_for(LoopFn *, const char *name, Lx lo, Lx hi, int64_t step);
-/* Opens a loop that runs while the condition, a bool scalar, holds; ls_end closes its body. */
-void ls_while(LoopFn *, Lx);
+/* Opens a loop that runs while the condition, a bool scalar evaluated before each round, holds;
+ * ls_end closes its body. */
+void ls_while(LoopFn *, Lx condition);
 /* Opens what is executed if the condition, a bool scalar, holds; ls_end closes it. */
-void ls_if(LoopFn *, Lx);
+void ls_if(LoopFn *, Lx condition);
 /* Closes the body of the innermost ls_if, and opens its other block; ls_end closes that. */
 void ls_else(LoopFn *);
 /* Closes the innermost open block: of a for, while or if, or of loop_enter or loop_leave. */
 void ls_end(LoopFn *);
-/* Adds a task-local array and returns its memory. */
-LMem ls_local(LoopFn *, const char *name, DType, uint64_t count);
-/* Adds an LS_FAIL: a failure with that message (lowered_check), and arg[] for its %lld. Copies
- * arg[]. */
+/* Adds an LS_LOCAL: an array of `count` elements, at least 1, of a storage dtype. An element has no
+ * value before a store to it. Returns the array's memory. */
+LMem ls_local(LoopFn *, const char *name, DType dtype, uint64_t count);
+/* Adds an LS_FAIL: records a failure with that message (a number of lowered_check), and arg[], at
+ * most MAX_FAIL_ARGS i64 scalars, for its %lld. Copies arg[]. */
 void ls_fail(LoopFn *, uint32_t message, const Lx *arg, uint32_t narg);
-/* Returns the condition of a failure: not ok (a bool scalar or a mask), and mask unless that is
- * none. Adds no statement. */
+/* Returns an expression, in which lanes a check fails: not ok, and in the mask unless that is none.
+ * ok: a bool scalar or a mask. Adds no statement. */
 Lx lx_fails(LoopFn *, Lx ok, Lx mask);
 /* Whether the statement is an LS_IF whose body ends with an LS_FAIL: the branch is rarely taken. */
 bool ls_is_rare(const LoopFn *, const LsData *);
 /* Returns a name for messages: of the memory that the statement writes, else of the variable that
  * the statement sets; "" if there is neither. */
 const char *ls_subject(const LoopFn *, const LsData *);
-/* Returns the statement's position among those of its kind in the text of the function, from 1. */
+/* Returns the position of a statement of the function, an element of f->ls, among the statements of
+ * its kind, from 1, in the order of the text. */
 uint32_t ls_number(const LoopFn *, const LsData *);
 /* Returns the bytes of shared memory up to the end of the array of an LS_SHARED, if the arrays in
  * front of it take `before` bytes. */
 uint64_t loop_shared_bytes(const LsData *, uint64_t before);
-/* The number of statements of a block, nested ones included; 0 if the block is none. */
+/* Returns the number of statements of a block, nested ones included; 0 if the block is none. */
 uint32_t loop_statements(const LoopFn *, Lb);
-/* Adds an LS_CALL of a user operator. Copies arg[]. */
+/* Adds an LS_CALL of a user operator. Copies arg[], which LS_CALL describes; keeps the pointer to
+ * the LoopCall. */
 void ls_call(LoopFn *, const LoopCall *, const Lx *arg, uint32_t narg);
-void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level); /* into the cache of level 1, 2 or 3 */
-/* The locality that C compilers and LLVM take: 3 keeps the line in all caches. */
+/* Adds an LS_PREFETCH of the element at the offset, into the cache of level 1, 2 or 3. */
+void ls_prefetch(LoopFn *, LMem, Lx offset, uint32_t level);
+/* Returns the locality of an LS_PREFETCH as C compilers and LLVM take it: 3 for level 1 (keep the
+ * line in all caches) to 1 for level 3. */
 static inline uint32_t ls_locality(const LsData *prefetch) { return 4 - prefetch->k; }
-/* Adds an LS_FENCE: what LS_STREAM wrote is visible to other threads behind it. */
+/* Adds an LS_FENCE: whoever sees a later store of the thread also sees what it wrote by LS_STREAM
+ * before. */
 void ls_fence(LoopFn *);
-/* Adds a comment to the text of the function. */
-void ls_comment(LoopFn *, const char *);
-/* For blocks of threads. Adds an LS_SHARED: an array in shared memory. Returns its memory. */
+/* Adds an LS_COMMENT, a line of text that emitted code shows at this place. Keeps the text, without
+ * copying it. */
+void ls_comment(LoopFn *, const char *text);
+/* For blocks of threads, outside of loops and branches. Adds an LS_SHARED: an array of `count`
+ * elements in shared memory. Returns its memory. */
 LMem ls_shared(LoopFn *, const char *name, DType dtype, uint64_t count);
 /* Adds an LS_SYNC: a barrier of all threads of the block. */
 void ls_sync(LoopFn *);
-/* Adds an LS_COPY_ASYNC: begins a copy of `bytes` bytes to shared memory. mask: a bool scalar, or
- * none. */
+/* Adds an LS_COPY_ASYNC: begins a copy of `bytes` bytes (4, 8 or 16) from a buffer to shared
+ * memory; the offsets count elements of each side. mask: a bool scalar, or none: true; where the
+ * mask is false the bytes become 0. */
 void ls_copy_async(LoopFn *, LMem to, Lx offset, LMem from, Lx from_offset, uint32_t bytes, Lx mask);
-/* Adds an LS_COPY_COMMIT: the copies that the thread began since the last one are a group. */
+/* Adds an LS_COPY_COMMIT: the copies that the thread began since its last commit are a group, even
+ * if there are none. */
 void ls_copy_commit(LoopFn *);
 /* Adds an LS_COPY_WAIT: at most `groups` groups of the thread are still under way behind it. */
 void ls_copy_wait(LoopFn *, uint32_t groups);
 /* Returns the memory of buffer argument k, with elements of storage dtype d. */
 static inline LMem lmem_buf(uint32_t k, DType d) { return (LMem){MEM_BUFFER, k, d}; }
 
-/* Removes statements whose results are not used, and loops and branches that literals decide;
- * does as loop_propagate, too. Other lets that are used once stay (C compilers fold them). */
+/* Does as loop_propagate; replaces an LS_IF on a literal by the branch taken, and an LS_FOR of one
+ * round with literal bounds by its body; removes an LS_FOR of no round, and statements without an
+ * effect whose results nothing reads. */
 void loop_simplify(LoopFn *);
-/* Unrolls loops of a constant number of rounds, at most 4, with at most 6 statements, none of which
- * has a body; then does as loop_propagate. A step of legalising. */
+/* Replaces each LS_FOR with literal bounds, 1 to 4 rounds and at most 6 statements, none of which
+ * has a body, by copies of its body; then does as loop_propagate. A step of legalising. */
 void loop_unroll(LoopFn *);
-/* Removes lets of literals, parameters and immutable variables; readers read the value. */
+/* Removes each LS_LET of a literal, a parameter, LX_THREAD or an immutable variable; what read its
+ * variable reads that value, and is folded again. */
 void loop_propagate(LoopFn *);
 /* Returns an expression that is as x but for its operands in[], as many as x has; folded again, but
- * for LX_SHUFFLE, LX_TABLE and LX_WARP. An expression without operands stays as it is. */
+ * for LX_SHUFFLE, LX_TABLE and LX_WARP. KNOWN_ bits of x are lost. An expression without operands
+ * is returned as it is. */
 Lx lx_rebuild(LoopFn *, Lx x, const Lx *in);
-/* Turns integer literals of index arithmetic whose absolute value exceeds `keep`, except in offsets
- * into local and shared arrays, in numbers of lanes of exchanges, and in arithmetic of LX_THREAD
- * and literals only, into parameters, in order of first appearance. Returns the number of new
- * parameters, and sets *value to the array of their values, which are all positive, in the arena of
- * the Ir's context. So equal layers have equal code. */
+/* Turns i64 scalar literals whose absolute value exceeds `keep` (at least 0) into parameters, one
+ * for each value, in order of first appearance: so equal layers have equal code. Literals stay in
+ * offsets into local and shared arrays, in numbers of lanes of exchanges, and in arithmetic of
+ * LX_THREAD and literals only. Returns the number of new parameters, and sets *value to the array
+ * of their values, all positive, in the arena of the Ir's context. */
 uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
 /* Appends the text form of the function; a library function has a form of its own, which loop_parse
- * does not take. anonymous: the
- * text does not depend on name and comment, and is the key by which equal functions are found. */
+ * does not take. anonymous: the text does not depend on any name or comment; it is the key by which
+ * equal functions are found. */
 void loop_print(const LoopFn *, Text *, bool anonymous);
-/* Parses printed text whose buffers and parameters have distinct names. Scalar functions must exist
- * already. Tables of launches lose their words; calls of user operators are errors. Returns NULL
- * after an error. */
+/* Parses text that loop_print wrote, of a function whose buffers and parameters have distinct
+ * names. Scalar functions in the text must exist already (scalar_by_name). Lost is what the text
+ * does not say: comments of the function, tables of launches, what statements keep for the
+ * interpreter. A call of a user operator is an error. Returns a function to which no statements can
+ * be added, in the arena of the Ir's context; NULL after an error, which the context has
+ * recorded. */
 LoopFn *loop_parse(Ir *, const char *text);
-/* Functions that add a statement of programs, LS_LAUNCH to LS_OUTLINED, which LsKind describes.
- * They copy arg[]. */
+/* Adds an LS_LAUNCH of call `call`, the number that program_add_call returned, over ntasks tasks.
+ * arg[]: nbuf addresses (lx_addr), then the parameters, narg in all. Copies arg[]. */
 void ls_launch(LoopFn *, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg);
-/* Says that the next launch belongs to the phase of the launch before, which is the last statement
- * of the innermost open block. Has no effect if that statement is no launch. */
+/* Says that the next statement, which must be a launch, belongs to the phase of the launch before,
+ * which is the last statement of the innermost open block. Has no effect if that statement is no
+ * launch. */
 void ls_same_phase(LoopFn *);
-/* Adds an LS_READ of the value of the dtype, an integer or bool, at the address. Returns its
- * variable: a bool for DT_bool, else an i64. owner: ProgramArg.owner, or 0. */
-Lv ls_read(LoopFn *, const char *name, DType, Lx address, uint32_t owner);
-/* Adds an LS_SAVE; see LsKind. values, at: the owners (ProgramArg.owner) of the buffers of arg[2]
- * and arg[3]; at 0: nbuf is 3. */
+/* Adds an LS_READ of the value of the dtype, an integer or bool, at the address (lx_addr). Returns
+ * its variable: a bool for DT_bool, else an i64. owner: of the buffer at the address
+ * (ProgramArg.owner), for the interpreter; 0: not known. */
+Lv ls_read(LoopFn *, const char *name, DType dtype, Lx address, uint32_t owner);
+/* Adds an LS_SAVE, whose arg[] LsKind describes: nbuf addresses (3 or 4), then 2 scalars. values,
+ * at: the owners (ProgramArg.owner) of the buffers of arg[2] and arg[3]; at is 0 if nbuf is 3.
+ * Copies arg[]. */
 void ls_save(LoopFn *, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t values, uint32_t at);
 /* Marks the statement that was added last, an LS_READ, as the one that reads the size symbol; for
  * the interpreter. */
-void ls_reads_size(LoopFn *, Sym);
-/* Allocates (narg > 0) or frees the room that is buffer argument buf. */
+void ls_reads_size(LoopFn *, Sym size);
+/* Adds an LS_ROOM. narg > 0: allocates the room that is buffer argument buf; arg[]: the extents of
+ * an output, else the bytes. narg 0: frees the room. Copies arg[]. */
 void ls_room(LoopFn *, uint32_t buf, const Lx *arg, uint32_t narg);
-/* Copies bytes between two addresses (LX_ADDR). */
+/* Adds an LS_COPY of bytes from one address (lx_addr) to another. */
 void ls_copy(LoopFn *, Lx to, Lx from, Lx bytes);
-/* Ends the call unless ok, with that message (program_message) and arg[] for its %lld. Adds nothing
- * if ok is a literal that is true. */
+/* Adds an LS_ASSERT: ends the call unless ok, a bool scalar, with that message (program_message)
+ * and arg[] for its %lld. Adds nothing if ok is a literal that is true. Copies arg[]. */
 void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
-/* Sets result slot `slot` of `sizes`. */
-void ls_result(LoopFn *, uint32_t slot, Lx);
-/* Calls function k of those that are outlined from this one. first_extent: of `sizes`, the number
- * of the extent with which those of the called function start; else 0. */
+/* Adds an LS_RESULT: sets result slot `slot` of `sizes` to an i64 scalar. */
+void ls_result(LoopFn *, uint32_t slot, Lx value);
+/* Adds an LS_OUTLINED: calls function k of those that are outlined from `sizes` or `run`
+ * (ProgramEntry). first_extent: of `sizes`, the number of the extent with which those of the called
+ * function start; of `run` 0. arg[]: the parameters of the called function; narg 0: those of this
+ * one. Copies arg[]. */
 void ls_outlined(LoopFn *, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg);
 /* Checks scopes, types, memory and structure; of blocks that all threads reach barriers together,
- * and all of a warp its exchanges. With isa also that every operation is legal for
- * it (codegen/program/legalise.h); NULL: an operation may be any. Returns false after errors, which
- * the context has recorded. */
+ * and all of a warp its exchanges. isa: the instruction set for which every operation and statement
+ * must be legal (codegen/program/legalise.h); NULL: the function is not legalised yet. Returns
+ * false after errors, which the context has recorded. */
 MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);
 
 /* The subexpressions that one statement uses more than once, operands first; printers name them
@@ -555,10 +606,10 @@ typedef struct {
 	uint32_t n;     /* length of uses */
 	ARRAY(Lx) x;
 } LoopShared;
-/* Sets s->x to those subexpressions of the statement's expressions. Expressions without operands
- * (literals, parameters, variables, LX_THREAD) are left out. What is inside of such a subexpression
- * counts once for all its uses. Arrays lie in the arena of the Ir's context; the next call with s
- * overwrites s->x. */
+/* Sets s->x to the subexpressions that the statement's own expressions use more than once, operands
+ * before what uses them. Expressions without operands (literals, parameters, variables, LX_THREAD)
+ * are left out. What is inside of such a subexpression counts once for all its uses. Arrays lie in
+ * the arena of the Ir's context; the next call with s overwrites s->x. */
 void loop_shared(const LoopFn *, const LsData *, LoopShared *s);
 
 /* Finds index arithmetic: i64 scalars computed from literals, parameters, LX_THREAD and immutable
@@ -572,18 +623,18 @@ typedef struct {
 	uint8_t *index; /* by expression: 0 unknown yet, 1 index arithmetic, 2 not */
 	bool changed;
 } LoopIndex;
-/* Analyses the function and sets *n; arrays lie in the arena. */
+/* Analyses the function and sets *n; arrays lie in the arena. Not for library functions. */
 void loop_index_init(LoopIndex *n, const LoopFn *, Arena *);
-/* Whether the expression is index arithmetic. */
-bool loop_is_index(LoopIndex *, Lx);
+/* Whether the expression is index arithmetic. It existed when loop_index_init was called. */
+bool loop_is_index(LoopIndex *, Lx x);
 /* KNOWN_INDEX: the i64 operation is index arithmetic: it does not overflow and divisors are not 0.
  * KNOWN_NONNEG: operands are not negative. */
 enum { KNOWN_INDEX = 1, KNOWN_NONNEG = 2 };
-/* Returns which of these are known of an LX_SC expression, as bits; 0 if the expression is no index
- * arithmetic. */
-unsigned loop_known(LoopIndex *, Lx);
-/* Returns an array by Lx, in the arena: whether the expression reads a mutable variable, so that
- * its value may differ between two statements. */
+/* Returns which KNOWN_ bits hold of an LX_SC expression; 0 if the expression is no index
+ * arithmetic. It existed when loop_index_init was called. */
+unsigned loop_known(LoopIndex *, Lx x);
+/* Returns an array of bools by Lx, in the arena: whether the expression reads a mutable variable,
+ * so that its value may differ between two statements. */
 const bool *loop_find_mutable(const LoopFn *, Arena *);
 
 #endif

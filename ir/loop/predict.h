@@ -8,15 +8,16 @@
 #include "ir/loop/program.h"
 #include "ir/target/machine.h"
 
-/* Returns the cycles of one core for all ntasks tasks of a launch, a part of the cost of a phase
- * included. param: the parameters of the function;
- * bytes: the number of different bytes that the launch reads and writes. */
+/* Returns the cycles of one core for all ntasks tasks of a launch, and a part of the cost of a
+ * phase. param: the values of the function's parameters. bytes: the number of different bytes that
+ * the launch reads and writes. */
 double loop_predict(const LoopFn *, const Machine *, const int64_t *param, int64_t ntasks, double bytes);
-/* Sets cycles[k], for each call k of the entry, to the cycles of one core for all its launches in
- * one run. value[i]: the value of the entry's symbol i; value NULL: the hints. */
+/* Sets cycles[k], for each call k that a statement of `run` launches, to the cycles of one core for
+ * all its launches in one run. value[i]: the value of the entry's symbol i; value NULL: the
+ * hints. */
 void program_predict(const ProgramEntry *, const Machine *, const int64_t *value, double *cycles);
-/* Sets cycles[k], for each call k of the entry, to the cycles of one task of one launch, at hint
- * sizes; 0: unknown, because the call is of a user operator. */
+/* Sets cycles[k], for each call k that a statement of `run` launches, to the cycles of one task of
+ * one launch, at hint sizes; 0: unknown, because the kernel calls a user operator. */
 void program_predict_tasks(const ProgramEntry *, const Machine *, double *cycles);
 
 #endif

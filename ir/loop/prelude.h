@@ -59,15 +59,18 @@ extern const PreludeRow prelude_generic[], prelude_x86[], prelude_neon[], prelud
  * without a table. */
 const PreludeRow *prelude_rows(const Isa *);
 
-/* Returns the bits of all lanes of a value in registers; a bool has 32 in each lane. */
+/* Returns how many bits all lanes of a value of the type have in registers; a bool has 32 in each
+ * lane. */
 uint32_t prelude_bits(LType);
-/* Returns the first row of a table for the operation and types that the instruction set has and
- * that has the wanted text; NULL if there is none. */
+/* Returns the first row of a table (prelude_rows, prelude_generic) that is for the operation `op`
+ * (PreludeRow.op) and these types, that the instruction set has, and that has the wanted text; NULL
+ * if there is none. */
 const PreludeRow *prelude_find(const Isa *, const PreludeRow *table, const char *op, LType to, LType from, unsigned known,
                                bool llvm);
-/* Whether the C emitter splits the operation into operations on halves, because its operands or its
- * result are wider than a register and the family has a row for a half, a quarter, ... False for an
- * operation that is not lane by lane, and for bitcasts and conversions of f16. */
+/* Whether the C emitter splits the operation `op` (sc_name), if it has no row, into operations on
+ * halves: its operands or its result are wider than a register, and the family has a row for a
+ * half, a quarter, ... False for an operation that is not lane by lane, and for bitcasts and
+ * conversions of f16. */
 bool prelude_splits(const Isa *, const char *op, LType to, LType from);
 /* Changes *to and *from, the types of the result and the first operand, to the types by which rows
  * of the operation are found: for selections that of the selected values, for conversions of f16
@@ -77,7 +80,8 @@ void prelude_types(ScOp, LType *to, LType *from);
 /* Returns the row by which an emitter prints an operation; NULL if the C emitter splits it, and if
  * there is none. */
 const PreludeRow *prelude_of_op(const Isa *, ScOp, LType to, LType from, unsigned known, bool llvm);
-/* Whether the operation is legal: prelude_of_op finds a row for C, or the C emitter splits it. */
+/* Whether the operation is legal for the target: prelude_of_op finds a row for C, or the C emitter
+ * splits it. */
 bool isa_takes(const Isa *, ScOp, LType to, LType from, unsigned known);
 /* Returns the row of a statement without operands ("fence"): the text is C's expression, or LLVM's
  * intrinsic. NULL if the target's family has none; prelude_generic is not searched. */

@@ -147,14 +147,17 @@ typedef struct Program {
 	const ProgramRecipes *recipes; /* NULL: weights are not replaceable */
 } Program;
 
-/* Returns an empty program in the arena of the Ir's context; message[0] exists. */
+/* Returns a program without entries in the arena of the Ir's context; message[0] exists. Keeps the
+ * name, without copying it. */
 Program *program_new(Ir *, const char *name);
 /* Adds an entry and returns it. Calls that are added from now on belong to it. Invalidates pointers
- * to other entries. */
+ * to other entries. Keeps the name, without copying it. */
 ProgramEntry *program_entry(Program *, const char *name);
-/* Adds a call to the last entry of the program. Returns its number in the entry. */
+/* Adds a copy of the call to the entry, which must be the last one of the program. Returns the
+ * call's number in the entry, from 0. */
 uint32_t program_add_call(ProgramEntry *, const ProgramCall *);
-/* Returns call k of the entry; valid until the next program_add_call. */
+/* Returns call k of the entry, k < e->ncall; the pointer is valid until the next
+ * program_add_call. */
 const ProgramCall *program_call(const ProgramEntry *, uint32_t k);
 /* Returns the number of parameters of `sizes`: the extents of all inputs. */
 uint32_t program_nextent(const ProgramEntry *);
@@ -178,9 +181,9 @@ bool program_is_room(const ProgramEntry *, uint32_t buf);
  * NULL: an operation may be any. Returns true if all is well; false after errors, which the context
  * has recorded. */
 MUST_LOOK bool program_verify(const Program *, const struct Isa *isa);
-/* Returns the number of parameters of `sizes` (0), or of a function outlined from it, that are read
- * from result slots; they come first. */
-uint32_t program_nslot_params(const ProgramEntry *, const LoopFn *);
+/* f: `sizes` or a function outlined from it. Returns how many of its parameters, the first ones,
+ * are read from result slots; 0 for `sizes` itself. */
+uint32_t program_nslot_params(const ProgramEntry *, const LoopFn *f);
 /* Sets *op to the user operators that kernels call, each once, in order of appearance, in the arena
  * of the Ir's context. Returns their number. */
 uint32_t program_user_ops(const Program *, const struct UserOp ***op);

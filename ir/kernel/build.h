@@ -6,33 +6,33 @@
 
 #include "ir/kernel/kernel.h"
 
-/* The constant 0 of a compute dtype. */
+/* Returns the constant 0 of a compute dtype; false of bool. */
 Kx kx_zero(Kernel *, Arena *, DType compute);
-/* a and b, two bools; an operand that is none stands for true. Returns none if both are. */
+/* Returns a and b, two bools. If one is none (true), returns the other one; none if both are. */
 Kx kx_and(Kernel *, Arena *, Kx a, Kx b);
-/* cond ? yes : no; yes and no have one dtype. */
+/* Returns cond ? yes : no. cond is a bool; yes and no have one dtype, which the result has. */
 Kx kx_select(Kernel *, Arena *, Kx cond, Kx yes, Kx no);
-/* in[0] * in[1], both of the compute dtype. */
+/* Returns in[0] * in[1], both of the compute dtype, which the result has. */
 Kx kx_product(Kernel *, Arena *, DType compute, const Kx in[2]);
-/* x converted to a compute dtype; x itself if it has the dtype. */
+/* Returns x converted to a compute dtype; x itself if it has the dtype. */
 Kx kx_to(Kernel *, Arena *, DType compute, Kx x);
-/* x converted to the dtype. For a storage dtype: converted to its compute dtype and rounded to a
- * value of the storage dtype. */
+/* Returns x converted to the compute dtype of the dtype, and rounded to a value of the dtype if it
+ * is f16, bf16 or f8. */
 Kx kx_as(Kernel *, Arena *, DType, Kx x);
 
 /* Returns the operand if x is a conversion or a rounding (kx_round); else x. Adds nothing. */
 Kx kx_unconverted(const Kernel *, Kx x);
 
-/* v < 0 ? v + extent : v, of an i64 that depends on data. */
+/* Returns v < 0 ? v + extent : v, of an i64 v. */
 Kx kx_wrap(Kernel *, Arena *, Kx v, Sym extent);
-/* cond and 0 <= v < extent; cond may be none, which is true. */
+/* Returns the bool: cond, and 0 <= v < extent, of an i64 v. cond may be none, which is true. */
 Kx kx_below(Kernel *, Arena *, Kx cond, Kx v, Sym extent);
 
-/* The value of a node with a scalar operator, whose operands in[] have the graph's dtype `from` and
- * whose result has the dtype `to`, both perhaps storage dtypes. OP_convert and OP_bitcast round a
- * value of a storage dtype first, unless it is rounded already; the result of OP_convert is a value
- * of `to`. The result of another operator is in the compute dtype of `to` and is not rounded to
- * `to`. */
+/* Returns the value of a node with a scalar operator, OP_convert or OP_bitcast, whose operands in[]
+ * have the graph's dtype `from` and whose result has the dtype `to`, both perhaps storage dtypes.
+ * OP_convert and OP_bitcast take a value of a storage dtype rounded; the result of OP_convert is a
+ * value of `to`. The result of another operator is in the compute dtype of `to` and is not rounded
+ * to `to`. */
 Kx kx_map(const Lowered *, Kernel *, Op, DType from, DType to, const Kx *in, uint32_t nin);
 
 #endif

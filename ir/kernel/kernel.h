@@ -68,7 +68,8 @@ typedef enum {
 	KX_LOAD,    /* buf[idx...]. If the guard is false, nothing is read and the value is
 	               `other` */
 	KX_STAGE,   /* the result of an earlier stage; idx: its inner map axes at this point */
-	KX_OP       /* a scalar operator on in[], operands converted, result of `dtype` */
+	KX_OP       /* the scalar operator `op`, OP_convert or OP_bitcast of in[], which have
+	               compute dtypes that the operator takes; the result has `dtype` */
 } KxKind;
 
 typedef struct {
@@ -141,7 +142,8 @@ typedef struct {
 	uint32_t check;   /* CHECK: the number of the message */
 	DType dtype;      /* the storage dtype of the result */
 	DType acc;        /* accumulation dtype */
-	bool reverse, descending, stable;
+	bool reverse;     /* RUNNING: from the last element to the first; FFT: see StageKind */
+	bool descending, stable; /* SORT */
 	StageResult result;
 	BufId buf;        /* RESULT_GLOBAL: the buffer, stored at idx[] (one per dimension) */
 	const Sym *idx;
@@ -296,7 +298,8 @@ typedef struct Lowered {
 	ARRAY(uint32_t) other;
 } Lowered;
 
-/* Returns a Lowered without buffers, steps and messages, in the arena of the Ir's context. */
+/* Returns a Lowered of the graph without buffers, steps and messages, in the arena of the Ir's
+ * context. Lowered.steps has no graph yet. */
 Lowered *lowered_new(Ir *, const Graph *);
 /* Makes all messages of `before` messages of this Lowered, with the numbers that they have in
  * `before`, so that kernels of both can be equal. Keeps the pointers. Call it at most once, before
@@ -310,13 +313,14 @@ uint32_t lowered_check(Lowered *, const char *message);
  * as in Buffer. The buffer is neither donated nor of a fixed layout, and inner_lo and inner_hi are
  * NULL. */
 BufId lowered_buf(Lowered *, BufKind, uint32_t k, DType, uint32_t rank, const Sym *dim, const char *name);
-/* Returns the buffer; the pointer is valid until the next lowered_buf. */
+/* Returns the buffer with an id other than 0; the pointer is valid until the next lowered_buf. */
 static inline Buffer *buf_of(const Lowered *l, BufId b) { return &l->buf.data[b.i]; }
-/* Returns the row-major layout of a shape. */
+/* Returns the row-major layout, without padding, of the shape dim[rank]. */
 Layout layout_row_major(Ir *, uint32_t rank, const Sym *dim);
-/* Returns the layout with dimensions in the order perm[0] (slowest) ... perm[rank-1] (fastest). */
+/* Returns the layout, without padding, of the shape dim[rank] with its dimensions in the order
+ * perm[0] (slowest) ... perm[rank-1] (fastest). */
 Layout layout_permuted(Ir *, uint32_t rank, const Sym *dim, const uint32_t *perm);
-/* Whether the layout is row-major without padding. */
+/* Whether the layout is the one that layout_row_major gives a shape of that rank. */
 bool layout_is_row_major(const Layout *, uint32_t rank);
 /* Whether all fields of two layouts are equal. */
 bool layout_equal(const Layout *, const Layout *);
@@ -338,42 +342,44 @@ Kernel *kernel_copy(Arena *, const Kernel *);
 Kx kx_const(Kernel *, Arena *, DType, double);
 /* Returns a constant of an integer dtype or bool. */
 Kx kx_const_int(Kernel *, Arena *, DType, int64_t);
-/* A scalar operator on nin <= 4 operands; its result has the compute dtype `result`. */
+/* Returns a KX_OP on nin <= 4 operands; its result has the compute dtype `result`. */
 Kx kx_op(Kernel *, Arena *, Op, DType result, const Kx *in, uint32_t nin);
-/* x, an f32, rounded to a value of the storage dtype; the result is an f32. */
+/* Returns x, an f32, rounded to a value of the storage dtype (f16, bf16, f8), as an f32. */
 Kx kx_round(Kernel *, Arena *, DType storage, Kx x);
-/* The bits of x, a value of dtype `from` in its compute dtype, as a value of `to` in its compute
- * dtype; x itself if both dtypes are one. Both dtypes have one size. */
+/* Returns the bits of x, a value of dtype `from` in its compute dtype, as a value of `to` in its
+ * compute dtype; x itself if both dtypes are one. Both dtypes have one size. */
 Kx kx_bitcast(Kernel *, Arena *, DType from, DType to, Kx x);
 /* Returns the scalar function of an OP_bitcast expression whose operand has the compute dtype `in`;
- * NULL if the sizes differ. */
+ * NULL if the sizes differ. Adds nothing. */
 const ScFn *kx_bitcast_fn(const KxData *, DType in);
-/* The element buf[idx], converted to the compute dtype. If guard (none: true) is false, nothing is
- * read and the value is `other`, which is none without a guard. */
+/* Returns the element buf[idx], converted to the compute dtype of the buffer's dtype; nidx is the
+ * buffer's rank. If guard (none: true) is false, nothing is read and the value is `other`, which is
+ * none without a guard. */
 Kx kx_load(Kernel *, Arena *, BufId, DType compute, uint32_t nidx, const Sym *idx, Kx guard, Kx other);
-/* The value of a symbolic integer as an i64. */
+/* Returns the value of a symbolic integer as an i64. */
 Kx kx_index(Kernel *, Arena *, Sym);
-/* The bool lo <= e < hi. */
+/* Returns the bool lo <= e < hi. */
 Kx kx_inrange(Kernel *, Arena *, Sym e, Sym lo, Sym hi);
-/* The result of an earlier stage, in its compute dtype. idx[i] is the index along axis Stage.map[i]
- * of that stage; nidx is its nmap. */
+/* Returns the result of an earlier stage, in its compute dtype. idx[i] is the index along axis
+ * Stage.map[i] of that stage; nidx is its nmap, and of a STAGE_RUNNING, SORT or FFT may be nmap +
+ * nred, with the indices along Stage.red[] last. */
 Kx kx_stage(Kernel *, Arena *, uint32_t stage, DType compute, uint32_t nidx, const Sym *idx);
 
 /* ---- questions about kernels and steps ---- */
 
 /* Sets mark[x.i] for every expression x that is the value or the guard of one of the stages first
- * .. end - 1, or the value of any value variable, or an operand of such an expression, at any
- * depth. Other elements stay. mark has kx.n elements. Operands of an expression that was marked
- * before the call are taken to be marked, too. */
+ * .. end - 1, or the value of any value variable, or an operand, guard or `other` of such an
+ * expression, at any depth. Other elements stay. mark has kx.n elements. Operands of an expression
+ * that was marked before the call are taken to be marked, too. */
 void kernel_reached(const Kernel *, uint32_t first, uint32_t end, bool *mark);
 /* Whether buffer `to`, which the kernel stores, may have the memory of buffer `from`, which it
  * loads. True if provably each element of `from` is loaded at the index at which `to` is stored,
  * before the store, and no schedule stores it twice. Also true if the kernel does not load `from`
  * or does not store `to`. */
 MUST_LOOK bool kernel_replaces(const Kernel *, BufId to, BufId from, Arena *scratch);
-/* Whether two kernels provably store different elements of the buffer: in some dimension all
- * indices of one are less than those of the other. Also true if one of the kernels does not store
- * the buffer. */
+/* Whether two kernels provably store different elements of the buffer: for any two of their stages
+ * that store the buffer, in some dimension all indices of one are less than those of the other.
+ * Also true if one of the kernels does not store the buffer. */
 MUST_LOOK bool kernel_stores_apart(const Lowered *, const Kernel *, const Kernel *, BufId);
 /* Whether provably no stage stores an element of a buffer or checks a value, because an axis has
  * extent 0. False if that is not known. */
@@ -383,21 +389,22 @@ bool kernel_stores_nothing(const Lowered *, const Kernel *);
  * found. */
 Kx kernel_needed_where(const Kernel *, uint32_t stage, Arena *scratch);
 /* Calls visit(data, buffer, write) for every buffer that the step, or a step inside it, reads
- * (write false) or writes (true); some more than once. The steps inside come in order. A
- * STAGE_SCATTER counts as a write only. */
+ * (write false) or writes (true); some more than once. The buffers of the step itself come first,
+ * then those of the steps inside, in order. A STAGE_SCATTER counts as a write only. */
 void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, bool write), void *data);
 
 /* ---- text, checks ---- */
 
-/* Appends the text form of a kernel. */
+/* Appends the text form of a kernel of the Lowered: axes, stages and expressions. */
 void kernel_print(const Lowered *, const Kernel *, Text *);
-/* Appends the text form of all buffers and steps. */
+/* Appends the text form of all buffers, messages of checks, and steps. */
 void lowered_print(const Lowered *, Text *);
 /* Returns the lines of the graph that the kernel computes, without the last line break, for the
  * comment in emitted code; "" if Kernel.computes is empty. The text is in the arena. */
 const char *kernel_text(const Kernel *, Arena *);
-/* Checks that indices are in range, axes in scope, dtypes agree, and elements are written once.
- * Returns true if all is well; false after errors, which the context has recorded. */
+/* Checks that no index is provably out of range, axes are in scope, dtypes agree, buffers are
+ * written before they are read, and a kernel stores no element by two stages. Returns true if all
+ * is well; false after errors, which the context has recorded. */
 MUST_LOOK bool lowered_verify(Lowered *);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct {
 	Kx a, b;                 /* the loads */
 	DType dtype;             /* the dtype of products and sums: f32 or f64 */
 	uint64_t in_a, in_b;     /* the outer axes on which a, b depend */
-	uint64_t summed;
+	uint64_t summed;         /* the axes that the sum reduces */
 	bool depthwise;          /* both operands have outer axes, and one has all of the other's
 	                            and more */
 	const char *no_product;  /* why the kernel is no contraction; NULL: it is one */
@@ -30,9 +30,11 @@ typedef struct {
  * the kind is SHAPE_CONTRACTION. */
 KernelShape kernel_shape(const SymTab *, const Kernel *);
 
-/* The outer axes of a contraction on which only operand a depends: rows of the result. */
+/* Returns, as bits, the outer axes of a contraction on which only operand a depends: rows of the
+ * result. */
 static inline uint64_t shape_rows(const KernelShape *s) { return s->in_a & ~s->in_b; }
-/* The outer axes on which only operand b depends: columns of the result. */
+/* Returns, as bits, the outer axes of a contraction on which only operand b depends: columns of the
+ * result. */
 static inline uint64_t shape_columns(const KernelShape *s) { return s->in_b & ~s->in_a; }
 
 #endif

@@ -24,9 +24,9 @@ void cpu_begin_phase(Cpu *, const Nest *);
 /* As code_finish_phase; adds a fence at the end of the task if cpu_store made streaming stores. */
 void cpu_finish_phase(Cpu *, Sym ntasks, KernelCost);
 
-/* Stores a value as the result of a RESULT_GLOBAL stage at the current point, converted to the
- * buffer's dtype; by a streaming store if it fills a register and the tensor does not stay in the
- * caches. */
+/* Stores a value as the result of a RESULT_GLOBAL stage at the current point, in the active lanes,
+ * converted to the buffer's dtype; by a streaming store if it fills a register, all lanes are
+ * active and the tensor does not stay in the caches. */
 void cpu_store(Cpu *, uint32_t stage, Lx value);
 /* Says that the task has [lo, hi) of an axis, until the phase ends. */
 void cpu_part(Cpu *, uint32_t axis, Lx lo, Lx hi);
@@ -34,10 +34,10 @@ void cpu_part(Cpu *, uint32_t axis, Lx lo, Lx hi);
 Lx cpu_start(Cpu *, uint32_t axis);
 /* Returns the end of the task's part of an axis; its extent if the task has the whole axis. */
 Lx cpu_limit(Cpu *, uint32_t axis);
-/* The loop over the lane axis `axis` in [lo, hi) by vectors: a main loop and a masked remainder.
- * Calls body(s, data) for each of the two, with the axis's value, and for the remainder the mask,
- * set. divisible: there is no remainder. Afterwards the axis has no value, and the mask is that of
- * before. */
+/* Writes the loop over the lane axis `axis` in [lo, hi) by vectors: a main loop, unless it provably
+ * has no round, and a masked remainder, unless `divisible`. Calls body(s, data) for each of the
+ * two, with the axis's value, and for the remainder the mask, set. Afterwards the axis has no
+ * value, and the mask is that of before. */
 void cpu_vector_loop(Cpu *, uint32_t axis, Lx lo, Lx hi, bool divisible,
 		     void (*body)(Cpu *, void *), void *data);
 
@@ -49,12 +49,12 @@ void cpu_scatter(Cpu *, uint32_t stage);
 void cpu_sort(Cpu *, uint32_t stage);
 
 /* fft.c: transforms a line, or as many lines as there are lanes, at the current outer point; stage:
- * the first of the four stages. ntasks: of the phase. Adds a temporary with a part for each
- * task. */
+ * the first of the four stages. ntasks: of the phase. Two copies of the lines lie in local memory
+ * if they are provably small; else adds a temporary with a part for each task. */
 void cpu_fft(Cpu *, uint32_t stage, Sym ntasks);
 
-/* transpose.c: transposes a square in registers: row[], as many vectors as there are lanes, becomes
- * its columns. */
+/* transpose.c: transposes a square in registers: row[] has as many vectors as there are lanes, a
+ * power of two, and becomes the columns. */
 void transpose_lanes(Cpu *, Lx *row);
 
 /* Writes the code of a plan: all phases of the schedule. Decides nothing. */

@@ -17,8 +17,8 @@ typedef struct {
 	uint32_t stage;
 	uint32_t axes[MAX_RANK], n, next; /* axes[next] is the next loop to open */
 	SumPlan sums;                     /* by loop; of a reduction in registers */
-	Lv acc, arg;
-	Lv best;
+	Lv acc;       /* the accumulator; none: a map, or STAGE_ARGREDUCE */
+	Lv best, arg; /* STAGE_ARGREDUCE: the best value so far and its place */
 	Kx value; /* the value of each point of a reduction */
 } StageRun;
 
@@ -32,11 +32,12 @@ typedef struct {
 	Kx where; /* none: everywhere */
 } Branch;
 
-/* How the current phase executes the stage. */
+/* Returns how the current phase executes the stage. */
 StageRole generic_role(const Generic *, uint32_t stage);
-/* The axes with a value at the current point, by bit. */
+/* Returns the axes with a value at the current point, by bit. */
 uint64_t generic_known_axes(const Cpu *);
-/* Executes a stage at the current outer point. */
+/* Writes the code of a stage at the current outer point, as the current phase executes it
+ * (generic_role); nothing with RUN_NOT. */
 void generic_stage(Generic *, uint32_t stage);
 /* The functions from here to generic_finish are the parts of generic_stage, for schedules that
  * reduce several points side by side. Begins a stage: its accumulators have the identity. */

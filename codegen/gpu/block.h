@@ -16,7 +16,8 @@ Lx block_column(Code *, uint32_t row);
 /* Returns the row of the thread in such a block. */
 Lx block_row(Code *, uint32_t row);
 /* Takes the number t apart into positions along n axes, the last axis fastest, and sets the axes to
- * them (eval_at). by[i]: elements of axis i that have one number together; NULL: 1 of each. */
+ * them (eval_at). by[i]: elements of axis i that have one number together, to the first of which
+ * the axis is set; NULL: 1 of each. t is less than the product of the counts. */
 void block_decode(Code *, Lx t, const uint32_t *axis, uint32_t n, const int64_t *by);
 /* Says that a thread moves `bytes` bytes of the memory, a buffer argument, in one access: the
  * argument is aligned to so many bytes at least. */

@@ -1,8 +1,9 @@
 /* Private to codegen/program/: equal kernels are scheduled once.
  *
  * Kernels are equal if their texts are equal after axes and buffers are numbered in order of
- * appearance. Of a buffer, layout, shape and dtype count. Symbols of sizes and of loops outside of
- * the kernel stand for themselves. */
+ * appearance. Of a buffer, layout, shape, dtype and the border of zeros count, and whether it is a
+ * constant (whose layout is fixed) or may be memory of another (donated). Symbols of sizes and of
+ * loops outside of the kernel stand for themselves. */
 #ifndef WEFT_CODEGEN_PROGRAM_DISTINCT_H
 #define WEFT_CODEGEN_PROGRAM_DISTINCT_H
 
@@ -39,8 +40,8 @@ typedef struct {
 	uint32_t now, nsym;
 } DistinctKernels;
 
-/* Begins with no kernels and `plain` false, for the first entry of the program. Program NULL: only
- * distinct_key may be called. */
+/* Begins with no kernels and `plain` false, for the first entry of the program, whose functions are
+ * scheduled for the target. Program NULL: only distinct_key may be called. */
 void distinct_init(DistinctKernels *, const Lowered *, Program *, const Target *);
 /* Begins the next entry, which uses schedules and functions of the entries before; empties
  * d->kernel. */
@@ -57,7 +58,8 @@ void distinct_call(DistinctKernels *, const StepCall *);
 
 /* phases.c: Decides which launches run in the phase of the launch before, because they do not
  * depend on it, and sets Scheduled.continues of d->kernel. Call it after all kernels of the steps
- * were scheduled. owner: by buffer, the buffer with which a loop swaps it, or 0. */
+ * were scheduled, in the order of the steps. owner: by buffer, a buffer that may have the same
+ * memory (a loop swaps the two, or an output takes an input's), or 0. */
 void form_phases(DistinctKernels *d, const StepList *, const uint32_t *owner);
 /* Whether the function may fail: it checks something, or calls a user operator. */
 bool phase_fails(const SchedPhase *);

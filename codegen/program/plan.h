@@ -21,9 +21,10 @@ typedef struct {
 	const Sym *room_bytes; /* by room; [0] unused */
 } MemoryPlan;
 
-/* Returns the plan; call it after all kernels were scheduled. Buffers whose lifetimes overlap are
- * disjoint. Buffers of constant size are packed by offset; a buffer of symbolic size uses another's
- * memory only if it is provably no larger. share false: no two buffers have memory in common. */
+/* Returns the plan, in the arena of the Ir's context; call it after form_phases. Buffers whose
+ * lifetimes overlap are disjoint. Buffers of constant size are packed by offset; two buffers of
+ * symbolic size share memory only if one is provably no larger than the other. share false: no two
+ * buffers have memory in common. */
 MemoryPlan plan_memory(const DistinctKernels *, bool share);
 
 #endif

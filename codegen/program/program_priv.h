@@ -23,13 +23,14 @@ typedef struct {
 
 /* Begins with no values. */
 void sym_lower_init(SymLower *, Ctx *, SymTab *, LoopFn *);
-/* Returns the i64 expression of a symbolic integer. A symbol without a value is an internal
- * error. */
+/* Returns the i64 expression of a symbolic integer, and remembers it. A symbol without a value is
+ * an internal error. */
 Lx sym_lower(SymLower *, Sym);
-/* Gives a symbol or another symbolic integer a value, which replaces the one that it had. */
+/* Gives a symbol or another symbolic integer a value, which replaces the one that it had.
+ * Expressions that were lowered before keep their values. */
 void sym_lower_set(SymLower *, Sym var, Lx value);
-/* Whether sym_lower can lower the expression: all symbols in it have values. Lowers at once what
- * can be lowered, also if the result is false. */
+/* Whether sym_lower can lower the expression: all symbols in it have values. Lowers and remembers
+ * the parts that can be lowered, also if the result is false. */
 MUST_LOOK bool sym_lower_can(SymLower *, Sym);
 /* Forgets the values that were set or computed since s->log.n was n. */
 void sym_lower_forget(SymLower *, uint32_t n);
@@ -56,9 +57,9 @@ uint32_t section_state(Section *, const LoweredState *);
 /* Returns the index in Program.constant of the buffer's constant in a layout, and adds it if it is
  * new. */
 uint32_t section_constant(Section *, const Buffer *, const Layout *);
-/* Makes the weight section begin as that of another program, whose constants all are added, with
- * their offsets. Both programs have the same state. Call it after all section_state and before
- * section_constant. */
+/* Makes the weight section begin as that of another program: adds the constants of that program,
+ * with their offsets. Both programs have the same state, in the same order. Call it after all
+ * section_state and before section_constant. */
 void section_share(Section *, const Program *);
 
 /* bounds.c: conditions on sizes under which no arithmetic with them leaves 64 bits. */
@@ -68,10 +69,10 @@ typedef struct SizeBounds SizeBounds;
 SizeBounds *size_bounds_new(Ir *, const SizeBounds *outer);
 /* Adds the bounds for an expression, unless others imply them. */
 void size_bounds_add(SizeBounds *, Sym);
-/* Adds a number of bytes that must fit memory: a smaller bound than 64 bits. */
+/* Adds the bound that the bytes of the workspace stay within 64 bits, unless others imply it. */
 void size_bounds_add_bytes(SizeBounds *, Sym);
-/* Adds the types, attributes and guards of the graph's nodes; bodies of nodes have bounds of their
- * own. */
+/* Adds the bounds for the extents and bytes of the types of the graph's nodes, for their attributes
+ * and for the graph's guards; bodies of nodes have bounds of their own. */
 void size_bounds_add_graph(SizeBounds *, const Graph *);
 /* Adds the assertion (ls_assert) of one bound that is not asserted yet, whose symbols all have
  * values and which contains `var` (none: any bound). Returns false, and adds nothing, if there is

@@ -86,10 +86,10 @@ typedef struct {
 	const Target *target;
 } ScheduleLevel;
 
-/* Chooses one layout for each large constant that kernels want in different layouts: the one with
- * the least predicted time of all kernels of all n levels. A file then holds the constant once.
- * Changes the layouts of buffers; other constants stay unchanged. Call it before scheduling any of
- * the levels. */
+/* Chooses one layout for each large constant that kernels of the n > 0 levels want in different
+ * layouts: the one with the least predicted time of all these kernels. A file then holds the
+ * constant once. Sets and fixes the layouts of the constant's buffers; other constants stay
+ * unchanged. Call it before scheduling any of the levels. */
 void choose_const_layouts(const ScheduleLevel *, uint32_t n);
 
 /* ---- programs ---- */
@@ -110,9 +110,10 @@ typedef struct {
 	Lowered *lowered;
 } ScheduleEntry;
 
-/* Returns the program of n lowered graphs, one an entry, for a target, in the arena of the Ir's
- * context; legal unless `plain`. Returns NULL after errors: sizes that cannot be computed from the
- * inputs. */
+/* Returns the program of n > 0 lowered graphs, one an entry, for a target, in the arena of the Ir's
+ * context; legal unless `plain`. The options are not NULL. Returns NULL after an error: a size that
+ * cannot be computed from the inputs, or the size of an output that is known within a branch or
+ * loop only. */
 Program *schedule_program(const ScheduleEntry *, uint32_t n, const Target *, const ScheduleOptions *);
 
 #endif

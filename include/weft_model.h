@@ -19,7 +19,7 @@
  * All functions return WEFT_OK or an error code. A WeftStatus that is not NULL receives the same
  * code and, with an error, a sentence in `message`. `run` reads its arguments only: for an entry
  * without state (WeftEntry.flags) `run` changes nothing in the instance, takes no lock and
- * allocates nothing.
+ * allocates nothing (on a processor; WeftContext.stream says what is different on a device).
  *
  * Versions. A program may be older or newer than the model. weft_model_check compares the versions
  * of the ABI. Within one version, structures only gain fields at their end:
@@ -295,8 +295,9 @@ enum {
 	WEFT_IGNORE_UNKNOWN = 2, /* set_weights ignores names of weights that the model does not
 	                            have, such as unused names of a state dictionary; without the
 	                            flag they are errors */
-	WEFT_SHARE_ALL = 4       /* for tests: threads share the tasks of every phase, even if
+	WEFT_SHARE_ALL = 4,      /* for tests: threads share the tasks of every phase, even if
 	                            sharing costs more than it saves */
+	WEFT_POLL = 8            /* WeftModel.wait returns WEFT_ERR_BUSY instead of waiting */
 }; /* WeftContext.flags */
 
 typedef struct {
@@ -320,7 +321,18 @@ typedef struct {
 	void *user;
 	WeftDevice device;    /* where the model runs; {0, 0}: the processor. `run` returns
 	                         WEFT_ERR_ARGUMENT if the model was not compiled for the device */
-	void *stream;         /* of the device */
+	/* A stream of the device (CUstream). A call with `device` and a stream gives its work to
+	 * the stream and returns without waiting for it, unless a tensor is the host's, `profile`
+	 * is set, or the model reads values on the way. Tensors, workspace and the memory that
+	 * `alloc` gives belong to the call until the stream has executed it; memory that goes to
+	 * `free` may be used again by what the stream is given later.
+	 *
+	 * Whether such a call failed is known later: by WeftModel.wait, or by the next call with
+	 * the same stream, which returns the error of the earlier one and does nothing. State that
+	 * a call writes is in use until the call was executed, for calls with other streams and for
+	 * the functions of state; calls with the same stream follow each other. NULL: the default
+	 * stream, and the call waits. */
+	void *stream;
 	const WeftComm *comm; /* NULL: this process is alone */
 } WeftContext;
 
@@ -483,6 +495,12 @@ typedef struct WeftModel {
 	 * unspecified. */
 	int (*get_weights)(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values,
 			   const WeftContext *, WeftStatus *);
+	/* Waits until the device has executed all calls with the context's stream (WeftContext; no
+	 * context or no stream: calls with any stream). Returns WEFT_OK, or the error of the first
+	 * of them that failed and of which nobody was told. WEFT_POLL: does not wait, and returns
+	 * WEFT_ERR_BUSY while some are not executed. NULL in models for processors, whose calls are
+	 * complete when they return: weft_wait asks for that. */
+	int (*wait)(WeftInstance *, const WeftContext *, WeftStatus *);
 } WeftModel;
 
 /* ---- using the table ---- */
@@ -502,6 +520,12 @@ static inline const char *weft_model_check(const WeftModel *m)
 	if (m->abi > WEFT_ABI_VERSION)
 		return "the model was compiled by a weft that is too new for this program";
 	return WEFT_HAS(m->size, WeftModel, get_weights) ? NULL : "the table of the model is incomplete";
+}
+
+/* WeftModel.wait, of any model. */
+static inline int weft_wait(const WeftModel *m, WeftInstance *in, const WeftContext *c, WeftStatus *status)
+{
+	return WEFT_HAS(m->size, WeftModel, wait) && m->wait ? m->wait(in, c, status) : WEFT_OK;
 }
 
 /* Element k of `first`, an array in the model's table of structures of this kind. k must be in

@@ -125,6 +125,7 @@ typedef struct {
 	WeftStatus *status;
 #ifdef WEFT_DEVICES
 	DeviceCall *device; /* NULL: the processor */
+	Flight *flight;     /* NULL: the call waits */
 #endif
 } Call;
 
@@ -287,11 +288,40 @@ static int call_there(Call *c, const WeftTensor *x, WeftTensor *y, void *workspa
 {
 	Staged staged[c->e->ninput + c->e->noutput + 1];
 	DeviceCall device;
-	TRY(device_begin(&device, c->in->driver, ctx, staged, c->sizes->workspace_bytes, &workspace, c->status));
+	TRY(device_begin(&device, c->in->driver, ctx, staged, c->sizes->workspace_bytes, &workspace, c->flight, c->status));
 	c->device = &device;
 	return device_end(&device, call(c, x, y, workspace, ctx), c->status);
 }
 #endif
+
+static int use_begin(WeftInstance *in, const WeftEntry *e, __attribute__((unused)) const WeftContext *ctx, Use *u, WeftStatus *status)
+{
+	u->as = e->flags & WEFT_ENTRY_WRITES_STATE ? STATE_WRITE : e->flags & WEFT_ENTRY_READS_STATE ? STATE_READ : 0;
+#ifdef WEFT_DEVICES
+	u->flight = NULL;
+	if (in->flights && ctx->stream && ctx->device.type == in->driver->type)
+		TRY(flight_begin(in, e, ctx->stream, u, status));
+	else
+#endif
+	if (u->as)
+		TRY(instance_enter(in, (StateUse)u->as, status));
+	u->weights = in->model->replaceable ? current_begin(&in->weights) : 0;
+	u->state = u->as ? current_begin(&in->state) : 0;
+	return WEFT_OK;
+}
+
+static void use_end(WeftInstance *in, const Use *u)
+{
+#ifdef WEFT_DEVICES
+	if (u->flight) {
+		flight_end(in, u);
+		return;
+	}
+#endif
+	use_drop(in, u);
+	if (u->as)
+		instance_leave(in, (StateUse)u->as);
+}
 
 int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, WeftTensor *outputs, void *workspace,
 		const WeftContext *given, WeftStatus *status)
@@ -309,19 +339,14 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s given", inputs || !e->ninput ? "outputs" : "inputs");
 	Call c = {.in = in, .e = e, .sizes = sizes, .strict = ctx.flags & WEFT_STRICT, .status = status};
-	const StateUse as = e->flags & WEFT_ENTRY_WRITES_STATE ? STATE_WRITE : STATE_READ;
-	const bool stateful = as == STATE_WRITE || e->flags & WEFT_ENTRY_READS_STATE;
-	if (stateful)
-		TRY(instance_enter(in, as, status));
-	const uint32_t w = in->model->replaceable ? current_begin(&in->weights) : 0, s = stateful ? current_begin(&in->state) : 0;
-	c.constants = current_at(&in->weights, w);
-	c.state = stateful ? current_at(&in->state, s) : NULL;
+	Use use;
+	TRY(use_begin(in, e, &ctx, &use, status));
+	c.constants = current_at(&in->weights, use.weights);
+	c.state = use.as ? current_at(&in->state, use.state) : NULL;
+#ifdef WEFT_DEVICES
+	c.flight = use.flight;
+#endif
 	int code = call(&c, inputs, outputs, workspace, &ctx);
-	if (in->model->replaceable)
-		current_end(in, &in->weights, w);
-	if (!stateful)
-		return code;
-	current_end(in, &in->state, s);
-	instance_leave(in, as);
+	use_end(in, &use);
 	return code;
 }

@@ -17,15 +17,17 @@ typedef struct Context Context;
 typedef struct Module Module;
 typedef struct Function Function;
 typedef struct Stream Stream;
+typedef struct Event Event;
 typedef uint64_t Address;
 
 /* Numbers of cuda.h that are used here; every driver has the same. */
 enum {
 	CU_OK = 0, CU_OUT_OF_MEMORY = 2, CU_NOT_INITIALIZED = 3, CU_DEINITIALIZED = 4, CU_NO_DEVICE = 100,
-	CU_ILLEGAL_ADDRESS = 700, CU_LAUNCH_FAILED = 719,
+	CU_NOT_READY = 600, CU_ILLEGAL_ADDRESS = 700, CU_LAUNCH_FAILED = 719,
 	CU_MAJOR = 75, CU_MINOR = 76, CU_POOLS = 115,             /* CUdevice_attribute */
 	CU_PARAM_END = 0, CU_PARAM_BUFFER = 1, CU_PARAM_SIZE = 2, /* CU_LAUNCH_PARAM_... */
-	CU_ERROR_LOG = 5, CU_ERROR_LOG_BYTES = 6                  /* CUjit_option */
+	CU_ERROR_LOG = 5, CU_ERROR_LOG_BYTES = 6,                 /* CUjit_option */
+	CU_NO_TIME = 2                                            /* CU_EVENT_DISABLE_TIMING */
 };
 
 static struct {
@@ -37,6 +39,8 @@ static struct {
 	int (*room)(size_t *, size_t *);
 	int (*in)(Address, const void *, size_t, Stream *), (*out)(void *, Address, size_t, Stream *), (*within)(Address, Address, size_t, Stream *);
 	int (*fill)(Address, unsigned char, size_t, Stream *), (*wait)(Stream *);
+	int (*host_alloc)(void **, size_t, unsigned), (*host_free)(void *);
+	int (*event)(Event **, unsigned), (*event_record)(Event *, Stream *), (*event_query)(Event *), (*event_wait)(Event *), (*event_drop)(Event *);
 	int (*error_name)(int, const char **), (*error_text)(int, const char **);
 	char missing[400]; /* why it cannot be used; empty: it can */
 	int state;         /* of cuInit */
@@ -56,6 +60,8 @@ static void load_library(void)
 		{"cuMemAlloc_v2", &cu.alloc}, {"cuMemFree_v2", &cu.free}, {"cuMemAllocAsync", &cu.alloc_async}, {"cuMemFreeAsync", &cu.free_async},
 		{"cuMemGetInfo_v2", &cu.room}, {"cuMemcpyHtoDAsync_v2", &cu.in}, {"cuMemcpyDtoHAsync_v2", &cu.out},
 		{"cuMemcpyDtoDAsync_v2", &cu.within}, {"cuMemsetD8Async", &cu.fill}, {"cuStreamSynchronize", &cu.wait},
+		{"cuMemHostAlloc", &cu.host_alloc}, {"cuMemFreeHost", &cu.host_free}, {"cuEventCreate", &cu.event}, {"cuEventRecord", &cu.event_record},
+		{"cuEventQuery", &cu.event_query}, {"cuEventSynchronize", &cu.event_wait}, {"cuEventDestroy_v2", &cu.event_drop},
 		{"cuGetErrorName", &cu.error_name}, {"cuGetErrorString", &cu.error_text},
 	};
 	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -168,6 +174,16 @@ static void gpu_fill(void *self, void *to, uint8_t with, uint64_t bytes, void *s
 	leave();
 }
 
+/* The first error of this thread that nobody was told. */
+static int told(WeftStatus *status)
+{
+	const int code = pending.code;
+	if (code != WEFT_OK && status)
+		*status = pending;
+	pending.code = WEFT_OK;
+	return code;
+}
+
 static int gpu_wait(void *self, void *stream, WeftStatus *status)
 {
 	const Gpu *g = self;
@@ -175,11 +191,60 @@ static int gpu_wait(void *self, void *stream, WeftStatus *status)
 		note(g, cu.wait(stream), "executing kernels");
 		leave();
 	}
-	const int code = pending.code;
-	if (code != WEFT_OK && status)
-		*status = pending;
-	pending.code = WEFT_OK;
-	return code;
+	return told(status);
+}
+
+static int gpu_mark(void *self, void **mark, void *stream, WeftStatus *status)
+{
+	const Gpu *g = self;
+	if (enter(g, "marking a stream")) {
+		Event *event = *mark;
+		int rc = event ? CU_OK : cu.event(&event, CU_NO_TIME);
+		*mark = rc == CU_OK ? event : NULL;
+		note(g, rc == CU_OK ? cu.event_record(event, stream) : rc, "marking a stream");
+		leave();
+	}
+	return told(status);
+}
+
+static int gpu_passed(void *self, void *mark, bool wait, bool *done, WeftStatus *status)
+{
+	const Gpu *g = self;
+	int rc = g->process == getpid() ? cu.push(g->context) : CU_NOT_INITIALIZED;
+	if (rc == CU_OK) {
+		rc = wait ? cu.event_wait(mark) : cu.event_query(mark);
+		leave();
+	}
+	*done = rc == CU_OK;
+	return rc == CU_OK || rc == CU_NOT_READY || rc == CU_DEINITIALIZED ? WEFT_OK : tell(status, rc, "executing kernels", g->name);
+}
+
+static void gpu_unmark(void *self, void *mark)
+{
+	const Gpu *g = self;
+	if (g->process == getpid() && cu.push(g->context) == CU_OK) {
+		cu.event_drop(mark);
+		leave();
+	}
+}
+
+static void *gpu_host_alloc(void *self, uint64_t bytes)
+{
+	void *p = NULL;
+	if (!enter(self, "allocating memory of the host"))
+		return NULL;
+	int rc = cu.host_alloc(&p, (size_t)bytes, 0);
+	leave();
+	return rc == CU_OK ? p : NULL;
+}
+
+static void gpu_host_free(void *self, void *p)
+{
+	const Gpu *g = self;
+	if (p && g->process == getpid() && cu.push(g->context) == CU_OK) {
+		cu.host_free(p);
+		leave();
+	}
 }
 
 static int gpu_read(void *self, void *to, const void *from, uint64_t bytes, void *stream, WeftStatus *status)
@@ -291,7 +356,7 @@ static int check_device(const WeftModel *m, Gpu *g, const WeftCudaArch **arch, b
 	cu.attribute(&major, CU_MAJOR, g->device);
 	cu.attribute(&minor, CU_MINOR, g->device);
 	cu.attribute(&pools, CU_POOLS, g->device);
-	g->pools = pools;
+	g->pools = g->driver.ordered = pools;
 	if ((*arch = choose(major, minor, ptx)))
 		return WEFT_OK;
 	for (uint32_t k = 0, n = 0; k < weft_cuda.narch && n < sizeof list - 16; k++)
@@ -322,7 +387,8 @@ static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status
 	g->ordinal = ordinal;
 	g->process = getpid();
 	g->driver = (WeftDriver){.size = sizeof g->driver, .type = WEFT_CUDA, .name = g->name, .self = g, .alloc = gpu_alloc, .free = gpu_free, .copy = gpu_copy,
-				 .fill = gpu_fill, .read = gpu_read, .launch = gpu_launch, .wait = gpu_wait, .left = gpu_left};
+				 .fill = gpu_fill, .read = gpu_read, .launch = gpu_launch, .wait = gpu_wait, .left = gpu_left, .mark = gpu_mark, .passed = gpu_passed, .unmark = gpu_unmark,
+				 .host_alloc = gpu_host_alloc, .host_free = gpu_host_free};
 	int rc = cu.device(&g->device, ordinal);
 	snprintf(g->name, sizeof g->name, "CUDA device %d", ordinal);
 	if (rc != CU_OK)

@@ -35,10 +35,11 @@ int constants_load(const WeftInstance *in, Constants *c, WeftStatus *status)
 /* ---- tensors ---- */
 
 int device_begin(DeviceCall *d, const WeftDriver *driver, const WeftContext *c, Staged *staged, uint64_t work_bytes, void **work,
-		 WeftStatus *status)
+		 Flight *flight, WeftStatus *status)
 {
 	const int32_t type = c->device.type ? c->device.type : WEFT_CPU;
 	*d = (DeviceCall){.driver = driver, .stream = c->stream, .aware = type == driver->type, .staged = staged};
+	d->flight = c->profile ? NULL : flight;
 	if (!d->aware && type != WEFT_CPU)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for %s, not for a device of type %d", driver->name, (int)type);
 	if (!d->aware) {
@@ -79,6 +80,8 @@ int device_bind(DeviceCall *d, bool output, const char *name, const WeftTensor *
 		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not row-major", role, name);
 	if (!host && ((uintptr_t)t->data + t->byte_offset) % DEVICE_ALIGN == 0)
 		return WEFT_OK;
+	if (host || !v->ordered)
+		d->flight = NULL; /* the tensor, or its copy, must last */
 	Staged *s = &d->staged[d->nstaged];
 	*s = (Staged){.bytes = tensor_bytes(t), .back = output ? t : NULL, .on_device = !host};
 	*data = s->there = v->alloc(v->self, s->bytes, d->stream);
@@ -101,12 +104,15 @@ int device_end(DeviceCall *d, int code, WeftStatus *status)
 			v->copy(v->self, data_of(s->back), s->there, have < s->bytes ? have : s->bytes,
 				s->on_device ? WEFT_ON_DEVICE : WEFT_TO_HOST, d->stream);
 	}
-	int waited = v->wait(v->self, d->stream, &told);
-	if (code == WEFT_OK && waited != WEFT_OK)
-		code = weft_fail(status, waited, "%s", told.message);
+	d->flight = code == WEFT_OK ? d->flight : NULL;
+	int waited = d->flight ? WEFT_OK : v->wait(v->self, d->stream, &told);
 	for (uint32_t k = 0; k < d->nstaged; k++)
 		v->free(v->self, d->staged[k].there, d->stream);
 	v->free(v->self, d->work, d->stream);
+	if (d->flight)
+		waited = flight_depart(d, &told);
+	if (code == WEFT_OK && waited != WEFT_OK)
+		code = weft_fail(status, waited, "%s", told.message);
 	return code;
 }
 
@@ -188,9 +194,10 @@ void device_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 /* The record lies where `run` has room for it, on the device. */
 void device_save(WeftRegion *r, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes)
 {
-	const DeviceCall *d = r->device;
+	DeviceCall *d = r->device;
 	const WeftSaved s = {state, values, at, n, bytes, r->saved};
 	WeftStatus told;
+	d->flight = NULL; /* if the call fails, this thread puts the state back */
 	d->driver->copy(d->driver->self, record, &s, sizeof s, WEFT_TO_DEVICE, d->stream);
 	if (d->driver->wait(d->driver->self, d->stream, &told) != WEFT_OK)
 		region_told(r, &told);
@@ -212,7 +219,7 @@ static void put_back(WeftRegion *r, const WeftSaved *s)
 
 void device_put_back(WeftRegion *r)
 {
-	const WeftSaved *at = look(r) ? r->saved : NULL;
+	const WeftSaved *at = !r->device->flight && look(r) ? r->saved : NULL;
 	r->saved = NULL;
 	for (WeftSaved s; at; at = s.before) {
 		fetch(r, &s, at, sizeof s);

@@ -49,6 +49,19 @@ typedef struct WeftDriver {
 	int (*wait)(void *self, void *stream, WeftStatus *);
 	/* The bytes of memory that are free, for messages; NULL: nobody knows. */
 	uint64_t (*left)(void *self);
+	/* For calls that return before the device has executed them (flight.c). mark NULL: there
+	 * are none, and all calls wait. mark: puts a mark behind what the stream was given so far;
+	 * *mark NULL: makes the mark first, which unmark frees. Returns the first error of what
+	 * this thread began, a code and a sentence. */
+	int (*mark)(void *self, void **mark, void *stream, WeftStatus *);
+	/* Sets *done to whether all ahead of the mark is done; with `wait` waits for that. Returns
+	 * the error of the device, if it failed, a code and a sentence. */
+	int (*passed)(void *self, void *mark, bool wait, bool *done, WeftStatus *);
+	void (*unmark)(void *self, void *mark);
+	/* Memory of the host, to which copies from the device need not wait. */
+	void *(*host_alloc)(void *self, uint64_t bytes);
+	void (*host_free)(void *self, void *);
+	bool ordered; /* what the stream was given ahead of a `free` may still use the memory */
 } WeftDriver;
 
 /* WeftDevice.type of the driver that this runtime is linked with. */
@@ -101,14 +114,17 @@ typedef struct DeviceCall {
 	Staged *staged;
 	uint32_t nstaged;
 	int code; /* of what failed after the tasks */
+	/* The call need not wait: it is told later whether it failed. NULL: it waits. */
+	struct Flight *flight;
 } DeviceCall;
 
 /* Begins a call: checks the context's device. If the caller does not give the device, allocates a
  * workspace of work_bytes bytes there and sets *work to it; else *work stays. staged: room for
- * every input and output. Returns WEFT_OK, or an error code with a message: another device than the
- * driver's, or no memory. After WEFT_OK the caller calls device_end. */
+ * every input and output. flight: that of a call which need not wait, or NULL. Returns WEFT_OK, or
+ * an error code with a message: another device than the driver's, or no memory. After WEFT_OK the
+ * caller calls device_end. */
 int device_begin(DeviceCall *, const WeftDriver *, const WeftContext *, Staged *staged, uint64_t work_bytes, void **work,
-		 WeftStatus *);
+		 struct Flight *flight, WeftStatus *);
 /* The bytes at the end of the workspace that device_begin takes for itself. */
 enum { DEVICE_WORK = WEFT_RECORD + 64 };
 /* Binds the tensor of an input or output that the call was given. A tensor of the device that is
@@ -116,8 +132,8 @@ enum { DEVICE_WORK = WEFT_RECORD + 64 };
  * to it, and copies an input there. Returns WEFT_OK, or an error code with a message: a tensor is
  * not row-major (but an input of the host may be strided), or there is no memory. */
 int device_bind(DeviceCall *, bool output, const char *name, const WeftTensor *, void **data, WeftStatus *);
-/* Ends a call whose code so far is `code`: copies outputs back if it succeeded, waits, frees.
- * Returns the code. */
+/* Ends a call whose code so far is `code`: copies outputs back if it succeeded, frees, and waits
+ * unless the call need not. Returns the code. */
 int device_end(DeviceCall *, int code, WeftStatus *);
 /* weft_phase on a device: launches the tasks and does not wait, unless a profile is taken. A
  * failure that the launch reports at once ends the call. Returns 0, or 1 if something has

@@ -148,11 +148,15 @@ static WeftInstance *instance_new(const WeftModel *m, __attribute__((unused)) in
 		return free(in), NULL;
 #endif
 	in->ncpu = threads_ncpu();
+#ifdef WEFT_DEVICES
+	flights_open(in);
+#endif
 	in->state.set[0].what = m->state_bytes ? memory_alloc(in, m->state_bytes) : NULL;
 	if (current_now(&in->state) || !m->state_bytes)
 		return in;
 #ifdef WEFT_DEVICES
 	memory_wait(in, WEFT_OK, NULL); /* what the driver says is not for the next call */
+	flights_close(in);
 	weft_device_close(in->driver);
 #endif
 	free(in);
@@ -210,6 +214,9 @@ void weft_rt_close(WeftInstance *in)
 {
 	if (!in)
 		return;
+#ifdef WEFT_DEVICES
+	flights_close(in);
+#endif
 	constants_release(current_now(&in->weights));
 	free(in->spare);
 	memory_free(in, current_now(&in->state));
@@ -255,7 +262,19 @@ void current_end(WeftInstance *in, Current *c, uint32_t k)
 	atomic_store_explicit(&c->set[k].what, NULL, memory_order_release);
 }
 
+#ifdef WEFT_DEVICES
 int instance_enter(WeftInstance *in, StateUse as, WeftStatus *status)
+{
+	if (instance_try(in, as, NULL) == WEFT_OK)
+		return WEFT_OK;
+	flights_land(in);
+	return instance_try(in, as, status);
+}
+
+int instance_try(WeftInstance *in, StateUse as, WeftStatus *status)
+#else
+int instance_enter(WeftInstance *in, StateUse as, WeftStatus *status)
+#endif
 {
 	int32_t users = atomic_load_explicit(&in->users, memory_order_relaxed);
 	do {

@@ -59,8 +59,18 @@ struct WeftInstance {
 	void *_Atomic spare; /* the memory of replaced weights, for the next ones; or NULL */
 #ifdef WEFT_DEVICES
 	const WeftDriver *driver; /* NULL: the processor */
+	struct Flights *flights;  /* NULL: all calls wait */
 #endif
 };
+
+/* What a call uses of the instance: sets of weights and state. */
+typedef struct {
+	int32_t as; /* a StateUse; 0: no state */
+	uint32_t weights, state;
+#ifdef WEFT_DEVICES
+	struct Flight *flight; /* NULL: the call waits */
+#endif
+} Use;
 
 /* Begins a call with the set in use. Returns the set's number, for current_at and current_end. */
 static inline uint32_t current_begin(Current *c)
@@ -92,11 +102,46 @@ int current_replace(WeftInstance *, Current *, void *data, void (*drop)(WeftInst
  * progress, or if another use finds any call in progress. STATE_READ waits for the end of
  * STATE_CHANGE. */
 int instance_enter(WeftInstance *, StateUse, WeftStatus *);
+#ifdef WEFT_DEVICES
+/* The same; does not look whether calls in flight have ended. */
+int instance_try(WeftInstance *, StateUse, WeftStatus *);
+#endif
 /* Ends a call that instance_enter began with the same StateUse. */
 static inline void instance_leave(WeftInstance *in, StateUse as)
 {
 	atomic_fetch_sub_explicit(&in->users, (int32_t)as, memory_order_release);
 }
+/* Ends a call's use of the instance. */
+static inline void use_drop(WeftInstance *in, const Use *u)
+{
+	if (in->model->replaceable)
+		current_end(in, &in->weights, u->weights);
+	if (u->as)
+		current_end(in, &in->state, u->state);
+}
+#ifdef WEFT_DEVICES
+/* ---- flight.c: calls that return before the device has executed them ---- */
+
+/* A call that need not wait. The instance, the weights and the state stay in use until it has
+ * landed: until somebody finds that the device has executed it. */
+typedef struct Flight Flight;
+/* Prepares an instance for such calls; all wait if there is no memory, or if the driver has no
+ * marks. */
+void flights_open(WeftInstance *);
+/* Waits until all calls have landed. The instance's driver is still open. */
+void flights_close(WeftInstance *);
+/* Lets calls land that the device has executed. */
+void flights_land(WeftInstance *);
+/* Begins a call with a stream, as instance_enter does with Use.as; a call on the stream that is in
+ * flight is no hindrance. Sets Use.flight. Returns WEFT_OK; WEFT_ERR_BUSY; or the error of a call
+ * on this stream that has landed and failed, with a message: the new call has not begun then. */
+int flight_begin(WeftInstance *, const WeftEntry *, void *stream, Use *, WeftStatus *);
+/* At the end of a call that need not wait: marks the stream. Returns WEFT_OK, or the error of what
+ * was begun; the call has no flight then. */
+int flight_depart(DeviceCall *, WeftStatus *);
+/* Ends what flight_begin began on this thread; a call that has not departed lands. */
+void flight_end(WeftInstance *, const Use *);
+#endif
 /* Releases the weights for one instance; frees them after the last one. NULL is allowed. */
 void constants_release(Constants *);
 /* The most threads of a call with this context, at least 1; *t is their provider. */

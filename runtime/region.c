@@ -64,6 +64,11 @@ int weft_region_fail(WeftRegion *r, const char *fmt, ...)
 	return region_told(r, &told);
 }
 
+int check_failed(WeftStatus *status, const WeftEntry *e, int id, const int64_t x[WEFT_FAILURE - 1])
+{
+	return weft_fail(status, WEFT_ERR_CHECK, e->message[id], x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12]);
+}
+
 #ifdef WEFT_DEVICES
 void region_record(WeftRegion *r, uint32_t call, int id, const int64_t *failure, const WeftStatus *told)
 {
@@ -280,8 +285,7 @@ int region_run(WeftRegion *r, const WeftThreads *t, int32_t n)
 	const int64_t *x = r->failure + 1;
 	if (!r->failed || r->failed == WEFT_TOLD)
 		return r->failed ? (int)x[0] : WEFT_OK;
-	return weft_fail(r->status, WEFT_ERR_CHECK, r->entry->message[r->failed], x[0], x[1], x[2], x[3], x[4], x[5], x[6],
-			 x[7], x[8], x[9], x[10], x[11], x[12]);
+	return check_failed(r->status, r->entry, r->failed, x);
 }
 
 typedef struct {

@@ -155,6 +155,9 @@ void region_launch(WeftRegion *, Launch, int64_t ntasks, double ns, bool last);
 /* Records a failure of `run` itself, with the code and message of the status, as if task 0 of call
  * 0 had failed: it replaces a failure of a later call that was recorded before. Returns 1. */
 int region_told(WeftRegion *, const WeftStatus *);
+/* Sets the status to the message of the failed check `id` with its values. Returns
+ * WEFT_ERR_CHECK. */
+int check_failed(WeftStatus *, const WeftEntry *, int id, const int64_t x[WEFT_FAILURE - 1]);
 #ifdef WEFT_DEVICES
 /* Records the failed check `id` of a task of a call, failure[0]; a failure of an earlier call, or
  * of an earlier task of the call, stays. told: read if id is WEFT_TOLD. */

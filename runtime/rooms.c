@@ -33,6 +33,8 @@ static uint64_t *held_of(const WeftRegion *s, uint32_t k)
 static void *take_there(const WeftRegion *s, uint64_t bytes)
 {
 #ifdef WEFT_DEVICES
+	if (s->device && !s->device->driver->ordered)
+		s->device->flight = NULL; /* the memory is freed by this call */
 	if (s->device && (!s->device->aware || !s->context->alloc))
 		return s->device->driver->alloc(s->device->driver->self, bytes, s->device->stream);
 #endif
@@ -102,6 +104,7 @@ static void bring_home(const WeftRegion *s, uint32_t k, WeftTensor *t)
 	DeviceCall *d = s->device;
 	const uint64_t bytes = *held_of(s, k);
 	void *p = take(s->context, bytes);
+	d->flight = NULL;
 	if (p)
 		d->driver->copy(d->driver->self, p, s->room[k], bytes, WEFT_TO_HOST, d->stream);
 	else

@@ -225,6 +225,9 @@ void weft_rt_threads_free(WeftThreads *);
 /* WeftModel.clone: makes another instance with the same weights and a copy of the state, which the
  * caller closes. Returns WEFT_OK, or an error code with a message. */
 int weft_rt_clone(WeftInstance *, WeftInstance **, WeftStatus *);
+/* WeftModel.wait, of models for devices: waits for calls with a stream. Returns WEFT_OK, or an
+ * error code with a message: that of a call which failed, or WEFT_ERR_BUSY (flight.c). */
+int weft_rt_wait(WeftInstance *, const WeftContext *, WeftStatus *);
 /* The next functions are for models with state or replaceable weights. They return WEFT_OK, or an
  * error code with a message. */
 
@@ -275,6 +278,7 @@ int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slo
 	.open = weft_rt_open, .close = weft_rt_close, .sizes = weft_rt_sizes, .run = weft_rt_run,  \
 	.threads_new = weft_rt_threads_new, .threads_free = weft_rt_threads_free,                  \
 	.clone = weft_rt_clone
+#define WEFT_DEVICE_FUNCTIONS .wait = weft_rt_wait
 #define WEFT_STATE_FUNCTIONS                                                                       \
 	.set_weights = weft_rt_set_weights, .get_weights = weft_rt_get_weights, .state_get = weft_rt_state_get,                        \
 	.state_set = weft_rt_state_set, .state_reset = weft_rt_state_reset

@@ -68,7 +68,7 @@ TYPE(model, WeftModel, M(size, U32), M(abi, U32), STRIDE(WEFT_DIM), STRIDE(WEFT_
      M(weights, POINTER), M(weights_file, POINTER), M(weights_hash, POINTER), M(weights_bytes, U64), M(user_ops, POINTER), M(open, POINTER),
      M(close, POINTER), M(sizes, POINTER), M(run, POINTER), M(threads_new, POINTER), M(threads_free, POINTER), M(set_weights, POINTER),
      M(state_get, POINTER), M(state_set, POINTER), M(state_reset, POINTER), M(clone, POINTER), M(nsource, U32), M(source, POINTER),
-     M(recipes, POINTER), M(get_weights, POINTER));
+     M(recipes, POINTER), M(get_weights, POINTER), M(wait, POINTER));
 TYPE(i32, int32_t, {NULL, IMAGE_I32, 0});
 TYPE(from, WeftFrom, F(WeftFrom, source, I32), F(WeftFrom, group, I32), F(WeftFrom, output, I32));
 TYPE(group, WeftGroup, F(WeftGroup, entry, U32), F(WeftGroup, ninput, U32), F(WeftGroup, source, POINTER),
@@ -563,7 +563,7 @@ static uint64_t add_manifest(Builder *b, const Target *t, const char *features, 
 }
 
 /* variable: has state, or weights that may be replaced. */
-static void point_runtime(ModelImage *im, uint64_t model, bool variable)
+static void point_runtime(ModelImage *im, uint64_t model, bool variable, const EmitOptions *o)
 {
 	const struct {
 		size_t at;
@@ -582,6 +582,8 @@ static void point_runtime(ModelImage *im, uint64_t model, bool variable)
 	};
 	for (uint32_t k = 0; k < sizeof fn / sizeof *fn; k++)
 		point_symbol(im, model + fn[k].at, fn[k].name);
+	if (o->launched)
+		point_symbol(im, model + FIELD(WeftModel, wait), "weft_rt_wait");
 }
 
 static int by_place(const void *a, const void *b)
@@ -638,7 +640,7 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 		point_text(im, im->model + FIELD(WeftModel, weights_hash), o->weights_hash);
 	if (user_ops)
 		point_text(im, im->model + FIELD(WeftModel, user_ops), user_ops);
-	point_runtime(im, im->model, m.replaceable || m.nstate);
+	point_runtime(im, im->model, m.replaceable || m.nstate, o);
 	if (p->recipes)
 		point_recipes(&b, im->model, o);
 	qsort(im->pointer.data, im->pointer.n, sizeof *im->pointer.data, by_place);

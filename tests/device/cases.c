@@ -8,6 +8,10 @@
  *             also tensors that are not aligned to what kernels move in one access
  *   threads   calls from several threads at once on one instance give the same bits
  *   check     an index out of range is told, a later call works
+ *   streams   calls with two streams return before the device has executed them, side by side on
+ *             one instance if no state is written, else one after the other
+ *   later     an index out of range is told by the next call with the stream, or by `wait`
+ *   lost      the same of a launch that the device fails to execute
  *   fork      a child uses an instance of its parent */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -72,7 +76,7 @@ static Tensor make(const WeftTensorInfo *info, const int64_t *shape, int64_t ind
 /* The driver's functions that a caller with memory on the device uses. */
 static struct {
 	int (*alloc)(uint64_t *, size_t), (*free)(uint64_t), (*in)(uint64_t, const void *, size_t, void *), (*out)(void *, uint64_t, size_t, void *);
-	int (*retain)(void **, int), (*push)(void *), (*live)(void);
+	int (*retain)(void **, int), (*push)(void *), (*live)(void), (*pending)(const void *);
 	void *(*stream)(void);
 } cu;
 
@@ -97,6 +101,7 @@ static void load_driver(void)
 	find(so, "cuCtxPushCurrent_v2", &cu.push);
 	find(so, "standin_live", &cu.live);
 	find(so, "standin_stream", &cu.stream);
+	find(so, "standin_pending", &cu.pending);
 }
 
 static void *there(size_t bytes)
@@ -213,6 +218,196 @@ static void device(Model *x)
 	printf("equal\n");
 }
 
+/* ---- calls that do not wait ---- */
+
+/* A call whose memory lasts until it is read. */
+typedef struct {
+	WeftTensor a[MOST], b[MOST];
+	Tensor in[MOST], out[MOST];
+	WeftSizes *sizes;
+	void *work;
+	WeftContext context;
+} Later;
+
+static Later *later(Model *x, void *stream, int64_t index)
+{
+	const WeftEntry *e = weft_entry(x->m, 0);
+	Later *l = calloc(1, sizeof *l);
+	l->sizes = malloc(e->sizes_bytes);
+	for (uint32_t k = 0; k < e->ninput; k++) {
+		l->in[k] = make(weft_input(x->m, e, k), NULL, index);
+		l->a[k] = l->in[k].t;
+		l->a[k].shape = l->in[k].shape;
+		l->a[k].data = there(l->in[k].bytes);
+		l->a[k].device = (WeftDevice){WEFT_CUDA, 0};
+		cu.in((uintptr_t)l->a[k].data, l->in[k].t.data, l->in[k].bytes, NULL);
+	}
+	if (x->m->sizes(x->in, 0, l->a, l->sizes, &x->status))
+		stop(x->status.message);
+	for (uint32_t k = 0; k < e->noutput; k++) {
+		l->out[k] = make(weft_output(x->m, e, k), weft_output_shape(x->m, e, l->sizes, k), 0);
+		l->b[k] = l->out[k].t;
+		l->b[k].shape = l->out[k].shape;
+		l->b[k].data = there(l->out[k].bytes);
+		l->b[k].device = (WeftDevice){WEFT_CUDA, 0};
+	}
+	l->work = there(l->sizes->workspace_bytes);
+	l->context = (WeftContext){.size = sizeof l->context, .device = {WEFT_CUDA, 0}, .stream = stream};
+	return l;
+}
+
+static int begin(Model *x, Later *l)
+{
+	return x->m->run(x->in, l->sizes, l->a, l->b, l->work, &l->context, &x->status);
+}
+
+static void begin_well(Model *x, Later *l)
+{
+	if (begin(x, l))
+		stop(x->status.message);
+	if (!cu.pending(l->context.stream))
+		stop("the call waits");
+}
+
+static int wait_for(Model *x, void *stream, uint32_t flags)
+{
+	const WeftContext c = {.size = sizeof c, .flags = flags, .stream = stream};
+	return weft_wait(x->m, x->in, &c, &x->status);
+}
+
+/* What the call gave, which somebody waited for. */
+static Tensor *results(Model *x, Later *l)
+{
+	for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
+		if (cu.out(l->out[k].t.data, (uintptr_t)l->b[k].data, l->out[k].bytes, NULL))
+			stop("reading results");
+	return l->out;
+}
+
+static void compare(const Model *x, const Tensor *y, const Tensor *z)
+{
+	for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
+		if (memcmp(y[k].t.data, z[k].t.data, y[k].bytes))
+			stop("other results");
+}
+
+static void done(const Model *x, Later *l)
+{
+	const WeftEntry *e = weft_entry(x->m, 0);
+	for (uint32_t k = 0; k < e->ninput; k++)
+		cu.free((uintptr_t)l->a[k].data), free(l->in[k].t.data);
+	for (uint32_t k = 0; k < e->noutput; k++)
+		cu.free((uintptr_t)l->b[k].data), free(l->out[k].t.data);
+	cu.free((uintptr_t)l->work);
+	free(l->sizes);
+	free(l);
+}
+
+static void open_there(Model *x)
+{
+	void *context;
+	if (open_on(x, 0))
+		stop(x->status.message);
+	cu.retain(&context, 0);
+	cu.push(context);
+}
+
+/* State that is written excludes other streams, until the device has executed the call. */
+static void streams_of_writers(Model *x, Later *a, Later *b)
+{
+	Tensor s = make(weft_state_info(x->m, 0), NULL, 0);
+	s.t.shape = s.shape;
+	begin_well(x, a);
+	if (begin(x, b) != WEFT_ERR_BUSY || x->m->state_get(x->in, 0, &s.t, &x->status) != WEFT_ERR_BUSY)
+		stop("state is written, and another call begins");
+	begin_well(x, a); /* the same stream */
+	if (wait_for(x, a->context.stream, 0))
+		stop(x->status.message);
+	begin_well(x, b);
+	if (wait_for(x, NULL, 0) || x->m->state_get(x->in, 0, &s.t, &x->status))
+		stop(x->status.message);
+	free(s.t.data);
+}
+
+static void streams(Model *x)
+{
+	Tensor y[MOST];
+	int one, two;
+	open_there(x);
+	Later *a = later(x, &one, 0), *b = later(x, &two, 0);
+	if (weft_entry(x->m, 0)->flags & WEFT_ENTRY_WRITES_STATE)
+		streams_of_writers(x, a, b);
+	else {
+		begin_well(x, a);
+		begin_well(x, b);
+		begin_well(x, a);
+		if (wait_for(x, NULL, WEFT_POLL) != WEFT_ERR_BUSY || !cu.pending(&one) || !cu.pending(&two))
+			stop("nothing is left to do");
+		if (wait_for(x, &two, 0) || wait_for(x, &two, WEFT_POLL) || cu.pending(&two) || !cu.pending(&one))
+			stop("waiting for a stream");
+		if (wait_for(x, NULL, 0) || cu.pending(&one))
+			stop("waiting for all");
+		if (call(x, false, 0, y))
+			stop(x->status.message);
+		compare(x, y, results(x, a));
+		compare(x, y, results(x, b));
+		drop(x, y);
+	}
+	begin_well(x, b); /* closing waits */
+	x->m->close(x->in);
+	if (cu.pending(&one) || cu.pending(&two))
+		stop("work is left after closing");
+	done(x, a);
+	done(x, b);
+	if (cu.live() != 1)
+		stop("something is left on the device");
+	printf("equal\n");
+}
+
+static void told_later(Model *x)
+{
+	int one, two;
+	open_there(x);
+	Later *bad = later(x, &one, 105), *good = later(x, &one, 7), *other = later(x, &two, 7);
+	begin_well(x, bad);
+	begin_well(x, good); /* not told yet */
+	begin_well(x, other);
+	if (wait_for(x, &two, 0))
+		stop("another stream is told");
+	cu.out(good->out[0].t.data, (uintptr_t)good->b[0].data, good->out[0].bytes, NULL);
+	if (begin(x, good) != WEFT_ERR_CHECK || cu.pending(&one))
+		stop("the next call does not tell");
+	printf("%s\n", x->status.message);
+	begin_well(x, good); /* told once */
+	begin_well(x, bad);
+	begin_well(x, bad);
+	if (wait_for(x, &one, 0) != WEFT_ERR_CHECK || wait_for(x, NULL, 0))
+		stop("wait does not tell once");
+	printf("%s\n", x->status.message);
+	compare(x, results(x, good), results(x, other));
+	x->m->close(x->in);
+	done(x, bad);
+	done(x, good);
+	done(x, other);
+	if (cu.live() != 1)
+		stop("something is left on the device");
+}
+
+static void lost(Model *x)
+{
+	int one;
+	open_there(x);
+	Later *a = later(x, &one, 0);
+	begin_well(x, a);
+	if (wait_for(x, &one, 0) != WEFT_ERR_DEVICE)
+		stop("the device works");
+	printf("%s\n", x->status.message);
+	if (begin(x, a) != WEFT_ERR_DEVICE)
+		stop("the device works again");
+	printf("%s\n", x->status.message);
+	x->m->close(x->in);
+}
+
 typedef struct {
 	const Model *x;
 	const Tensor *want;
@@ -319,6 +514,12 @@ int main(int argc, char **argv)
 		threads(&x);
 	else if (!strcmp(what, "check"))
 		check(&x);
+	else if (!strcmp(what, "streams"))
+		streams(&x);
+	else if (!strcmp(what, "later"))
+		told_later(&x);
+	else if (!strcmp(what, "lost"))
+		lost(&x);
 	else if (!strcmp(what, "fork"))
 		in_child(&x);
 	else

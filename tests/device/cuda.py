@@ -125,6 +125,10 @@ def check_cases(folder, env, cases):
             (so, "device", env, "equal"),
             (wide, "device", env, "equal"),
             (so, "threads", env, "equal"),
+            (so, "streams", env, "equal"),
+            (folder / "state.so", "streams", env, "equal"),
+            (gather, "later", env, "an earlier call: g: index 105 at [0, 0] of i is out of range, expected -100 <= index < 100"),
+            (so, "lost", dict(env, STANDIN_FAIL="1"), "executing kernels on Stand-in 0: CUDA_ERROR_LAUNCH_FAILED (of the stand-in); this process cannot use the device any more"),
             (so, "fork", env, "a process that was forked cannot use the GPU of its parent"),
             (gather, "check", env, "index 105 at [0, 0] of i is out of range, expected -100 <= index < 100")]:
         p = run(cases, model, *what.split(), env=where, check=False)

@@ -2,14 +2,18 @@
  * uses, memory with addresses of its own, which fault when somebody dereferences them, and images
  * that are shared objects for this CPU, whose kernels get the real addresses (emit_cuda_standin).
  * Of code for real GPUs it loads what a device of that architecture would, and launches nothing.
- * What a program must not do with the driver is an error. The environment says what there is:
+ * What a program must not do with the driver is an error. What a stream other than NULL is given is
+ * executed when somebody waits for it, and not earlier; NULL is the default stream, which waits for
+ * all others. The environment says what there is:
  *
  *   STANDIN_DEVICES=N   devices (1)
  *   STANDIN_SM=90       their architecture (90)
  *   STANDIN_MEMORY=N    bytes of memory of a device (2^36)
+ *   STANDIN_FAIL=N      launch N, from 1, fails when it is executed (0: none)
  *
- * Exported besides, for tests: standin_live (allocations, modules and contexts that are left),
- * standin_stream (that of the last launch). */
+ * Exported besides, for tests: standin_live (allocations, modules, contexts, events and work that
+ * are left), standin_stream (that of the last launch), standin_pending (what the stream was given
+ * and is not executed). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>
@@ -24,7 +28,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201,
-       NO_BINARY = 209, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, NOT_SUPPORTED = 801 };
+       NO_BINARY = 209, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801 };
+enum { ARGUMENTS = 512 };
 enum { GAP = 4096, MOST = 1 << 16, CUDA_MACHINE = 190 };
 #define SPACE ((uint64_t)1 << 36)
 
@@ -47,8 +52,33 @@ static struct {
 	uint64_t used;
 	void *stream; /* of the last launch */
 	int sticky;   /* an error after which nothing works */
+	int events;
+	uint64_t launches;
 } self = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static __thread int current; /* contexts that are pushed */
+
+/* Work of a stream. */
+typedef enum { COPY, FILL, FREE, LAUNCH, MARK } Kind;
+typedef struct Op {
+	Kind kind;
+	void *stream;
+	uint64_t to, from; /* addresses as the program gives them; of a launch the function */
+	uint64_t bytes;    /* of a launch: blocks */
+	int64_t value;     /* of a fill; of a mark its number; of a launch the number of
+	                      arguments */
+	int64_t *arg;
+	char *data; /* what is copied, where it had to be read at once */
+	struct Op *next;
+} Op;
+typedef struct {
+	uint64_t wanted, done; /* numbers of marks */
+	void *stream;
+} Event;
+static struct {
+	pthread_mutex_t lock;
+	Op *first, **last;
+	uint64_t marks, n;
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &queue.first};
 
 static uint64_t number(const char *name, uint64_t otherwise)
 {
@@ -59,7 +89,7 @@ static uint64_t number(const char *name, uint64_t otherwise)
 EXPORT int standin_live(void);
 int standin_live(void)
 {
-	return (int)self.n + self.modules + self.retained;
+	return (int)self.n + self.modules + self.retained + self.events + (int)queue.n;
 }
 
 EXPORT void *standin_stream(void);
@@ -165,6 +195,118 @@ static int state(void)
 	return !current ? INVALID_CONTEXT : self.sticky;
 }
 
+/* ---- streams ---- */
+
+static int execute(const Op *);
+
+/* Executes what `stream` was given; all: what all were given. */
+static void drain(void *stream, int all)
+{
+	pthread_mutex_lock(&queue.lock);
+	for (Op **at = &queue.first, *op; (op = *at);) {
+		if (!all && op->stream != stream) {
+			at = &op->next;
+			continue;
+		}
+		*at = op->next;
+		if (!*at)
+			queue.last = at;
+		queue.n--;
+		int rc = self.sticky ? OK : execute(op);
+		if (rc != OK)
+			self.sticky = rc;
+		free(op->arg);
+		free(op->data);
+		free(op);
+	}
+	pthread_mutex_unlock(&queue.lock);
+}
+
+/* At once on the default stream, else when somebody waits. The queue owns what the operation points
+ * to. */
+static int give(Op op)
+{
+	if (!op.stream) {
+		drain(NULL, 1);
+		int rc = execute(&op);
+		free(op.arg);
+		free(op.data);
+		return rc;
+	}
+	Op *copy = malloc(sizeof *copy);
+	if (!copy)
+		return OUT_OF_MEMORY;
+	*copy = op;
+	copy->next = NULL;
+	pthread_mutex_lock(&queue.lock);
+	*queue.last = copy;
+	queue.last = &copy->next;
+	queue.n++;
+	pthread_mutex_unlock(&queue.lock);
+	return OK;
+}
+
+EXPORT int standin_pending(const void *stream);
+int standin_pending(const void *stream)
+{
+	int n = 0;
+	pthread_mutex_lock(&queue.lock);
+	for (const Op *op = queue.first; op; op = op->next)
+		n += op->stream == stream;
+	pthread_mutex_unlock(&queue.lock);
+	return n;
+}
+
+EXPORT int cuStreamSynchronize(void *stream)
+{
+	int rc = state();
+	if (rc == OK)
+		drain(stream, !stream);
+	return state();
+}
+
+EXPORT int cuEventCreate(Event **out, unsigned flags)
+{
+	int rc = flags != 2 ? INVALID_VALUE : state();
+	*out = rc == OK ? calloc(1, sizeof **out) : NULL;
+	__atomic_fetch_add(&self.events, rc == OK, __ATOMIC_RELAXED);
+	return rc;
+}
+
+EXPORT int cuEventDestroy_v2(Event *e)
+{
+	if (e->wanted != e->done)
+		drain(e->stream, 0);
+	free(e);
+	__atomic_fetch_sub(&self.events, 1, __ATOMIC_RELAXED);
+	return state();
+}
+
+EXPORT int cuEventRecord(Event *e, void *stream)
+{
+	int rc = state();
+	if (rc != OK)
+		return rc;
+	e->stream = stream;
+	e->wanted = __atomic_add_fetch(&queue.marks, 1, __ATOMIC_RELAXED);
+	return give((Op){.kind = MARK, .stream = stream, .to = (uintptr_t)e, .value = (int64_t)e->wanted});
+}
+
+EXPORT int cuEventQuery(Event *e)
+{
+	pthread_mutex_lock(&queue.lock);
+	int rc = state() != OK ? state() : e->wanted == e->done ? OK : NOT_READY;
+	pthread_mutex_unlock(&queue.lock);
+	return rc;
+}
+
+EXPORT int cuEventSynchronize(Event *e)
+{
+	if (e->wanted != e->done)
+		drain(e->stream, 0);
+	return state();
+}
+
 /* ---- memory ---- */
 
 EXPORT int cuMemAllocAsync(Address *out, size_t bytes, void *stream)
@@ -191,10 +333,9 @@ EXPORT int cuMemAllocAsync(Address *out, size_t bytes, void *stream)
 	return rc;
 }
 
-EXPORT int cuMemFreeAsync(Address p, void *stream)
+static int release(Address p)
 {
-	(void)stream;
-	int rc = state();
+	int rc = OK;
 	uint32_t k = 0;
 	pthread_mutex_lock(&self.lock);
 	while (k < self.n && (Address)(uintptr_t)(self.window + self.block[k].at) != p)
@@ -210,11 +351,18 @@ EXPORT int cuMemFreeAsync(Address p, void *stream)
 	return rc;
 }
 
+EXPORT int cuMemFreeAsync(Address p, void *stream)
+{
+	int rc = state();
+	return rc != OK ? rc : give((Op){.kind = FREE, .stream = stream, .to = p});
+}
+
 EXPORT int cuMemAlloc_v2(Address *out, size_t bytes)
 {
 	return cuMemAllocAsync(out, bytes, NULL);
 }
 
+/* Waits for everything. */
 EXPORT int cuMemFree_v2(Address p)
 {
 	return cuMemFreeAsync(p, NULL);
@@ -245,49 +393,108 @@ static char *real_of(Address p, uint64_t bytes)
 	return found;
 }
 
-static int copy(char *to, const char *from, size_t bytes)
+/* Memory of cuMemHostAlloc. */
+typedef struct Pinned {
+	char *at;
+	size_t bytes;
+	struct Pinned *next;
+} Pinned;
+static Pinned *pinned;
+
+EXPORT int cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
+{
+	Pinned *p = malloc(sizeof *p);
+	if (flags || !p || state() != OK)
+		return INVALID_VALUE;
+	*out = p->at = calloc(1, bytes);
+	p->bytes = bytes;
+	pthread_mutex_lock(&self.lock);
+	p->next = pinned;
+	pinned = p;
+	pthread_mutex_unlock(&self.lock);
+	__atomic_fetch_add(&self.events, 1, __ATOMIC_RELAXED);
+	return OK;
+}
+
+EXPORT int cuMemFreeHost(void *at)
+{
+	int rc = INVALID_VALUE;
+	pthread_mutex_lock(&self.lock);
+	for (Pinned **p = &pinned, *x; (x = *p) && rc != OK;)
+		if (x->at == at) {
+			*p = x->next;
+			free(x->at);
+			free(x);
+			rc = OK;
+		} else
+			p = &x->next;
+	pthread_mutex_unlock(&self.lock);
+	__atomic_fetch_sub(&self.events, rc == OK, __ATOMIC_RELAXED);
+	return rc;
+}
+
+static int is_pinned(const void *p)
+{
+	int found = 0;
+	pthread_mutex_lock(&self.lock);
+	for (const Pinned *x = pinned; x; x = x->next)
+		found = found || ((const char *)p >= x->at && (const char *)p < x->at + x->bytes);
+	pthread_mutex_unlock(&self.lock);
+	return found;
+}
+
+/* Memory of either side. */
+static char *place(uint64_t p, uint64_t bytes)
+{
+	return is_device(p) ? real_of(p, bytes) : (char *)(uintptr_t)p;
+}
+
+/* Memory of the host that is not pinned is read at once; a copy to it is complete at the return. */
+EXPORT int cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, void *stream)
 {
 	int rc = state();
 	if (rc != OK)
 		return rc;
-	if (!to || !from)
+	if (!real_of(to, bytes) || is_device((Address)(uintptr_t)from))
 		return INVALID_VALUE;
-	memmove(to, from, bytes);
-	return OK;
-}
-
-EXPORT int cuMemcpyHtoDAsync_v2(Address to, const void *from, size_t bytes, void *stream)
-{
-	(void)stream;
-	return copy(real_of(to, bytes), is_device((Address)(uintptr_t)from) ? NULL : from, bytes);
+	Op op = {.kind = COPY, .stream = stream, .to = to, .from = (uintptr_t)from, .bytes = bytes};
+	if (stream && !is_pinned(from)) {
+		if (!(op.data = malloc(bytes)))
+			return OUT_OF_MEMORY;
+		op.from = (uintptr_t)memcpy(op.data, from, bytes);
+	}
+	return give(op);
 }
 
 EXPORT int cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stream)
 {
-	(void)stream;
-	return copy(is_device((Address)(uintptr_t)to) ? NULL : to, real_of(from, bytes), bytes);
+	int rc = state();
+	if (rc != OK)
+		return rc;
+	if (!real_of(from, bytes) || is_device((Address)(uintptr_t)to))
+		return INVALID_VALUE;
+	rc = give((Op){.kind = COPY, .stream = stream, .to = (uintptr_t)to, .from = from, .bytes = bytes});
+	if (rc == OK && stream && !is_pinned(to))
+		drain(stream, 0);
+	return rc == OK ? state() : rc;
 }
 
 EXPORT int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void *stream)
 {
-	(void)stream;
-	return copy(real_of(to, bytes), real_of(from, bytes), bytes);
+	int rc = state();
+	if (rc != OK)
+		return rc;
+	if (!real_of(to, bytes) || !real_of(from, bytes))
+		return INVALID_VALUE;
+	return give((Op){.kind = COPY, .stream = stream, .to = to, .from = from, .bytes = bytes});
 }
 
 EXPORT int cuMemsetD8Async(Address to, unsigned char with, size_t bytes, void *stream)
 {
-	(void)stream;
-	char *p = real_of(to, bytes);
 	int rc = state();
-	if (rc == OK && p)
-		memset(p, with, bytes);
-	return rc != OK ? rc : p ? OK : INVALID_VALUE;
-}
-
-EXPORT int cuStreamSynchronize(void *stream)
-{
-	(void)stream;
-	return state();
+	if (rc != OK)
+		return rc;
+	return real_of(to, bytes) ? give((Op){.kind = FILL, .stream = stream, .to = to, .value = with, .bytes = bytes}) : INVALID_VALUE;
 }
 
 /* ---- images ---- */
@@ -369,30 +576,60 @@ EXPORT int cuModuleGetFunction(void **out, void *module, const char *name)
 }
 
 /* All arguments have 8 bytes; those that are addresses of the device become real ones. */
+static int launch(const Op *op)
+{
+	int64_t arg[ARGUMENTS];
+	void (*run)(const int64_t *, int64_t);
+	const uint64_t fails = number("STANDIN_FAIL", 0);
+	if (__atomic_add_fetch(&self.launches, 1, __ATOMIC_RELAXED) == fails)
+		return self.sticky = LAUNCH_FAILED;
+	for (int64_t k = 0; k < op->value; k++)
+		arg[k] = is_device((Address)op->arg[k]) ? (int64_t)(uintptr_t)(self.real + ((Address)op->arg[k] - (Address)(uintptr_t)self.window)) : op->arg[k];
+	memcpy(&run, &op->to, sizeof run);
+	run(arg, (int64_t)op->bytes);
+	return OK;
+}
+
+static int execute(const Op *op)
+{
+	char *to = op->kind == COPY || op->kind == FILL ? place(op->to, op->bytes) : NULL;
+	const char *from = op->kind == COPY ? place(op->from, op->bytes) : to;
+	if ((op->kind == COPY || op->kind == FILL) && (!to || !from))
+		return ILLEGAL_ADDRESS;
+	switch (op->kind) {
+	case COPY: memmove(to, from, op->bytes); return OK;
+	case FILL: memset(to, (int)op->value, op->bytes); return OK;
+	case FREE: return release(op->to);
+	case LAUNCH: return launch(op);
+	default: ((Event *)(uintptr_t)op->to)->done = (uint64_t)op->value; return OK;
+	}
+}
+
+static int launchable(void *function)
+{
+	Dl_info info;
+	return dladdr(function, &info) && strstr(info.dli_fname, "/fd/");
+}
+
 EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
 			  void **args, void **extra)
 {
-	int64_t arg[512];
-	void (*run)(const int64_t *, int64_t);
 	int rc = state();
 	if (rc != OK)
 		return rc;
 	if (!gx || gy != 1 || gz != 1 || !bx || bx > 1024 || by != 1 || bz != 1 || shared || args || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4])
 		return INVALID_VALUE;
-	Dl_info info;
-	if (!dladdr(function, &info) || !strstr(info.dli_fname, "/fd/"))
+	if (!launchable(function))
 		return NOT_SUPPORTED;
 	const size_t bytes = *(const size_t *)extra[3], n = bytes / 8;
-	if (bytes % 8 || n > sizeof arg / sizeof *arg)
+	if (bytes % 8 || n > ARGUMENTS)
 		return INVALID_VALUE;
-	memcpy(arg, extra[1], bytes);
-	for (size_t k = 0; k < n; k++)
-		if (is_device((Address)arg[k]))
-			arg[k] = (int64_t)(uintptr_t)(self.real + ((Address)arg[k] - (Address)(uintptr_t)self.window));
-	*(void **)&run = function;
+	Op op = {.kind = LAUNCH, .stream = stream, .to = (uintptr_t)function, .bytes = gx, .value = (int64_t)n, .arg = malloc(bytes + 1)};
+	if (!op.arg)
+		return OUT_OF_MEMORY;
+	memcpy(op.arg, extra[1], bytes);
 	self.stream = stream;
-	run(arg, gx);
-	return OK;
+	return give(op);
 }
 
 /* ---- errors ---- */
@@ -404,7 +641,8 @@ EXPORT int cuGetErrorName(int rc, const char **name)
 		const char *name;
 	} names[] = {{INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"}, {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"}, {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
 		     {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"}, {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"}, {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
-		     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"}, {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"}};
+		     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"}, {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+		     {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"}, {NOT_READY, "CUDA_ERROR_NOT_READY"}, {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"}};
 	*name = NULL;
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 		if (names[k].rc == rc)

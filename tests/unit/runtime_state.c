@@ -703,7 +703,7 @@ ENDS_WITH(WeftOpen, device);
 ENDS_WITH(WeftContext, comm);
 ENDS_WITH(WeftOpContext, comm);
 ENDS_WITH(WeftComm, user);
-ENDS_WITH(WeftModel, get_weights);
+ENDS_WITH(WeftModel, wait);
 
 static void test_other_sizes(void **unused)
 {

@@ -108,7 +108,8 @@ static const char *runtime_functions(const char *v)
 {
 	static const char *const first[][2] = {{"weft_rt_open", "WEFT_RUNTIME_FUNCTIONS"},
 	                                       {"weft_rt_state_get", "WEFT_STATE_FUNCTIONS"},
-	                                       {"weft_rt_no_reset", "WEFT_NO_STATE_FUNCTIONS"}};
+	                                       {"weft_rt_no_reset", "WEFT_NO_STATE_FUNCTIONS"},
+	                                       {"weft_rt_wait", "WEFT_DEVICE_FUNCTIONS"}};
 	if (strncmp(v, "weft_rt_", 8) != 0)
 		return NULL;
 	for (uint32_t k = 0; k < sizeof first / sizeof *first; k++)

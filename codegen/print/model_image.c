@@ -620,11 +620,14 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 	for (uint32_t k = 0; k < p->entry.n; k++)
 		point(im, entries + k * sizeof(char *), entry[k]);
 	const char *user_ops = name_user_ops(p);
-	WeftModel m = {.size = sizeof m, .abi = WEFT_ABI_VERSION, .nentry = p->entry.n, .nparam = p->constant.n, .nstate = p->state.n,
+	ImageType *type = memcpy(arena_alloc(im->arena, sizeof *type), &model_type, sizeof *type);
+	if (!o->launched) /* a model for processors: the table ends where it did before `wait` */
+		type->nfield--, type->size = offsetof(WeftModel, wait);
+	WeftModel m = {.size = (uint32_t)type->size, .abi = WEFT_ABI_VERSION, .nentry = p->entry.n, .nparam = p->constant.n, .nstate = p->state.n,
 	               .replaceable = p->recipes != NULL, .nsource = p->recipes ? p->recipes->source.n : 0, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes};
 	for (uint32_t k = 0; k < sizeof strides / sizeof *strides; k++)
 		m.stride[k] = strides[k].type->size;
-	im->model = one(im, &model_type, "model", &m);
+	im->model = one(im, type, "model", &m);
 	number(im, im->model + FIELD(WeftModel, size), "sizeof(WeftModel)");
 	for (uint32_t k = 0; k < sizeof strides / sizeof *strides; k++)
 		number(im, im->model + FIELD(WeftModel, stride) + k * sizeof *m.stride, strides[k].c_size);

@@ -17,9 +17,9 @@ typedef struct {
 
 /* ---- arguments ---- */
 
-/* The operand for a Tensor argument, or the first one of a Tensor[] argument, as node_arg: no node
- * if the optional argument is absent or the list is empty. A name that the schema lacks is an
- * internal error. */
+/* Returns the operand for a Tensor argument, or the first one of a Tensor[] argument: no node if
+ * the optional argument is absent or the list is empty. A name that the schema lacks is an internal
+ * error. */
 static inline Node arg(const Build *b, Node n, const char *name)
 {
 	return node_arg(b->g, n, name);
@@ -27,48 +27,49 @@ static inline Node arg(const Build *b, Node n, const char *name)
 /* Sets *out to the value of a constant size. Returns false after an error, with *out 0: the size is
  * symbolic. */
 bool aten_const(Build *, Sym, int64_t *out);
-/* The value of an int argument. An argument that is absent or of another kind is an internal error.
- * A symbolic size is an error, which returns 0. */
+/* Returns the value of an int argument. An argument that is absent or of another kind is an
+ * internal error. A symbolic size is an error, which returns 0. */
 int64_t aten_int(Build *, Node n, const char *name);
 
 /* ---- shapes ---- */
 
-/* The shape of these extents, copied; rank <= MAX_RANK. */
+/* Returns the shape of these extents, copied; rank <= MAX_RANK. */
 Shape shape_of(uint32_t rank, const Sym *dim);
-/* The shape of a node; rank 0 of no node and of a tuple. */
+/* Returns the shape of a node; rank 0 of no node and of a tuple. */
 Shape aten_shape(const Build *, Node);
-/* The dtype of a node; DT_none of no node and of a tuple. */
+/* Returns the dtype of a node; DT_none of no node and of a tuple. */
 DType aten_dtype(const Build *, Node);
-/* The rank of a node; 0 of no node; of a tuple the number of its elements. */
+/* Returns the rank of a node; 0 of no node; of a tuple the number of its elements. */
 uint32_t aten_rank(const Build *, Node);
-/* The number of elements: the product of the extents, 1 for rank 0. */
+/* Returns the number of elements: the product of the extents, 1 for rank 0. */
 Sym shape_numel(const Build *, const Shape *);
 
 /* ---- nodes ---- */
 
-/* The value of a size as a tensor without dimensions, of that dtype. */
+/* Returns the value of a size as a tensor without dimensions, of that dtype. */
 Node aten_size(Build *, Sym, DType);
-/* The number v as a constant without dimensions, of x's dtype. */
+/* Returns the number v, rounded to x's dtype, as a constant of that dtype without dimensions. */
 Node aten_like(Build *, Node x, double v);
-/* x with dimension `from` moved to position `to`; the others keep their order. */
+/* Returns x with dimension `from` moved to position `to`; the others keep their order. */
 Node aten_move_dim(Build *, Node x, uint32_t from, uint32_t to);
-/* torch.stack: joins n >= 1 tensors of one shape along a new dimension dim, in their promoted
- * dtype. No node if one of them is no node. */
+/* torch.stack: returns n >= 1 tensors of one shape, one behind the other along a new dimension dim,
+ * in their promoted dtype. No node if one of them is no node. */
 Node aten_stack(Build *, const Node *x, uint32_t n, uint32_t dim);
-/* A tensor of that shape, each element of which is its own index along dim. */
+/* Returns a tensor of that shape and dtype, each element of which is its own index along dim. */
 Node aten_iota_dim(Build *, const Shape *, uint32_t dim, DType);
-/* The reduction of x over dims, in x's dtype, accumulated in dtype_compute of that dtype; x itself
- * if dims is 0. keep: the dimensions stay with extent 1; else they are removed. */
+/* Returns the reduction of x over dims, in x's dtype, accumulated in dtype_compute of that dtype; x
+ * itself if dims is 0. keep: the dimensions stay with extent 1; else they are removed. */
 Node aten_reduce(Build *, ReduceKind, Node x, uint32_t dims, bool keep);
-/* The running reduction of x along dim: element i of the result combines the elements 0 .. i, or
- * with `reverse` the elements i, i + 1, ... to the end. kind: "sum", "prod", "max", "min" (NaN
- * wins) or "logaddexp"; of complex numbers "sum", "prod" or "logaddexp". */
+/* Returns the running reduction of x along dim: element i of the result combines the elements
+ * 0 .. i, or with `reverse` the elements i, i + 1, ... to the end. kind: "sum", "prod", "max",
+ * "min" (NaN wins) or "logaddexp"; of complex numbers "sum", "prod" or "logaddexp". */
 Node b_cumulative(Build *, const char *kind, Node x, uint32_t dim, bool reverse);
-/* The cotangent of x from the cotangent ct of b_cumulative(b, "prod", x, dim, reverse); exact also
- * if elements are zero. Its dtype is the one of arithmetic: f32 if x is f16, bf16 or f8. */
+/* Returns the cotangent of x from the cotangent ct of b_cumulative(b, "prod", x, dim, reverse);
+ * exact also if elements are zero. Its dtype is the one of arithmetic: f32 if x is f16, bf16 or
+ * f8. */
 Node b_cumprod_backward(Build *, Node ct, Node x, uint32_t dim, bool reverse);
-/* x as a constant of derivatives: no cotangent and no tangent passes. x itself if its dtype is no
- * float and not complex. */
+/* Returns x as a constant of derivatives: no cotangent and no tangent passes. x itself if its dtype
+ * is no float and not complex. */
 Node aten_detached(Build *, Node x);
 
 #endif

@@ -61,27 +61,30 @@ typedef struct {
 	Binding let[4 * MAX_ARGS + MAX_LETS]; /* the bound names; later ones hide earlier ones */
 } Eval;
 
-/* Binds the names of the op's schema: to the operands in[nin] and the attributes of a node. Absent
- * arguments are VAL_none; if e->b is NULL, all are VAL_any. */
+/* Binds the names of the op's schema: to the operands in[nin] and the attributes of a node. in[] is
+ * kept and must stay valid. Absent arguments are VAL_none; if e->b is NULL, all are VAL_any. */
 void expand_bind(Eval *, Op, const Node *in, uint32_t nin, AttrId);
-/* Binds a name, which is not copied and must stay valid; there is room for 4 * MAX_ARGS names,
- * which is not checked. */
+/* Binds a name, which is not copied and must stay valid. There is room for 4 * MAX_ARGS names,
+ * those of expand_bind included, which is not checked. A later binding hides an earlier one. */
 void expand_let(Eval *, const char *name, Val);
 /* Evaluates the text at e->p to its end: "name = expression; ...; expression". Returns the value of
- * the last expression; VAL_none after an error, with e->err set. */
+ * the last expression; VAL_none after an error in the text, with e->err and e->errp set. A node
+ * that could not be built is no node in the value, with the error in the context. */
 Val expand_program(Eval *);
 /* Evaluates the text as expand_program does, and returns the product of its value and `by`. A
- * factor 0 gives VAL_none (zero); 1 and -1 are not multiplied. If the value is a call of `select`,
- * each of its alternatives is multiplied, so that a NaN of one does not get into the other. */
+ * factor 0 gives VAL_none (zero); 1 gives `by`, -1 the negated `by`. If the value is a call of
+ * `select`, each of its alternatives is multiplied, so that a NaN of one does not get into the
+ * other. */
 Val expand_scaled(Eval *, Val by);
-/* The user operator of that name ("mylib::decay", len characters), or NULL (user/rule.c). */
-const struct UserOp *expand_user_find(const Eval *, const char *name, uint32_t len);
-/* Calls a user operator; slot[k] is argument k of its schema, VAL_none: its default. Sets *out to
- * the result, a tuple if there are several; without a graph, to VAL_any. Returns NULL, or what is
- * wrong: a static text. */
+/* Returns the user operator whose name is the len characters at `name` ("mylib::decay"), or NULL:
+ * of e->b's graph, without a graph of e->userop (user/rule.c). */
+const struct UserOp *expand_user_find(const Eval *e, const char *name, uint32_t len);
+/* Calls a user operator; slot[k] is argument k of its schema. VAL_none stands for the default of an
+ * argument that is no tensor. Sets *out to the result, a tuple if there are several; without a
+ * graph, to VAL_any. Returns NULL, or what is wrong: a static text. */
 const char *expand_user_call(Eval *, const struct UserOp *, const Val *slot, Val *out);
-/* A value as a tensor; a weak scalar becomes one without dimensions, of dtype d. Other values are
- * errors (b_error), which set e->err and return no node. Needs a graph. */
+/* Returns a value as a tensor; a weak scalar becomes one without dimensions, of dtype d. Other
+ * values are errors (b_error), which set e->err and return no node. Needs a graph. */
 Node expand_operand(Eval *, const Val *, DType d);
 
 #endif

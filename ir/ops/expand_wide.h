@@ -9,13 +9,16 @@
 
 /* n was expanded to y, in the types of n; the new nodes stand behind `prev` (no node: from the
  * first node of the graph on), in front of b->before. Returns whether the expansion rounds more
- * often than PyTorch does: then it is done again with expand_widen. Returns false if a new node is
- * a contraction, whose kernel accumulates in f32 and rounds once by itself. */
+ * often than PyTorch does: then it is done again with expand_widen. Returns false if n has no
+ * operand of a storage type, or a new node is a contraction, whose kernel accumulates in f32 and
+ * rounds once by itself. */
 bool expand_rounds_often(const Build *b, Node n, Node prev, Node y);
 
-/* Adds a copy of n in which operands and results of a storage type are f32. */
+/* Adds a copy of n in which operands of a storage type are converted to f32 and results of one are
+ * f32. Returns the copy, which the caller erases. */
 Node expand_widen(Build *b, Node n);
-/* y converted to the dtype of `type`; of a tuple each element. */
+/* Returns y converted to the dtype of `type`, which y's type may differ from in dtypes only; of a
+ * tuple each element. */
 Node expand_narrow(Build *b, Node y, TypeId type);
 
 #endif

@@ -15,16 +15,16 @@ typedef enum {
 
 typedef struct LinearTable LinearTable;
 
-/* Begins the analysis of a graph. Uses up the graph: composites are expanded in place. The table is
- * in the scratch arena. */
+/* Begins the analysis of a graph, which the caller does not need afterwards: the analysis adds the
+ * expansions of composites to the graph and to its bodies. The table is in the scratch arena. */
 LinearTable *linear_new(Graph *);
-/* States the answer for all results of a node, an input or a constant; without a statement it is
- * LIN_FREE. Call it before linear_of. */
+/* States the answer for all results of an input or a constant, before linear_of looks at the node.
+ * Without a statement they are LIN_FREE, constant zeros LIN_ZERO. */
 void linear_set(LinearTable *, Node, Lin);
-/* The answer for result k of a node; k is 0 unless the node is a tuple. Takes time in proportion to
- * the nodes that no call has looked at yet. */
+/* Returns the answer for result k of a node of the graph; k is 0 unless the node is a tuple. Takes
+ * time in proportion to the nodes that no call has looked at yet. */
 Lin linear_of(LinearTable *, Node, uint32_t k);
-/* The answer for the sum of two values with these answers. */
+/* Returns the answer for the sum of two values with these answers. */
 Lin linear_sum(Lin, Lin);
 
 #endif

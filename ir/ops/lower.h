@@ -60,7 +60,8 @@ typedef enum {
 	INDEX_FITS     /* the nearest element; the extent is not 0 */
 } IndexMode;
 
-/* The attribute `mode` of a gather or scatter; a node of another operator is an internal error. */
+/* Returns the attribute `mode` of a gather or scatter. A node of an operator without the attribute
+ * is an internal error. */
 IndexMode node_index_mode(const Graph *, Node);
 /* Whether an index out of range is an error at run time. */
 static inline bool index_is_checked(IndexMode mode)

@@ -350,51 +350,58 @@ typedef struct {
 
 #include "oplist.h" /* generated: enum { OP_none, OP_input, ... } of the ops that code names */
 
-/* Parses one schema into *s, with texts in the arena. Sets *err to NULL and returns true. If the
- * text is no schema, returns false: *s has no meaning, and *err is a sentence in the arena that
- * says what was expected, and where. */
-bool schema_parse(Arena *, const char *text, Schema *, const char **err);
+/* Parses the text of one schema into *s, with all that *s points to in the arena. Sets *err to NULL
+ * and returns true. If the text is no schema, returns false: *s has no meaning, and *err is a
+ * sentence in the arena that says what was expected, and where. */
+bool schema_parse(Arena *, const char *text, Schema *s, const char **err);
 
 /* Parses all schemas and completes all overloads, once per process. Any thread may call; the
  * functions below call it. Running out of memory unwinds to the place of arena_catch
  * (base/arena.h). */
 void op_init(void);
-/* One more than the number of operators: operators are 1 .. op_count() - 1, and 0 is OP_none. */
+/* Returns one more than the number of operators: operators are 1 .. op_count() - 1, and 0 is
+ * OP_none. */
 uint32_t op_count(void);
-/* The block of an operator; of an overload its row, completed from the block, with .overloads NULL.
- * Never NULL: of OP_none and of numbers out of range it is an empty block. */
+/* Returns the block of an operator; of an overload its row, completed from the block, with
+ * .overloads NULL. Never NULL: of OP_none and of numbers out of range it is a block with nothing
+ * but a schema. */
 const OpInfo *op_info(Op);
-/* Of an overload: the operator whose block has the row. Of other operators: the operator itself. Of
- * a number out of range: OP_none. */
+/* Of an overload: returns the operator whose block has the row. Of other operators: the operator
+ * itself. Of a number out of range: OP_none. */
 Op op_block(Op);
-/* What defines the operator: OP_SCALAR if its block has .scalar, OP_COMPOSITE if it has .expand or
- * .build, else OP_PRIMITIVE, also for OP_none and numbers out of range. */
+/* Returns what defines the operator: OP_SCALAR if its block has .scalar, OP_COMPOSITE if it has
+ * .expand or .build, else OP_PRIMITIVE, also for OP_none and numbers out of range. */
 OpKind op_kind(Op);
-/* The parsed schema; never NULL. Of OP_none and of numbers out of range: a schema without arguments
- * and results. */
+/* Returns the parsed schema; never NULL. Of OP_none and of numbers out of range: a schema without
+ * arguments and results. */
 const Schema *op_schema(Op);
-/* The name in the schema: "aten.add.Tensor". "none" for OP_none and for numbers out of range. */
+/* Returns the name in the schema: "aten.add.Tensor". "none" for OP_none and for numbers out of
+ * range. */
 const char *op_name(Op);
-/* The operator whose schema has the name, or which has it as an alias; OP_none if there is none. */
+/* Returns the operator whose schema has the name, or which has the name as an alias; OP_none if
+ * there is none. */
 Op op_find(const char *name);
-/* The index of the argument in op_schema(op)->arg; -1 if the schema has no such argument. */
-int op_arg_index(Op, const char *name);
-/* What the node checks when it runs: .checks, but CHECKS_NOTHING if its attribute `mode` does not
- * check indices. */
+/* Returns the index of the argument in op_schema(op)->arg; -1 if the schema has no such
+ * argument. */
+int op_arg_index(Op op, const char *name);
+/* Returns what the node checks when it runs: .checks of its operator, but CHECKS_NOTHING instead of
+ * CHECKS_INDEX if node_index_mode is a mode that checks no indices. */
 Checks node_checks(const Graph *, Node);
-/* What .marks of the node's operator says of the node; MARK_NONE if it has no .marks. */
+/* Returns what .marks of the node's operator says of the node; MARK_NONE if it has no .marks. */
 Mark node_mark(const Graph *, Node);
-/* If n's operator has .marks and n's value is a tensor: operand 0. If n is a `get` of result k of a
- * node whose operator has .marks: operand k of that node. No node for other nodes. */
-Node node_marked(const Graph *, Node);
+/* Returns the value of which n says something (Mark). If n's operator has .marks and n's value is a
+ * tensor: operand 0. If n is a `get` of result k of a node whose operator has .marks: operand k of
+ * that node. No node for other nodes. */
+Node node_marked(const Graph *, Node n);
 /* Whether the operator is a scalar function. */
 static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
-/* How the operator becomes part of kernels; never NULL. Of a scalar function the row is of role
- * LOWER_MAP, fuses FUSE_CHEAP and keeps KEEPS_INDEX; of a composite, of OP_none and of a number out
- * of range the row is of role LOWER_NONE. */
+/* Returns how the operator becomes part of kernels; never NULL. Of a scalar function the row is of
+ * role LOWER_MAP, fuses FUSE_CHEAP and keeps KEEPS_INDEX; of a composite, of OP_none and of a
+ * number out of range the row is of role LOWER_NONE. */
 const OpLower *op_lower(Op);
-/* The default of an argument, as an attribute; one of kind ATTR_none if the default is None, if
- * there is no default, and for arguments that are tensors, graphs, constants or ignored. */
+/* Returns the default of an argument, as an attribute; one of kind ATTR_none if the default is
+ * None, if there is no default, and for arguments that are tensors, graphs, constants or ignored.
+ * Lists lie in the arena of the Ir's context. */
 Attr op_default(Ir *, const Arg *);
 /* For the test of the table: whether the default's text is well-formed for the argument's kind.
  * int: an integer of 64 bits, Mean or Sum. float: a finite number, inf or nan. bool: True or False.
@@ -407,9 +414,9 @@ bool op_default_reads(const Arg *);
  * float or a complex number. */
 bool op_attr_fits(const Ir *, const Arg *, const Attr *);
 
-/* Infers the type of a call of a scalar function, or of an operator with .infer; adds nothing to
- * the graph. Returns 0 after errors, for operators without a result, and for composites without
- * .infer. */
+/* Returns the type of the result of a call of a scalar function, or of an operator with .infer;
+ * adds no node to the graph. Returns 0 after errors, which the context has recorded, for operators
+ * without a result, and for composites without .infer. */
 TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
 /* Adds a guard to a verified graph, and to the bodies in it, for each condition on sizes that the
  * types of their nodes need and that is not certain: that a slice fits, that paired extents are
@@ -417,21 +424,23 @@ TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
 void graph_require(Graph *);
 
 /* Adds the expansion of a call of a composite with these operands and attributes, by .expand or
- * .build. Returns the result (a tuple if there are several), or no node after errors. Of several
- * errors only the first is recorded. */
+ * .build. Returns the result (a tuple if there are several); no node after errors, and for a
+ * composite without a result. Of several errors only the first is recorded. */
 Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
 /* Adds the expansion of a node n of a composite and returns as op_expand does; n stays in the
  * graph, unread by the expansion. b->before must be n, or a node before n. An expansion in a
  * storage type is done in f32 where PyTorch computes in f32 (ir/ops/expand_wide.h). */
-Node op_expand_node(Build *, Node n);
+Node op_expand_node(Build *b, Node n);
 /* Whether n's last operand is complex and its operator has .complex. */
 bool node_has_complex(const Graph *, Node n);
-/* Adds n's value computed by .complex, from real and imaginary parts; node_has_complex must hold.
- * Returns no node after errors. */
+/* Adds and returns n's value computed by .complex, from real and imaginary parts; node_has_complex
+ * must hold. Returns no node after errors. */
 Node op_complex(Build *, Node n);
-/* The real part of a complex x, or the imaginary part. A real x is an error. */
+/* Returns the real part of a complex x, or the imaginary part. A real x is an error, which returns
+ * no node; no node is returned for no node. */
 Node b_part(Build *, Node x, bool imaginary);
-/* The complex tensor of two real ones of one shape and dtype. */
+/* Returns the complex tensor whose parts are two real tensors of one shape and dtype; no node if
+ * one of them is no node. */
 Node b_complex(Build *, Node re, Node im);
 
 /* ---- rules of transforms (ir/ops/derive.c); n is a node of b->g, before b->before ---- */
@@ -442,8 +451,8 @@ bool op_has_vjp(Op);
 /* Whether an operator has a rule for tangents (.deriv, .linear, .jvp or .tangent), or one for
  * cotangents, whose transpose gives tangents. */
 bool op_has_jvp(Op);
-/* Whether an operator has a rule for batches: it is a scalar function or element-wise, or has
- * .batch or .batch_leading. */
+/* Whether an operator has a rule for batches: it is a scalar function or a composite with .deriv,
+ * or has .batch or .batch_leading. */
 bool op_has_batch(Op);
 /* Whether op_jvp can be called: the node has a rule for tangents of its own. (Else its rule for
  * cotangents is transposed.) */
@@ -451,33 +460,35 @@ bool node_has_jvp(const Graph *, Node);
 /* Whether pass canon keeps the composite: it has a rule, or EXPANDS_IN_DECOMPOSE. */
 bool op_is_kept(Op);
 /* Adds the cotangents of n's operands. ct[r]: the cotangent of result r; no node means zero, and
- * one at least is a node. Sets g[k] for each operand k: of operand k's type if want[k], else no
- * node; no node means zero. Returns false after an error, also if no derivative is known. */
+ * one at least is a node. Sets g[k] for each operand k: to the cotangent, of operand k's type, if
+ * want[k], where no node means zero; else to no node. Returns false after an error, also if no
+ * derivative is known. */
 bool op_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* Adds the tangents of n's results. t[k]: the tangent of operand k; no node means zero. Sets ty[r]
  * of result r that is not zero; the caller has set ty[] to no nodes. node_has_jvp must hold.
  * Returns false after an error. */
 bool op_jvp(Build *, Node n, const Node *t, Node *ty);
-/* Zeros of x's type. x is a tensor. */
+/* Returns zeros of x's type. x is a tensor. */
 Node b_zeros_like(Build *, Node x);
-/* x + y, broadcast and promoted as by b_bin. If one of them is no node: the other one; no node if
- * both are. */
+/* Returns x + y, broadcast and promoted as by b_bin. If one of them is no node: the other one; no
+ * node if both are. */
 Node b_add(Build *, Node x, Node y);
-/* A call of n's operator with n's attributes and as many other operands, whose types may differ
- * from n's. The operator is no composite without .infer. Returns no node after an error, and for an
- * operator without a result, of which it adds no node. */
+/* Returns a call of n's operator with n's attributes and the operands in[], as many as n has, whose
+ * types may differ from n's. The operator is no composite without .infer. Returns no node after an
+ * error, and for an operator without a result, of which it adds no node. */
 Node b_again(Build *, Node n, const Node *in);
 /* Adds n for a batch of `size` members. in[k]: operand k, with the batch as new first dimension if
  * batched[k]; at least one is batched. Returns the result, a tuple if n is one; all results have
  * the batch dimension. Without a rule, a scan executes n for one member after the other. Returns no
  * node after errors. If n has no result, returns a node without results, or no node. */
 Node op_batch(Build *, Node n, const Node *in, const bool *batched, Sym size);
-/* The reverse of broadcasting: the sum of x over the dimensions that broadcasting `like` to x's
- * shape repeats, of the shape and dtype of `like`. x that is no node is returned. */
+/* The reverse of broadcasting: returns the sum of x over the dimensions that broadcasting `like` to
+ * x's shape repeats, of the shape and dtype of `like`. x that is no node is returned. */
 Node b_sum_to(Build *, Node x, Node like);
 
-/* For the test of the table: checks the texts of .expand, .deriv, .vjp and .jvp: names and calls
- * are known, numbers of arguments right. Returns NULL, or what is wrong: a static text. */
+/* For the test of the table: checks the texts of .expand, .vjp and .jvp, and of composites .deriv:
+ * names and calls are known, numbers of arguments right. Returns NULL, or what is wrong: a static
+ * text. */
 const char *op_expand_check(Op);
 
 #endif

@@ -34,14 +34,14 @@ bool parts_eq(Build *b, Node n, const Parts *in, Parts *out);
  * after an error. */
 bool parts_ne(Build *b, Node n, const Parts *in, Parts *out);
 
-/* The product of two complex values with both parts, which broadcast; `pairs` of the result is no
- * node. After an error a part of the result is no node. */
+/* Returns the product of two complex values with both parts, which broadcast; `pairs` of the result
+ * is no node. After an error a part of the result is no node. */
 Parts parts_multiply(Build *b, Parts x, Parts y);
-/* The complex value whose parts are the elements 0 and 1 of the last dimension of pairs [..., 2];
- * its field `pairs` is that node. */
+/* Returns the complex value whose parts are the elements 0 and 1 of the last dimension of pairs
+ * [..., 2]; its field `pairs` is that node. */
 Parts parts_of_pairs(Build *b, Node pairs);
-/* The reverse, [..., 2], of a value with both parts: its field `pairs` if that is a node, else a
- * new node. The caller's value stays unchanged. */
-Node parts_to_pairs(Build *b, const Parts *);
+/* Returns a complex value, which has both parts, as one tensor [..., 2]: its field `pairs` if that
+ * is a node, else a new node. *p stays unchanged. */
+Node parts_to_pairs(Build *b, const Parts *p);
 
 #endif

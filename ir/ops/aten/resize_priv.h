@@ -20,19 +20,21 @@ typedef struct {
 	Node weight; /* [out, taps] of f64 */
 } Taps;
 
-/* The position in the input, f64[out], of each output element; between elements it is a fraction.
- * clamped: positions before the first element are 0 (unless align_corners, where there are none).
- */
+/* Returns the position in the input, f64[out], of each output element; between elements it is a
+ * fraction. clamped: positions before the first element are 0 (unless align_corners, where there
+ * are none). */
 Node resize_source(Build *, const Axis *, bool clamped);
-/* The cubic convolution kernel of Keys (1981) with parameter a at distance t, 0 <= t <= 1. */
+/* Returns the cubic convolution kernel of Keys (1981) with parameter a at the distances t, 0 <= t
+ * <= 1. */
 Node resize_cubic_near(Build *, Node t, double a);
-/* The same kernel for 1 < t < 2. */
+/* Returns the cubic convolution kernel of Keys (1981) with parameter a at the distances t, 1 < t <
+ * 2. */
 Node resize_cubic_far(Build *, Node t, double a);
-/* The 2 (linear) or 4 (cubic) nearest elements of each output element. Elements outside of the
- * input are replaced by the border element, which gets their weights. */
+/* Returns the 2 (linear) or 4 (cubic) nearest elements of each output element, with their weights.
+ * Elements outside of the input are replaced by the border element, which gets their weights. */
 Taps resize_near_taps(Build *, const Axis *, bool cubic);
-/* x of u8 resized along the axis, in ATen's fixed-point arithmetic: u8, with weights rounded to
- * 16-bit integers. */
+/* Returns x of u8 resized along the axis by these taps, in ATen's fixed-point arithmetic: u8, with
+ * weights rounded to 16-bit integers. */
 Node resize_fixed(Build *, Node x, const Axis *, const Taps *);
 
 #endif

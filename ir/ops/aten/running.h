@@ -11,11 +11,12 @@ typedef struct {
 	bool some;               /* an input without elements leaves the statistics unchanged */
 } Running;
 
-/* The row of the operator of that name, "aten.batch_norm"; NULL if it updates no statistics. */
+/* Returns the row of the operator of that name, "aten.batch_norm"; NULL if it updates no
+ * statistics. */
 const Running *running_of(const char *name);
-/* The tuple of the new running mean and variance: (1 - momentum) * old + momentum * statistic of
- * x [N, C, ...]. mean, var: the old ones, [C]; no node: the statistic is not kept, and its result
- * has no elements. */
+/* Returns the tuple of the new running mean and (unbiased) variance: (1 - momentum) * old +
+ * momentum * the statistic of x [N, C, ...], as the row says. mean, var: the old ones, [C]; no
+ * node: the statistic is not kept, and its result has no elements. x without C is an error. */
 Node b_running_stats(Build *, const Running *, Node x, Node mean, Node var, double momentum);
 
 #endif

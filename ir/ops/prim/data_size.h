@@ -6,10 +6,11 @@
 
 #include "ir/ops/common.h"
 
-/* The extent of dimension dim of result k of n: the one of the type that the model file gives n,
- * else a new symbol (data_size_new). */
+/* Returns the extent of dimension dim of result k of n: the one of the type that the model file
+ * gives n, else a new symbol (data_size_new). */
 Sym data_size(Build *, Node n, uint32_t k, uint32_t dim);
-/* A new UNBACKED symbol, in 0..SYM_INF, in the current scope: a size that depends on data. */
+/* Returns a new SYMVAR_UNBACKED symbol, in 0..SYM_INF, in the current scope: a size that depends on
+ * data. */
 Sym data_size_new(Build *);
 /* .has_effect (ir/ops/op.h) of operators with such results: whether the result of n has a size that
  * depends on data. n gives the size its value, so n stays even if nobody reads it. */
@@ -22,15 +23,16 @@ typedef struct {
 			this position, minus 1 */
 } TrueElements;
 
-/* All true elements of a bool mask. From here on `size` is their number: a symbol of data_size(),
- * or a size that their number must have, else the call ends with an error that names `what`. Both
- * nodes are none if mask is no node. */
+/* Returns all true elements of a bool mask. From here on `size` is their number: a symbol of
+ * data_size(), or a size that their number must have, else the call ends with an error that names
+ * `what`. Both nodes are none if mask is no node. */
 TrueElements true_elements(Build *, Node mask, Sym size, const char *what);
-/* The first `size` true elements of a bool mask; `before` covers the whole mask. If the mask has
- * fewer, the remaining elements of place are `absent`. Checks nothing at run time. Both nodes are
- * none if mask is no node. */
+/* Returns the first `size` true elements of a bool mask; `before` covers the whole mask. If the
+ * mask has fewer, the remaining elements of place are `absent`. Checks nothing at run time. Both
+ * nodes are none if mask is no node. */
 TrueElements first_true_elements(Build *, Node mask, Sym size, int64_t absent);
-/* The indices along dimension k of row-major positions i64[...] in a tensor of that shape. */
+/* Returns the indices along dimension k of row-major positions i64[...] in a tensor of that
+ * shape. */
 Node place_along(Build *, Node place, const Shape *, uint32_t k);
 
 #endif

@@ -41,10 +41,11 @@ TypeId infer_with(InferFn *fn, Graph *, Op, const Node *in, uint32_t nin, AttrId
 /* Records an error at f->where, which names the operator. Returns false. */
 bool infer_fail(Infer *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define infer_fail(...) ctx_false(infer_fail(__VA_ARGS__))
-/* The type of operand k < nin. Its extents stay valid as long as the Ir. */
+/* Returns the type of operand k < nin. Its extents stay valid as long as the Ir. */
 Type infer_in(const Infer *, uint32_t k);
-/* The operands of a Tensor or Tensor[] argument: in[*first], in[*first + 1], ... Returns their
- * number: 1 for a Tensor argument, 0 for an argument that is no tensor or that the schema lacks. */
+/* Sets *first to the place of the first operand of a Tensor or Tensor[] argument: its operands are
+ * in[*first], in[*first + 1], ... Returns their number: 1 for a Tensor argument, 0 for an argument
+ * that is no tensor or that the schema lacks. */
 uint32_t infer_args(const Infer *, const char *name, uint32_t *first);
 
 /* Returns the attribute; one of kind ATTR_none if it is absent or the schema has no such
@@ -72,11 +73,11 @@ bool infer_dims(Infer *, const char *name, uint32_t rank, uint32_t *dim, uint32_
 /* Sets *which to the position of a text in the list `allowed`, which ends with NULL. Returns false
  * after an error. */
 bool infer_choice(Infer *, const char *name, const char *const *allowed, uint32_t *which);
-/* Sets *ReduceKind to the way to combine values (ir/scalar/reduce.h) of that dtype, by an operator
- * of kind `use`, that a text names. Returns false after an error. */
-bool infer_combiner(Infer *, const char *name, ReduceUse use, DType, ReduceKind *);
-/* Sets *DType to a dtype. Returns false after an error. */
-bool infer_dtype(Infer *, const char *name, DType *);
+/* Sets *kind to the way to combine values (ir/scalar/reduce.h) that a text names. Returns false
+ * after an error: also if operators of kind `use` or values of dtype d do not have it. */
+bool infer_combiner(Infer *, const char *name, ReduceUse use, DType d, ReduceKind *kind);
+/* Sets *d to a dtype. Returns false after an error. */
+bool infer_dtype(Infer *, const char *name, DType *d);
 /* Sets the result's dtype of an operator that accumulates values of dtype x, from its attributes
  * `acc` (the dtype of the accumulator; absent: x) and `out`. Integers and bool give acc. Float and
  * complex x give x; a float x gives acc if `out` says acc, so that an epilogue reads the sum before
@@ -84,10 +85,9 @@ bool infer_dtype(Infer *, const char *name, DType *);
  * `out`, or an acc of floats for integers or the reverse. */
 bool infer_acc(Infer *, DType x, DType *result);
 
-/* Conditions: a provable violation is an error that begins with `what`, after which the function
- * returns false; a condition that is not decided before run time passes, and becomes a guard by
- * graph_require. */
-
+/* Checks a condition on sizes. Returns false if the condition provably does not hold, after an
+ * error that begins with `what`. A condition that is not decided before run time passes, and
+ * becomes a guard by graph_require. */
 bool infer_at_least(Infer *, const char *what, Sym v, int64_t lo); /* v >= lo */
 bool infer_le(Infer *, const char *what, Sym a, Sym b);            /* a <= b */
 bool infer_same(Infer *, const char *what, Sym a, Sym b);          /* a == b */
@@ -111,22 +111,22 @@ typedef struct Walk {
 	int64_t dst[MAX_RANK + 1], src[MAX_RANK + 1]; /* strides of the target and the source */
 } Walk;
 
-/* Copies each element of src to dst, which point to the elements of index 0; size: bytes of an
- * element, 1, 2, 4, 8 or 16. Rank 0 is one element; an extent of 0 means no element. The arrays do
- * not overlap. */
+/* Copies each element of src to dst, as the loop nest says; dst and src point to the elements of
+ * index 0. size: bytes of an element, 1, 2, 4, 8 or 16. Rank 0 is one element; an extent of 0 means
+ * no element. The arrays do not overlap. */
 void walk_copy(const Walk *, void *dst, const void *src, size_t size);
 /* Sets stride[0 .. rank - 1] to the row-major strides, in elements, of an array with the extents
  * dim[]. */
 void walk_strides(uint32_t rank, const int64_t *dim, int64_t *stride);
-/* A copy of t with dimension k of the result dimension perm[k] of t; valid until the evaluation of
- * the node ends. */
+/* Returns a row-major copy of t, whose dimension k is dimension perm[k] of t; valid until the
+ * evaluation of the node ends. */
 Tensor eval_permuted(EvalCtx *, const Tensor *t, const uint32_t *perm);
 /* Sets perm[0 .. rank - 1] to the permutation that moves dimension dim to the end, and keeps the
  * order of the others. */
 void perm_dim_last(uint32_t rank, uint32_t dim, uint32_t *perm);
 /* Sets inverse[0 .. rank - 1] to the permutation that undoes perm. */
 void perm_inverse(uint32_t rank, const uint32_t *perm, uint32_t *inverse);
-/* The address of element i of a row-major tensor. */
+/* Returns the address of element i, in row-major order, of a row-major tensor. */
 static inline char *elem_at(const Tensor *t, int64_t i)
 {
 	return (char *)t->data + i * (int64_t)dtype_size(t->dtype);

@@ -32,34 +32,38 @@ typedef struct {
  * Returns false after an error: n has no key. */
 bool draw_begin(Build *, Node n, Draw *d);
 
-/* The next functions return tensors [B..., *shape] (B of Draw.key), and no node after an error.
- *
- * u64: 64 random bits in every element. The 257th tensor of one Draw is an error. */
+/* The draw_ functions for a shape return a tensor [B..., *shape] (B of Draw.key), and no node after
+ * an error; the 257th tensor of one Draw is an error. */
+
+/* Returns a u64 tensor [B..., *shape] with 64 random bits in every element; no node after an
+ * error. */
 Node draw_bits(Build *, Draw *, const Shape *);
-/* The bits of a given part. high: the words 2 and 3 of Philox's four, else the words 0 and 1. */
+/* Returns the u64 tensor [B..., *shape] of random bits of a key u64[B..., 2], a stream and a part.
+ * high: the words 2 and 3 of Philox's four, else the words 0 and 1. Returns no node after an
+ * error. */
 Node b_random_bits(Build *, Node key, uint32_t stream, uint32_t part, bool high, const Shape *);
-/* Uniform in [0, 1), with as many bits as PyTorch draws: 53 of f64, 24 of f32, 11 of f16, 8 of
- * bf16. */
+/* Returns numbers [B..., *shape] of a float dtype, uniform in [0, 1), with as many bits as PyTorch
+ * draws: 53 of f64, 24 of f32, 11 of f16, 8 of bf16. */
 Node draw_uniform(Build *, Draw *, DType, const Shape *);
-/* Uniform in (0, 1), without 0 and 1; DType: f64 or f32. */
+/* Returns numbers [B..., *shape], uniform in (0, 1), without 0 and 1. The dtype is f64 or f32. */
 Node draw_open(Build *, Draw *, DType, const Shape *);
-/* Normal, of mean 0 and standard deviation 1. The result is f64 for f64, and f32 for every other
- * dtype. */
+/* Returns numbers [B..., *shape] of the normal distribution of mean 0 and standard deviation 1; f64
+ * for f64, f32 for every other dtype. */
 Node draw_normal(Build *, Draw *, DType, const Shape *);
-/* bool: true with probability p, to within 2^-53. */
+/* Returns bools [B..., *shape], each true with probability p (0 to 1), to within 2^-53. */
 Node draw_chance(Build *, Draw *, double p, const Shape *);
-/* The decisions of dropout, which drops elements of x with probability p: a bool for each element,
- * true if the element stays; along the dimensions in the bit set `shared` the extent is 1, and one
- * decision holds for all. */
+/* Returns the decisions of dropout, which drops elements of x with probability p: a bool for each
+ * element, true if the element stays; along the dimensions in the bit set `shared` the extent is 1,
+ * and one decision holds for all. */
 Node draw_keep(Build *, Draw *, Node x, double p, uint32_t shared);
-/* x / (1 - p) where keep (of draw_keep), else x * 0. */
+/* Returns x / (1 - p) where keep (of draw_keep), else x * 0, in x's dtype. */
 Node dropout_of(Build *, Node x, Node keep, double p);
-/* draw_keep, then dropout_of. */
+/* Returns dropout_of x with new decisions (draw_keep). */
 Node draw_dropout(Build *, Draw *, Node x, double p, uint32_t shared);
 
-/* jax.random.fold_in: a key [B..., 2] made of a key u64[2] or u64[B..., 2] and integers data[B...].
- * Other keys and other data give other keys. The result has the shape [data's shape and the key's
- * leading dimensions broadcast, 2]. Another dtype or shape of the key is an error. */
+/* jax.random.fold_in: returns a key [B..., 2] made of a key u64[2] or u64[B..., 2] and integers
+ * data[B...]. Other keys and other data give other keys. The result has the shape [data's shape and
+ * the key's leading dimensions broadcast, 2]. Another dtype or shape of the key is an error. */
 Node b_random_fold(Build *, Node key, Node data);
 
 #endif

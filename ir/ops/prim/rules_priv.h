@@ -4,10 +4,10 @@
 
 #include "ir/ops/parts.h"
 
-/* x with each update[..., i, ...] combined into x[..., index[..., i, ...], ...] along dim. update
- * and index (i64) have one shape, which agrees with x's but along dim; each index must be in range,
- * which nothing checks. combine: "set", "add", "mul", "max" or "min". unique: the indices along dim
- * are different. */
+/* Returns x with each update[..., i, ...] combined into x[..., index[..., i, ...], ...] along dim.
+ * update and index (i64) have one shape, which agrees with x's but along dim; each index must be in
+ * range, which nothing checks. combine: "set", "add", "mul", "max" or "min". unique: the indices
+ * along dim are different. */
 Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, const char *combine, bool unique);
 
 /* Rules (ir/ops/op.h has the contracts) of the primitives reduce and cumulative, in
@@ -25,8 +25,8 @@ bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty);
 bool is_sum(const Graph *, Node);
 /* Whether the attribute `kind` of a reduce or cumulative is "logaddexp". */
 bool is_logaddexp(const Graph *, Node);
-/* The .parts of reduce of kind "sum", and of kind "prod" over a constant, small number of elements.
- * Returns false for others: their parts are not known. */
+/* The .parts of reduce of kind "sum", and of kind "prod" over dimensions with constant extents of
+ * at most 64. Returns false for others: their parts are not known. */
 bool parts_reduce(Build *, Node n, const Parts *in, Parts *out);
 
 /* The .adjoint of trigamma, whose derivative is no scalar function of the table (aten/special.c).

@@ -43,16 +43,18 @@ typedef struct UserOp {
 	const UserExpr *work; /* NULL: none */
 } UserOp;
 
-/* Reads and checks a definition. where: the file it comes from, for messages. Returns NULL after
- * errors. */
+/* Reads and checks a definition, but not its rules (userop_check_rules). where: the file it comes
+ * from, for messages. Returns the operator, with copies of the definition's texts and of `where`,
+ * in the context's arena; NULL after errors, which the context has recorded. */
 const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
-/* The registered operator of that name, "mylib::decay", "mylib.decay" or "mylib.decay.default";
- * NULL if there is none. */
+/* Returns the registered operator (Ir.userop) of that name, "mylib::decay", "mylib.decay" or
+ * "mylib.decay.default"; NULL if there is none. */
 const UserOp *userop_find(const Ir *, const char *name);
-/* The name, in the arena, of the symbol by which code that runs in this process refers to
+/* Returns the name, in the arena, of the symbol by which code that runs in this process refers to
  * WeftOpDef.user. No symbol of a C program has the name. */
 const char *userop_user_symbol(Arena *, const UserOp *);
-/* The operator that a node of OP_call calls; NULL if no operator of that name is registered. */
+/* Returns the operator that a node of OP_call calls; NULL if no operator of that name is
+ * registered. */
 const UserOp *userop_of(const Graph *, Node);
 /* Whether WeftOpDef.flags has the flag, WEFT_OP_EFFECT or another one. */
 static inline bool userop_is(const UserOp *op, unsigned flag)
@@ -70,17 +72,18 @@ typedef struct {
 
 /* ---- derivatives (user/rule.c) ---- */
 
-/* Checks the rules .vjp and .jvp of a definition: they parse, give the right number of values, call
- * existing operators (of Weft, or userop[0..n)), and are linear in cotangents or tangents, as far
- * as that is known without the types of a call. Returns false after errors. */
+/* Checks the rules .vjp and .jvp of a definition, if it has any: they parse, give the right number
+ * of values, call existing operators (of Weft, or userop[0] to userop[n - 1]), and are linear in
+ * cotangents or tangents, as far as that is known without the types of a call; no argument has a
+ * name of the language of rules. Returns false after errors. */
 bool userop_check_rules(Ctx *, const UserOp *, const UserOp *const *userop, uint32_t n);
 /* Checks that a rule (vjp, else jvp) is linear in cotangents or tangents for a call with these
  * types of operands, then results. Returns NULL if so, else a sentence in the arena of the Ir.
  * Returns NULL also if the rule does not fit the types at all, which userop_vjp reports. */
 const char *userop_nonlinear(Ir *, const UserOp *, bool vjp, const TypeId *type, const UserScalars *);
-/* userop_nonlinear for an example of a call: sizes are symbols, any dtype is f32, flags have their
- * defaults. Makes the symbols in the Ir, so a second call for the same Ir and rule is an internal
- * error. */
+/* Returns userop_nonlinear for an example of a call: sizes are symbols, any dtype is f32, bool
+ * arguments have their defaults. Makes the symbols in the Ir, so a second call for the same Ir and
+ * the same `vjp` is an internal error. */
 const char *userop_nonlinear_sample(Ir *, const UserOp *, bool vjp);
 /* .adjoint (ir/ops/op.h) of OP_call, by the rule .vjp of the operator that n calls. An operator
  * without .vjp is an error. Returns false after errors. */
@@ -112,14 +115,15 @@ typedef struct {
  * scalars. Returns false, and sets s->why, if the types do not fit the definition; else s->need has
  * the conditions that are left to check at run time. */
 bool userop_solve(Ir *, const UserOp *, const Type *operand, const UserScalars *, UserSolution *s);
-/* The type of tensor k with the values of names in s; tensors are operands, then results. */
+/* Returns the type of tensor k with the values of names in s; tensors are operands, then
+ * results. */
 TypeId userop_type(Ir *, const UserOp *, const UserSolution *s, uint32_t k);
-/* The type of result k with the values of names in s. */
-TypeId userop_result(Ir *, const UserOp *, const UserSolution *, uint32_t k);
-/* The bytes of the workspace with the values of names in s; the size none (0) if the operator needs
+/* Returns the type of result k with the values of names in s. */
+TypeId userop_result(Ir *, const UserOp *, const UserSolution *s, uint32_t k);
+/* Returns the bytes of the workspace with the values of names in s; none (0) if the operator needs
  * no workspace. */
-Sym userop_work(Ir *, const UserOp *, const UserSolution *);
-/* The scalars of a node of OP_call; valid as long as the Ir. */
+Sym userop_work(Ir *, const UserOp *, const UserSolution *s);
+/* Returns the scalars of a node of OP_call; valid as long as the Ir. */
 UserScalars userop_scalars(const Graph *, Node);
 
 /* Calls the function in this process; the arguments are those of WeftOpFn (weft_op.h). The function

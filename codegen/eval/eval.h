@@ -107,11 +107,12 @@ void eval_assume(Eval *, Kx x, Lx value);
 
 /* ---- values at the point ---- */
 
-/* Puts a value into an immutable variable of that name and returns the variable's value; returns an
- * integer literal as it is, and adds nothing. */
+/* Puts a value into a new immutable variable of that name and returns the variable's value. Returns
+ * an integer literal as it is, and adds nothing. */
 Lx eval_let(Eval *, const char *name, Lx);
-/* Returns the value of an expression of sizes, without axes: a literal, a parameter of the function
- * (added if it is new), or the difference of two parameters if the value may be negative. */
+/* Returns the value of an expression of sizes, without axes: a literal; a parameter of the function
+ * (added if it is new); or, because parameters are not negative, 0 or a parameter minus a
+ * parameter. */
 Lx eval_size(Eval *, Sym);
 /* Returns the value of an index, an expression of axes, value variables and sizes, as an i64
  * scalar: that of lane 0. No value variable in the index may depend on the lane axis. An axis
@@ -123,25 +124,27 @@ Lx eval_index_lanes(Eval *, Sym);
 /* Returns the value of an expression in its compute dtype: a vector if it depends on the lane axis,
  * else a scalar. A stage that the expression reads and that has no result is an internal error. */
 Lx eval_value(Eval *, Kx);
-/* Returns the value of an expression in its compute dtype as a vector: a value that does not depend
- * on the lane axis is in all lanes. */
+/* Returns the value of an expression in its compute dtype as a vector of e->lanes.n lanes: a value
+ * that does not depend on the lane axis is in all lanes. A scalar if e->lanes.n is 1. */
 Lx eval_vector(Eval *, Kx);
 /* Returns the value of an expression, as eval_value has it, if it was computed or assumed and is
  * known at this point; else none, and computes nothing. */
 Lx eval_known(Eval *, Kx);
-/* Returns a value converted to a compute dtype, the value itself if it has the dtype; or an f32
- * rounded to a storage dtype, as an f32. */
+/* Returns a value converted to a compute dtype, the value itself if it has the dtype. For a storage
+ * dtype, the value is an f32: returns it rounded to that dtype, as an f32. */
 Lx eval_convert(Eval *, Lx, DType);
-/* Returns a scalar in all lanes of e->lanes; a vector as it is. */
+/* Returns a vector with a scalar in all e->lanes.n lanes; a vector, and any value if e->lanes.n is
+ * 1, as it is. */
 Lx eval_splat(Eval *, Lx);
-/* Whether the value of an expression depends on the lane axis; false if there is none. */
+/* Whether the value of an expression depends on the lane axis; false if there is no lane axis. */
 bool eval_varies(const Eval *, Kx);
 /* Whether the lane axis is an outer axis: each lane has an outer point of its own. False if there
  * is no lane axis. */
 bool eval_outer_vector(const Eval *);
-/* Evaluates now those subexpressions of x that depend on no axis outside of the bit set, so that a
- * loop that is opened next does not evaluate them in each round. Leaves out constants, and what
- * reads a stage that has no result yet. */
+/* Evaluates now those subexpressions of x, x included, that depend on no axis outside of the bit
+ * set (bit k: axis k), so that a loop that is opened next does not evaluate them in each round.
+ * Leaves out constants, and a subexpression that reads a stage without a result, with all its
+ * parts. */
 void eval_hoist(Eval *, Kx x, uint64_t axes);
 /* Adds the check of a STAGE_CHECK stage: a failure unless its value is true in all active lanes. */
 void eval_check(Eval *, uint32_t stage);
@@ -158,15 +161,15 @@ void eval_stage_stored(Eval *, uint32_t stage);
  * until it is computed again. */
 void eval_stage_over(Eval *, uint32_t stage);
 /* Adds a task-local array of so many elements for the results of a RESULT_LOCAL stage; each element
- * has all lanes if the lane axis is an outer axis. The stage has no result until
- * eval_stage_stored. */
+ * has all lanes if the lane axis is an outer axis. eval_store_local fills the array, and
+ * eval_stage_stored says that it is filled. */
 void eval_stage_local(Eval *, uint32_t stage, uint64_t elements);
-/* Stores a value in that array, at the current point of the stage's axes, in the active lanes; with
- * an outer lane axis in all lanes. */
+/* Stores a value in the array of eval_stage_local, at the current point of the stage's axes, in the
+ * active lanes; in all lanes if the lane axis is an outer axis. */
 void eval_store_local(Eval *, uint32_t stage, Lx value);
-/* Makes stage[], by stage, the results from now on, in place of e->stage: for schedules that
- * compute several points side by side. Keeps the pointer; the caller has zeroed the elements of
- * stages without a result. */
+/* Sets e->stage, the results by stage, to stage[], which has an element for each stage of the
+ * kernel: for schedules that compute several points side by side. Keeps the pointer; the caller has
+ * zeroed the elements of stages without a result. */
 void eval_stages(Eval *, StageValue *stage);
 
 /* ---- memory ---- */
@@ -179,10 +182,12 @@ LMem eval_load_memory(Eval *, Kx load);
 /* Returns the memory of temporary `temp` of the schedule as an argument of the function, which is
  * added if it is new. */
 LMem eval_temp_memory(Eval *, uint32_t temp);
-/* Returns what temporary `temp` has at an offset in elements: one element, or consecutive ones for
- * the lanes if the offset depends on the lane axis. */
+/* Returns what temporary `temp` has at an offset in elements, in the compute dtype: one element, or
+ * consecutive ones for the lanes if the offset depends on the lane axis. */
 Lx eval_load_temp(Eval *, uint32_t temp, Sym offset);
-/* Stores a value there: one element, or consecutive ones as in eval_load_temp. */
+/* Stores a value, of the compute dtype, in temporary `temp` at an offset in elements: a scalar in
+ * one element; or, in the active lanes, consecutive elements if the offset depends on the lane
+ * axis. */
 void eval_store_temp(Eval *, uint32_t temp, Sym offset, Lx value);
 
 /* An access at the current point: one element, consecutive elements, or an offset plus index
@@ -195,8 +200,8 @@ typedef struct {
 /* Returns the address at which a RESULT_GLOBAL stage stores its result at the current point. An
  * index in the address that depends on data is clamped, and checked if ValueVar.check says so. */
 EvalAddress eval_address(Eval *, uint32_t stage);
-/* Returns the value that is stored at an address of the stage's buffer, in the compute dtype; 0 in
- * lanes that are not active. */
+/* Returns the value that is stored at an address of the stage's buffer, in the compute dtype; of a
+ * vector address, 0 in lanes that are not active. */
 Lx eval_load_at(Eval *, uint32_t stage, EvalAddress);
 /* Stores a value, converted to the buffer's dtype, at an address of the stage's buffer, in the
  * active lanes. */

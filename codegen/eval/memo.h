@@ -22,13 +22,15 @@ typedef struct {
 	ARRAY(MemoEntry) entry; /* [0] unused */
 } Memo;
 
-/* Begins with no values, for the function f under construction. */
+/* Makes the memo empty, for the function f under construction; its memory comes from the arena. */
 void memo_init(Memo *, const LoopFn *f, Arena *);
-/* Returns the value of the key that was added last, of those that are known in the innermost open
- * block and in all lanes of `mask` (none: all); none if there is no such value. */
+/* Returns the value of the key, n integers, that was added last, of those that are known in the
+ * innermost open block of f and in all lanes of `mask` (none: all lanes); none if there is no such
+ * value. That a value's mask includes `mask` is seen only if they are equal or `mask` is an SC_and
+ * of it. */
 Lx memo_find(Memo *, const uint32_t *key, uint32_t n, Lx mask);
-/* Adds a value, which is known until the innermost open block is closed, in the lanes of `mask`
- * (none: all). Copies the key. */
+/* Adds a value of the key, n integers, which is known until the innermost open block of f is
+ * closed, in the lanes of `mask` (none: all lanes). Copies the key. */
 void memo_add(Memo *, const uint32_t *key, uint32_t n, Lx mask, Lx value);
 
 /* Whether x, an expression or none, reads a mutable variable. A value that depends on x must then

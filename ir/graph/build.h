@@ -175,7 +175,8 @@ Node b_reverse(Build *, Node x, int dim);
 
 /* Reduces x over the dimensions in the bit set dims (bit k: dimension k), which the result lacks
  * (b_reduce) or has with extent 1 (b_reduce_keep). acc: the dtype in which elements are
- * accumulated; DT_none: dtype_compute of x's. The result has x's dtype. If dims is 0, returns x. */
+ * accumulated; DT_none: dtype_compute of x's. The result has x's dtype if that is a float or
+ * complex one, else acc. If dims is 0, returns x. */
 Node b_reduce(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
 Node b_reduce_keep(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
 /* The contraction (general matrix product) of x and y: the sum of x * y over the pairs in sum[].

@@ -365,10 +365,12 @@ bool graph_dce(Graph *);
  * order. */
 Graph *graph_clone(const Graph *);
 /* Returns a copy of src in another Ir, in a new scope of symbols (sym.h). The new scope becomes the
- * current one of `to`; src's scope becomes that of its Ir. Adds to `to` the constants that the
- * graph reads and their other names (same_as), without holder and view_of. The data of constants is
- * not copied, and must stay valid as long as `to`. No constant of src may have a recipe. The copy's
- * fields decomposed, exported and other_mode are zero. */
+ * current one of `to`; src's scope becomes that of its Ir. Subgraphs are copied. Adds to `to` the
+ * constants that the graph reads (those of state and of subgraphs, too) and their other names
+ * (same_as), without holder and view_of. The data of constants is
+ * not copied, and must stay valid as long as `to`. No constant of src may have a recipe, and `to`
+ * has the user operators that its nodes call, by name. The copy's fields decomposed, exported and
+ * other_mode are zero. */
 Graph *graph_import(Ir *to, const Graph *src);
 /* As graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
  * expression by[k] of `to` (k < n); other symbols get names that are new there. constant[], by
@@ -431,7 +433,8 @@ static inline Sym node_dim(const Graph *g, Node n, uint32_t k)
 	assert(t->dtype != DT_none && k < t->n);
 	return t->dim[k];
 }
-/* Returns the number of readers, graph outputs included. */
+/* Returns how many operands of nodes, and how many graph outputs, are the node, added: a node that
+ * has it as two operands counts twice. */
 uint32_t node_nuses(const Graph *, Node);
 /* Whether a graph output is the node. */
 bool node_is_output(const Graph *, Node);

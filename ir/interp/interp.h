@@ -22,10 +22,10 @@ typedef struct EvalCtx {
 	                       it */
 } EvalCtx;
 
-/* Sets *out to the value of a symbolic integer. Returns false after an error: a symbol has no
- * value, an overflow, a division by 0. */
+/* Sets *out to the value of a symbolic integer, by the values of symbols in the EvalCtx. Returns
+ * false after an error: a symbol has no value, an overflow, a division by 0. */
 bool eval_sym(EvalCtx *, Sym, int64_t *out);
-/* Sets out[k] to the value of s[k] for k < n. Returns false after an error, as eval_sym. */
+/* Sets out[k] to the value of s[k], as eval_sym does, for k < n. Returns false after an error. */
 bool eval_syms(EvalCtx *, const Sym *s, uint32_t n, int64_t *out);
 /* Makes *out a tensor of zeros, in e->arena, of a tensor type of the graph's Ir; its extents are
  * evaluated. Sets e->syms. Returns false after an error: an extent has no value or is negative, or
@@ -34,21 +34,23 @@ bool eval_alloc(EvalCtx *, TypeId, Graph *, Tensor *out);
 
 /* Prepares *e for a run of the graph on these n inputs, one for each of g->input: gives the symbols
  * of the input types the values that the inputs have, and checks ranges and guards. The caller has
- * set e->ctx and e->arena, and zeroed the rest; the inputs must stay valid until the run ends.
- * Returns false after an error: a wrong number of inputs, rank, dtype or extent, two inputs that
- * disagree, a guard; the error names input, dimension, expected and actual value. */
+ * set e->ctx and e->arena, and zeroed the rest; the inputs must stay valid until the run ends. What
+ * depends on unbacked sizes is checked during the run. Returns false after an error: a wrong number
+ * of inputs, a dtype, rank or extent, two inputs that disagree, a size that the inputs do not tell,
+ * a guard. The error says what was expected and found. */
 bool interp_bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n);
 /* Runs the graph after interp_bind with the inputs that interp_bind had. Sets out[k], k < nout =
- * g->output.n, to the value of output k, in e->arena. Intermediate values are freed after their
- * last reader. Returns false after an error: an index out of range, an assertion of the model, a
- * size out of range. */
+ * g->output.n, to the value of output k, in e->arena. Does not change the inputs: the new contents
+ * of state are outputs. Returns false after an error, such as an index out of range, an assertion
+ * of the model, a size out of range, or a number of outputs other than nout; out[] then has no
+ * meaning. */
 bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout);
-/* Returns the graph in the form that interp_run executes: composites without .eval are expanded,
- * and nodes of complex numbers become nodes of their parts. Returns g itself if nothing changes,
- * else a copy; NULL after an error. */
+/* Returns the graph in the form that interp_run executes: composites without .eval, and nodes for
+ * which node_has_complex is true, are expanded. Returns g itself if nothing changes, else a copy;
+ * NULL after an error. Subgraphs stay as they are: running them expands them. */
 Graph *interp_expand(Graph *g);
-/* Runs the graph on these inputs (interp_bind, interp_run); the results are in the arena. Returns
- * false after an error. */
+/* Runs the graph on these inputs (interp_bind, then interp_run): sets out[k], k < nout =
+ * g->output.n, to the value of output k, in the arena. Returns false after an error. */
 bool interp(Ctx *, Graph *, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout, Arena *);
 
 #endif

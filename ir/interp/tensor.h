@@ -14,13 +14,14 @@ typedef struct Tensor {
 	void *data; /* row-major; complex as (re, im) pairs of the real dtype */
 } Tensor;
 
-int64_t tensor_numel(const Tensor *); /* the number of elements */
-uint64_t tensor_bytes(const Tensor *); /* the bytes of its data */
+int64_t tensor_numel(const Tensor *); /* the number of elements; 1 if the rank is 0 */
+uint64_t tensor_bytes(const Tensor *); /* the bytes of the data */
 
-/* Elements are numbered in row-major order. The functions below convert between the tensor's dtype
- * and double or int64 as docs/numerics.md says: floats are rounded to the dtype, integers wrap
- * around, a float that becomes an integer is truncated. Of complex numbers the real part is read;
- * writing sets the imaginary part to 0. The int64 of a u64 has its bits. */
+/* Elements are numbered in row-major order; element numbers are not checked. The functions below
+ * convert between the tensor's dtype and double or int64 as docs/numerics.md says: floats are
+ * rounded to the dtype, integers wrap around, a float that becomes an integer is truncated, bool is
+ * whether a number is not 0. Of complex numbers the real part is read; writing sets the imaginary
+ * part to 0. The int64 of a u64 has its bits. */
 
 /* Returns element i as a double. */
 double tensor_f64(const Tensor *, int64_t i);
@@ -38,8 +39,8 @@ void tensor_write_f64(Tensor *, int64_t first, int64_t n, const double *src);
 void tensor_read_i64(const Tensor *, int64_t first, int64_t n, int64_t *dst);
 /* Sets the n elements from `first` on to the int64s src[]. */
 void tensor_write_i64(Tensor *, int64_t first, int64_t n, const int64_t *src);
-/* Returns a tensor of one dimension and the real dtype over the same data: [numel * 2] if the
- * tensor is complex, else [numel]. */
+/* Returns a tensor of one dimension and of dtype_real of its dtype, over the same data: [numel *
+ * 2] if the tensor is complex, else [numel]. */
 Tensor tensor_flat_real(const Tensor *);
 
 #endif

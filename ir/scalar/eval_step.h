@@ -17,6 +17,8 @@ INTS(STEP)
 FLOATS(STEP)
 #undef STEP
 
+/* Evaluates a logical operation or comparison on n bools: operands in[], results out. (run_##T: an
+ * operation or comparison on values of type T.) */
 APART void VERSION(run_bool)(ScOp op, void *out, const void *const *in, uint32_t n)
 {
 	if (op >= SC_eq && op <= SC_ge)
@@ -35,7 +37,8 @@ CONVERT(u64, uint64_t)
 CONVERT(f64, double)
 #undef CONVERT
 
-/* At most BLOCK values, through the widest type of their kind. */
+/* Converts n <= BLOCK values of `from` at `in` to values of `to` at `out`, in their natural
+ * representation (priv.h), through the widest type of their kind. */
 APART void VERSION(convert_chunk)(DType from, DType to, void *out, const void *in, uint32_t n)
 {
 	union {
@@ -66,6 +69,8 @@ APART void VERSION(convert_chunk)(DType from, DType to, void *out, const void *i
 		VERSION(from_i64)(to, out, w, n);
 }
 
+/* Converts n values of `from` at `in` to values of `to` at `out`, in their natural representation
+ * (priv.h). */
 APART void VERSION(convert)(DType from, DType to, void *out, const void *in, uint32_t n)
 {
 	if (from == DT_f32 && to == DT_i32) {
@@ -83,6 +88,8 @@ APART void VERSION(convert)(DType from, DType to, void *out, const void *in, uin
 	}
 }
 
+/* Evaluates one instruction as scalar_step does (priv.h), but no bitcast, table, from_f16 and
+ * to_f16. */
 APART void VERSION(step)(const ScIns *ins, DType from, void *out, const void *const *in, uint32_t n)
 {
 	switch (ins->op) {

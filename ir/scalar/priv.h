@@ -66,18 +66,18 @@ typedef struct {
 	uint32_t nslot;
 } ScFnPlan;
 
-/* Makes the function `name` from `text` over named parameters of dtypes in[]; T is the dtype that
- * the text calls T. Every call makes a new function, which lives as long as the process; the caller
- * keeps it in the cache of scalar.c. But a text that only calls another function with all
- * parameters in their order gives that function, under its own name. Copies name and text. Returns
- * NULL if the text does not take these dtypes or is malformed. why: may be NULL; else *why is set
- * to the reason, which lives as long as the process, or to NULL after success. The caller holds the
- * lock of scalar.c. */
+/* Makes a function `name` from `text` over the nparam parameters param[], of dtypes in[]; T is the
+ * dtype that the text calls T. The function lives as long as the process; the caller keeps it in
+ * the cache of scalar.c. A text that only calls another function with all parameters in their order
+ * gives that function, under its own name. Returns NULL if the text does not take these dtypes or
+ * is malformed. why: may be NULL; else *why is set to the reason, which lives as long as the
+ * process, or to NULL after success. The caller holds the lock of scalar.c. */
 const ScFn *scalar_build(const char *name, const char *text, uint32_t nparam,
                          const char *const *param, const DType *in, DType T, const char **why);
-/* Returns the library function or scalar operator of that name for operands in[]; NULL if none
- * takes them. Sets *expand to whether calls are inlined whatever they cost; false if there is no
- * library function. The caller holds the lock of scalar.c. */
+/* Returns the library function of that name for nin > 0 operands of dtypes in[], else the function
+ * of the scalar operator of that name; NULL if neither takes them. Sets *expand to whether calls
+ * are inlined whatever they cost; false if there is no library function. The caller holds the lock
+ * of scalar.c. */
 const ScFn *scalar_named(const char *name, const DType *in, uint32_t nin, bool *expand);
 /* Returns the arena of all functions, which lives as long as the process; NULL before the first
  * function is made. */
@@ -86,14 +86,18 @@ Arena *scalar_arena(void);
 /* In the functions below values have their natural representation: the C type of the dtype, bool as
  * uint8_t, storage floats as float. */
 
-/* Evaluates one instruction (not param, const or call) on n elements: operands in[], result out.
- * from: the dtype of the first operand, of a select that of the second. */
+/* Evaluates one instruction (not param, const or call) on n elements: sets the n values at out to
+ * the results for the operands in[]. in[] has 3 pointers; those behind the instruction's operands
+ * may be any. out overlaps no operand. from: the dtype of the first operand, of a select that of
+ * the second. */
 void scalar_step(const ScIns *, DType from, void *out, const void *const *in, uint32_t n);
-/* Evaluates a function on n elements: arg[k] has n values of parameter k, out receives n. */
+/* Evaluates a function on n elements: arg[k] has n values of parameter k, out receives n. out
+ * overlaps no argument. */
 void scalar_apply(const ScFn *, const void *const *arg, void *out, uint32_t n);
-/* Converts n values from ScVal to the natural representation. */
+/* Converts n values of a real dtype from ScVal to the natural representation: integers wrap around,
+ * a storage float is rounded to f32 only. */
 void scalar_pack(DType, void *out, const ScVal *in, uint32_t n);
-/* Converts n values from the natural representation to ScVal. */
+/* Converts n values of a real dtype from the natural representation to ScVal. */
 void scalar_unpack(DType, ScVal *out, const void *in, uint32_t n);
 
 #endif

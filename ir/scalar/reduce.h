@@ -22,8 +22,8 @@ typedef enum {
 
 /* Returns the kind's name in attributes: "sum", "prod", ... */
 const char *reduce_name(ReduceKind);
-/* Returns the kind's name in attributes of such an operator: for COMBINES_WRITES "add" of SUM and
- * "mul" of PROD; else as reduce_name. */
+/* Returns the kind's name in attributes of an operator of that use: for COMBINES_WRITES "add" of
+ * SUM and "mul" of PROD; else as reduce_name. */
 const char *reduce_name_for(ReduceKind, ReduceUse);
 /* Sets *kind to the kind that has the name, as reduce_name or reduce_name_for gives it. Returns
  * false, with *kind unchanged, if no kind has it. */
@@ -41,14 +41,15 @@ ScOp reduce_op(ReduceKind);
 /* Returns a combined with b, where b comes later (SET: b), for the kinds for which reduce_takes a
  * float dtype. */
 double reduce_f64(ReduceKind, double a, double b);
-/* Returns a combined with b, where b comes later (SET: b), for kinds other than LOGADDEXP. Integers
- * wrap around 64 bits; d, the dtype of the values, decides how they compare. */
+/* Returns a combined with b, where b comes later (SET: b), for kinds other than LOGADDEXP, and for
+ * bools only the kinds that reduce_of returns. Integers wrap around 64 bits; d, the dtype of the
+ * values, decides how they compare. */
 int64_t reduce_i64(ReduceKind, DType d, int64_t a, int64_t b);
 /* Whether the kind is SUM or PROD, which round at every step; long chains of floats then use a
  * wider dtype. */
 bool reduce_rounds(ReduceKind);
-/* Returns the value that changes no other value of that real dtype when combined with it; 0 for
- * SET. */
+/* Returns the value that changes no other value when combined with it (0 for SET; a sum of it and
+ * -0.0 is 0.0), for a real dtype that reduce_takes. */
 ScVal reduce_identity(ReduceKind, DType);
 
 #endif

@@ -63,7 +63,7 @@ typedef struct {
 		int64_t i;   /* SC_const, int and bool dtypes */
 		uint32_t k;  /* SC_param: its number */
 		const struct ScFn *fn; /* SC_call */
-		const struct ScTable *table;
+		const struct ScTable *table; /* SC_table */
 	};
 } ScIns;
 
@@ -88,45 +88,50 @@ typedef struct ScFn {
  * process, so that equal questions give equal pointers. Any thread may call them. Running out of
  * memory unwinds to the place of arena_catch (base/arena.h). */
 
-/* Returns the function of a scalar operator for operands of compute dtypes in[]. The result's dtype
- * is .result in the op table, or that of the last operand. Returns NULL if the operator is no
- * scalar operator, does not take these dtypes or this number of operands, or if a dtype is a
- * storage dtype other than bool. */
+/* Returns the function of a scalar operator for nin operands of compute dtypes in[]. The result's
+ * dtype is .result in the op table, or that of the last operand. Returns NULL if the operator is no
+ * scalar operator, does not take these dtypes or this number of operands, or if a dtype is complex
+ * or a storage dtype. */
 const ScFn *scalar_fn(Op op, const DType *in, uint32_t nin);
-/* Returns the conversion between two real dtypes, storage dtypes included; NULL for complex
- * ones. */
+/* Returns the function that converts a value of one real dtype to another, storage dtypes included
+ * (their values are held as f32); docs/numerics.md defines conversions. Returns NULL for complex
+ * dtypes and DT_none. */
 const ScFn *scalar_convert(DType from, DType to);
 /* Returns the function that reinterprets the bits of a value of `from` as a value of `to`. Operand
  * and result are held in compute dtypes; an operand that is no value of `from` is rounded to one
  * first. A bool is a byte that is 1 or 0; a byte other than 0 becomes true. Returns NULL if the
- * sizes differ or a dtype is complex. */
+ * sizes differ, and for complex dtypes and DT_none. */
 const ScFn *scalar_bitcast(DType from, DType to);
 /* Returns the function of f32 to f32 that rounds to the nearest value of storage dtype d (f16,
  * bf16, f8), ties to even; a value that is too large becomes the value that d would store. Returns
  * NULL for other dtypes. */
 const ScFn *scalar_round(DType d);
-/* Returns the derivative of the operator's result by operand k (its .deriv text), a function of nin
- * + 1 parameters: the operands and, last, the result. Returns NULL if there is none, and for more
- * than 3 operands. For tests and for derivatives inside kernels; transforms read the text. */
+/* Returns the derivative of the operator's result by operand k < nin (its .deriv text) for operands
+ * of compute dtypes in[], a function of nin + 1 parameters: the operands and, last, the result.
+ * Returns NULL if the operator has no .deriv for operand k or does not take these dtypes, and for
+ * more than 3 operands. For tests and for derivatives inside kernels; transforms read the text. */
 const ScFn *scalar_deriv(Op op, uint32_t k, const DType *in, uint32_t nin);
-/* Returns the function of that name ("exp_f32") if one was made already, or NULL. Makes none. */
+/* Returns the function with that ScFn.name ("exp_f32") if one was made already, or NULL. Makes
+ * none. */
 const ScFn *scalar_by_name(const char *);
 /* Returns the library function of that name whose operands all have that compute dtype ("exp",
  * DT_f32). Returns NULL if there is none; scalar operators do not count. */
 const ScFn *scalar_lib(const char *name, DType);
 
-/* A call of a function of at most this cost is inlined when the caller is made. */
+/* Compilers of emitted code inline a function of at most this cost (LoopFn.is_inline), so that a
+ * branch around a call of the function does not pay (scalar_guard). */
 enum { SC_INLINE_COST = 64 };
 
 /* A call on a slow path: only selects on instruction `cond` read the result of call k, as the
  * operand for cond == when. Compiled code skips the call if no lane has cond == when; the call's
- * value is arbitrary then. found is false if other instructions read the result of the call too, or
- * if the call costs less than the branch; cond and when then have no meaning. */
+ * value is arbitrary then. found is false if other instructions read the result of the call too, if
+ * cond is computed behind the call, or if the callee costs at most SC_INLINE_COST; cond and when
+ * then have no meaning. */
 typedef struct {
 	bool found, when;
 	uint32_t cond;
 } ScGuard;
-/* Returns whether and under which condition instruction k of the function may be skipped. The
+/* Returns whether instruction k of the function may be skipped, and under which condition. The
  * instruction must be a call (SC_call), which is not checked. */
 ScGuard scalar_guard(const ScFn *, uint32_t k);
 
@@ -139,8 +144,8 @@ typedef union {
 /* Returns the value of the function for the arguments arg[0 .. nparam - 1], exactly as compiled
  * code computes it (f32 arithmetic rounds to f32; fma rounds once). */
 ScVal scalar_eval(const ScFn *, const ScVal *arg);
-/* Evaluates the function as scalar_eval does for n elements: arg[k][i] is argument k of element i;
- * sets out[i]. */
+/* Evaluates the function as scalar_eval does, for n elements: arg[k][i] is argument k of element i;
+ * sets out[i] to its value. */
 void scalar_eval_n(const ScFn *, const ScVal *const *arg, ScVal *out, uint32_t n);
 
 #endif

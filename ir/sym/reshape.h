@@ -5,21 +5,22 @@
 
 #include "ir/sym/sym.h"
 
-/* Dimensions [from, from_end) of one shape that together have provably as many elements as
- * dimensions [to, to_end) of the other: those dimensions of the index depend on these alone. A
- * group has as few dimensions as can be proven. */
+/* Dimensions [from, from_end) of one shape that together have as many elements as dimensions [to,
+ * to_end) of the other: those dimensions of the index depend on these alone. A group ends where
+ * both numbers are provably equal, the last group where no dimension is left. */
 typedef struct {
 	uint32_t from, from_end, to, to_end;
 } ReshapeGroup;
 
 /* Replaces *g by the next group, which begins where *g ends, and returns true. Returns false, with
  * *g unchanged, if no dimension of either shape is left. Begin with a group of zeros. Both shapes
- * have equally many elements. */
+ * have equally many elements, which need not be provable. */
 MUST_LOOK bool reshape_group(SymTab *, const Sym *from, uint32_t nfrom, const Sym *to, uint32_t nto,
 			     ReshapeGroup *g);
 
 /* Sets out[nto] to the index, in shape `to`, of the element with index idx[nfrom] in shape `from`.
- * Both shapes have equally many elements. Along an extent of 0 or 1 the index is 0. */
+ * Both shapes have equally many elements. Along an extent that is the constant 0 or 1, out[] is
+ * 0. */
 void reshape_index(SymTab *, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to, Sym *out, uint32_t nto);
 
 #endif

@@ -32,15 +32,15 @@ const Gpu *gpu_at(uint32_t k);
 /* Returns the GPU of that name, or NULL. */
 const Gpu *gpu_find(const char *name);
 /* Returns the number of warps that are resident on a multiprocessor of a GPU of NVIDIA, if each
- * block has that many threads, of that many registers, and bytes of shared memory; at most
- * Gpu.warps, and 0 if no such block fits. threads > 0. */
+ * block has that many threads (more than 0) and bytes of shared memory, and each thread that many
+ * registers; at most Gpu.warps, and 0 if no such block fits. */
 uint32_t gpu_resident(const Gpu *, uint32_t threads, uint32_t registers, uint32_t shared);
 /* Returns the whole GPU as one machine: its rates are those of all multiprocessors together. So the
  * costs that lowering compares (target_cycles) are times of a launch that fills the GPU. */
 Machine gpu_machine(const Gpu *);
-/* Returns a machine for schedules whose tasks become threads: rates are those of one thread, and
- * Machine.threads is half of the threads that the GPU can hold, so that as many tasks as it can
- * hold are enough (tuning_tasks). */
+/* Returns a machine for schedules whose tasks become threads: rates are those of one thread.
+ * Machine.threads is half of the threads that the GPU can hold, because schedules ask for two tasks
+ * for each (tuning_tasks). */
 Machine gpu_thread_machine(const Gpu *);
 
 #endif

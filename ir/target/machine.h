@@ -29,7 +29,7 @@ typedef enum {
 	MOP_COUNT
 } MachineOp;
 
-const char *machine_op_name(MachineOp); /* "add", "int_mul" */
+const char *machine_op_name(MachineOp); /* returns "add", "int_mul"; for an op < MOP_COUNT */
 
 typedef struct {
 	float issue;   /* instructions that begin per cycle, for vectors up to Machine.unit_bytes */
@@ -58,18 +58,20 @@ typedef struct {
 const Machine *machine_find(const char *name);
 /* Returns machine k of the table, or NULL after the last. */
 const Machine *machine_at(uint32_t k);
-/* Returns the names of the machines of a family (NULL: of all) for messages, "zen3, zen4"; "none"
- * if there are none. */
+/* Returns the names of the machines of a family (NULL: of all) for messages, in the order of
+ * machine_at, "zen3, zen4"; "none" if there are none. A static text, or one in the arena. */
 const char *machine_list(Arena *, const char *family);
 
-/* Returns the cycles for which one operation on `lanes` elements of the dtype (computed in its
+/* Returns the cycles for which one operation on `lanes` elements of a real dtype (computed in its
  * dtype_compute, bools as f32) keeps the execution units busy. Of MOP_gather and MOP_scalar each
  * lane is an instruction. */
 double machine_cycles(const Machine *, MachineOp, DType, uint32_t lanes);
-/* Returns the cycles from the start of an operation until its result can be read. */
+/* Returns the cycles from the start of an operation on elements of a real dtype until its result
+ * can be read. */
 double machine_latency(const Machine *, MachineOp, DType);
 /* Returns the cycles that one core takes to read `bytes` bytes again of a working set of `set`
- * bytes: from the smallest cache that holds the set. */
+ * bytes: at the rate of L1, L2 or L3, the first that holds the set (L3 together with L2), else of
+ * memory. */
 double machine_memory_cycles(const Machine *, double bytes, double set);
 
 #endif

@@ -77,19 +77,19 @@ const char *target_list(Arena *);
 const Target *target_at(uint32_t k);
 /* Returns GPU k; NULL after the last. */
 const Target *target_gpu_at(uint32_t k);
-/* Returns the number of elements of the dtype in one register, as computed (in its dtype_compute,
- * bools as 4 bytes); 1 for scalar targets. */
+/* Returns the number of elements of a real dtype in one register, as computed (in its
+ * dtype_compute, bools as 4 bytes); 1 for scalar targets. */
 uint32_t target_lanes(const Target *, DType);
 /* Returns the number of columns in a panel of packed weights (a block of columns of a matrix that
- * is stored together): the f32 lanes of the widest register of any target of the family, so that
- * all of them read the same constants. */
+ * is stored together): the f32 lanes of the widest register of the target and all CPUs of its
+ * family (target_at), so that all of them read the same constants; 1 for scalar targets. */
 uint32_t target_panel(const Target *);
 /* Returns the number of lanes of vectorised kernels: the f32 lanes of a register. All vector values
  * of a kernel have this number of lanes, and wider dtypes take several registers, unless the
- * kernel's plan chooses fewer lanes (PlanLanes.n, tuning_lanes). */
+ * kernel's plan chooses fewer lanes (PlanLanes.n, tuning_lanes). 1 for scalar targets. */
 uint32_t target_width(const Target *);
-/* Returns the flags of the C compiler for every target: no fast-math, no contraction of a * b +
- * c. */
+/* Returns the flags of the C compiler for every target, besides Isa.flags: -O2, and flags that keep
+ * the bits of results (no contraction of a * b + c). */
 const char *target_common_flags(void);
 
 #endif

@@ -10,10 +10,11 @@ typedef struct {
 	double operations; /* operations on one element (ScFn.cost); a vector does one for each
 	                      lane */
 	double bytes;      /* bytes read and written, in the cache that holds them */
-	double phases;
+	double phases;     /* the number of phases */
 } Work;
 
-/* Returns the cycles that one core takes. */
+/* Returns the cycles that one core takes for the work, on a GPU the whole GPU: those of the
+ * operations, of the bytes and of the phases, added. */
 double target_cycles(const Target *, Work);
 
 #endif

@@ -6,11 +6,11 @@
 #include "tool.h"
 
 typedef struct {
-	const char *model, *inputs;   /* paths; inputs NULL: random numbers */
+	const char *model, *inputs;   /* paths; inputs NULL: made-up numbers (bench_write_inputs) */
 	const char *against, *python; /* --against: the peers; --python: their Python environment */
 	int threads[8], nthreads;
-	double seconds;
-	bool verbose, profile, json, no_op_by_op;
+	double seconds; /* for which each row is measured */
+	bool verbose, profile, json, no_op_by_op; /* -v, --profile, --json, --no-op-by-op */
 	RunBackend backend; /* RUN_JIT, RUN_C or RUN_LLVM; RUN_DEFAULT for a shared object */
 	WeftOptions compile;
 	LoadArgs load;
@@ -37,23 +37,30 @@ typedef struct {
 	int runs;
 } BenchRow;
 
-/* Measures a shared object, or a model file by the JIT, in a process of its own, and fills in a
- * row. op_by_op: without fusion (WeftOptions). Returns false after a message. */
+/* Measures a shared object, or a model file that is compiled first (by the JIT, with --device for
+ * the GPU), in a process of its own, and fills in a row, which is zeros but for name and threads;
+ * ok stays. op_by_op: of a model file, without fusion (WeftOptions). Returns false after a
+ * message. */
 bool bench_own(const char *path, const BenchOptions *, bool op_by_op, int threads, BenchRow *);
-/* Measures the kernels of a shared object, or of a model file by the JIT, and prints them, compared
- * with the peak for that number of threads; with --json the first fields of the object
- * (bench_json_begin). Returns false after a message. */
-bool bench_profile(const char *path, const BenchOptions *, int threads, const Peak *);
-/* Begins the object that --json prints on stdout, with the model's name. The caller closes it. */
-Json bench_json_begin(const BenchOptions *);
-/* Writes a file of random inputs x.0, x.1, ... for the model, at the sizes seen while exporting.
+/* Measures the kernels of a shared object, or of a model file as bench_own compiles it, in a
+ * process of its own, and prints them on stdout, compared with the peak for that number of threads.
+ * With --json it prints bench_json_begin and the field "profile", and leaves the object open.
  * Returns false after a message. */
+bool bench_profile(const char *path, const BenchOptions *, int threads, const Peak *);
+/* Begins the object that --json prints on stdout, with the field "model". Returns its writer, with
+ * which the caller closes the object. */
+Json bench_json_begin(const BenchOptions *);
+/* Writes a .safetensors file of made-up inputs x.0, x.1, ... for the model: f32 from -1 to 1, the
+ * same at each call, other dtypes zeros; at the sizes seen while exporting (2 where none is known
+ * and 2 is allowed). Returns false after a message. */
 bool bench_write_inputs(const BenchOptions *, const char *path);
-/* Measures a peer ("torch", "aoti", "onnxruntime" or "openvino") in the Python environment, and
- * fills in a row. Returns false after a message. */
+/* Measures a peer ("torch", "aoti", "onnxruntime" or "openvino") in the Python environment on the
+ * file BenchOptions.inputs, which must be set, and fills in name, times, runs and memory of a row.
+ * Returns false after a message; the row's times mean nothing then. */
 bool bench_peer(const char *peer, const BenchOptions *, int threads, BenchRow *);
-/* Sets path to the interpreter that --python names, an environment or a program. Returns false if
- * there is no such program; a name without a folder is not looked up. */
+/* Sets path to the interpreter that --python (not NULL) names: bin/python of an environment, else
+ * the program itself. Returns false if there is no such program; true of a name without '/', which
+ * is looked up in PATH only when it is run. */
 bool bench_python(const BenchOptions *, char path[4096]);
 /* Sorts seconds[n], n > 0, and sets runs, min, median and p99 (the 99th percentile) of the row. */
 void bench_statistics(double *seconds, int n, BenchRow *);

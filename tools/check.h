@@ -29,18 +29,22 @@ typedef struct {
 	bool done;
 } CheckCase;
 
-/* What the process reports: each output that is wrong or has a ratio, and each reference as a
- * whole. */
+/* What the process reports: each output that is wrong or has a ratio, and behind them their
+ * reference as a whole (with --sizes: each combination of sizes). */
 typedef struct {
 	bool is_ref;
 	bool skipped; /* the reference has nothing for --mode */
 	int ref;      /* the number of the reference */
 	double seconds;
 	Comparison c;
-	char text[400];
+	char text[400]; /* of an output: the comparison; of a whole: its sizes, its file if there
+			   are several, or why it failed; may be "" */
 } CheckRecord;
 
-/* Runs the case in this process: writes a CheckRecord for each report into case->records. */
+/* Runs the case in this process: opens the model, checks its references in order (without any, only
+ * that it can be opened), and writes each CheckRecord into case->records, a stream of the caller's.
+ * Prints messages on stderr. A failure is a record, too: each reference has one that says
+ * is_ref. */
 void check_case(CheckCase *, const CheckOptions *);
 
 #endif

@@ -8,7 +8,8 @@ typedef struct {
 	bool ok;
 	int64_t at;     /* the value (value_at) whose error exceeds what is allowed most */
 	double error;   /* |result - reference| there; infinite if one is not finite and the other
-			   is */
+			   is (with Tolerance.ulps an infinity counts as the number that would
+			   follow the largest) */
 	double allowed; /* the error that is allowed there */
 	double ratio;   /* error / Tolerance.eager_err; -1 if that is not above 0. PyTorch's error
 			   counts as half a unit in the last place of the largest value at least:
@@ -19,29 +20,32 @@ typedef struct {
 
 /* How far a result may be from its reference. */
 typedef struct {
-	double eager_err; /* the largest error of PyTorch itself: 8 times that is allowed; below 0:
-			     not known */
-	bool stated;      /* the file states rtol, atol and ulps */
+	double eager_err; /* the largest error of PyTorch itself: 8 times that, plus 1e-6 of the
+			     largest reference, is allowed if none is stated; below 0: not known */
+	bool stated;      /* rtol, atol and ulps are stated, and are what is allowed, added up */
 	double rtol, atol;
 	double ulps; /* units in the last place of the reference's dtype, at its value */
 } Tolerance;
 
 /* The tolerance for a tensor that the file's metadata states: for y.<k> `eager_err.<k>` "E" or
- * `allow.<k>` "RTOL ATOL ULPS"; for gradients `eager_grad_err` or `allow.g.<k>`, `allow.gp.NAME`.
- * Without metadata: eager_err -1 and not stated. */
+ * `allow.<k>` "RTOL ATOL ULPS"; for gradients (g, gp) `eager_grad_err` or `allow.g.<k>`,
+ * `allow.gp.NAME`. For other keys, and without metadata: eager_err -1 and not stated. */
 Tolerance tolerance_of(const WeftTensors *, const TensorKey *);
 
-/* Compares a row-major result with its reference. as: the dtype of which the values are; the dtype
- * of the tensors may be wider. If the tolerance is unknown, that of torch.testing.assert_close for
- * `as` applies. Integers are compared exactly, also beyond 2^53. If shapes or dtypes differ, ok is
- * false, `why` is set, ratio is -1, and the other fields are 0. */
+/* Compares a result with its reference, both row-major. as: the dtype of which the values are; the
+ * dtype of the tensors may be wider. If neither an error of PyTorch is known nor a tolerance
+ * stated, that of torch.testing.assert_close for `as` applies, ten times that for f32, f64 and
+ * their complex dtypes; other dtypes than floats are compared exactly, also beyond 2^53. NaN equals
+ * NaN. If shapes or dtypes differ, ok is false, `why` is set, ratio is -1, and the other fields are
+ * 0. */
 Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as,
 		   const Tolerance *);
-/* For results that are defined only up to a phase (eigenvectors), so that two of them can be
- * compared: if output k of the operator is one, sets *out to a copy of t in double precision, in
- * which every vector is multiplied by a number of modulus 1 so that its largest component (the
- * first of the largest) is positive. The shape is t's; the caller frees out->data by free. Returns
- * false, with *out unchanged, if the output is no such result or there is no memory. */
+/* For results that are defined only up to a phase (vectors of eig, eigh, svd, qr), so that two of
+ * them can be compared: if output k of the operator op ("linalg.eigh") is one, sets *out to a copy
+ * of t, a row-major tensor, in double precision, in which every vector is multiplied by a number of
+ * modulus 1 so that its largest component (the first of about the same size) is positive. The shape
+ * is t's; the caller frees out->data by free. Returns false, with *out unchanged, if the output is
+ * no such result or there is no memory. */
 bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor *out);
 
 #endif

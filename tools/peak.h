@@ -8,8 +8,9 @@ typedef struct {
 	double cache; /* bytes that the caches hold, of all levels that these threads have */
 } Peak;
 
-/* Measures this machine with so many threads, from 1 to 64. Ends the process after a message if
- * there is no memory or no thread. */
+/* Measures this machine with so many threads at once; a number below 1 counts as 1, one above 64 as
+ * 64. Takes about a second. bytes is too small if there is no memory to read. Ends the process after
+ * a message if a thread cannot be started. */
 Peak peak_measure(int threads);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "weft.h"
 
-/* A subcommand. run: argv[0] is the command's name; returns an exit status: 0, or 1 after a
- * message. */
+/* A subcommand. run: argv[0] is the command's name; returns an exit status: 0, or 1 after it has
+ * printed what failed. */
 typedef struct {
 	const char *name, *summary, *usage, *help;
 	int (*run)(int argc, char **argv);
@@ -43,14 +43,15 @@ typedef struct {
 } Opt;
 
 /* Takes the options opt[], which end with a name NULL, out of argv. Positional arguments stay in
- * argv, behind argv[0]; *argc becomes their number + 1. "--" ends the options. Values are not
- * copied. Returns false after a message; also, with *argc -1, after printing the answer to --help.
- */
+ * argv, behind argv[0]; *argc becomes their number + 1. "--" ends the options. Of an option that is
+ * given twice the last value counts. Values are not copied. Returns false after a message: an
+ * unknown option, or a value that is missing, empty or wrong; also, with *argc -1, after printing
+ * the answer to --help or -h on stdout. */
 bool options_parse(const Command *, const Opt *, int *argc, char **argv);
 /* Whether both paths name one file that exists, also through links. */
 bool same_file(const char *, const char *);
-/* Checks that an output does not overwrite an input, a regular file; input NULL: there is none.
- * Returns false after a message. */
+/* Checks that an output does not overwrite an input: that both are not one regular file. input
+ * NULL: there is none. Returns false after a message. */
 bool keep_input(const char *output, const char *input);
 /* The options of commands that read model files, and the files that are joined into one model with
  * several entries, given as NAME=FILE. Of several files, options for one of them are given as
@@ -95,25 +96,27 @@ bool is_entry(const char *arg);
 /* Adds the entry NAME=FILE (is_entry). Cuts arg in two, and refers to it: arg must stay valid.
  * Returns false after a message: too many entries. */
 bool add_entry(LoadArgs *, char *arg);
-/* Moves all NAME=FILE from argv[1], argv[2], ... into the LoadArgs; *argc is then the number of
- * what is left. Returns false after a message: there are entries and other arguments. */
+/* Moves all NAME=FILE (is_entry) from argv[1], argv[2], ... into the LoadArgs; *argc is then the
+ * number of arguments that are left, argv[0] included. Returns false after a message: there are
+ * entries and other arguments, or too many entries. */
 bool take_entries(LoadArgs *, int *argc, char **argv);
-/* The file of an entry; entry NULL: of the only one. Returns NULL after a message: no such entry,
- * or several. */
+/* Returns the file of the entry of that name; entry NULL: of the only one. Returns NULL after a
+ * message: no such entry, or entry is NULL and there are several or none. */
 const char *entry_file(const LoadArgs *, const char *entry);
-/* Loads a model file, or the files of a->entry, which are joined. path: NULL if there are entries.
- * a NULL: no options. one[]: NULL, or receives the graph of each entry. Returns NULL after an
- * error, whose message is printed, or recorded in the Weft: call fail_messages. */
+/* Loads the model file `path`, or, if there are entries, their files, which are joined; path is not
+ * read then. a NULL: no options. one[MAX_LIST]: NULL, or receives the graph of each entry, of a
+ * single file in one[0]. Returns NULL after an error, whose message is printed, or recorded in the
+ * Weft: call fail_messages. */
 WeftGraph *load_model(Weft *, const char *path, const LoadArgs *a, WeftGraph **one);
 /* Whether an option is given that changes how a single model file is loaded: entries, --private and
  * --state do not count. a may be NULL. */
 bool load_args_given(const LoadArgs *a);
-/* Sets WeftOptions.link to the libraries of --ops, unless the options name libraries, or LoadArgs
- * is NULL. For shared objects that this process loads. */
+/* Sets WeftOptions.link to the libraries of --ops, as a reference to the LoadArgs, unless the
+ * options name libraries, or LoadArgs is NULL. For shared objects that this process loads. */
 void link_with_ops(WeftOptions *, const LoadArgs *);
 
 /* Parses "1,2" into out[], at most `max` numbers from 1 to MOST_THREADS. what: the option, for the
- * message. Returns how many; 0 after a message. */
+ * message. Returns how many; 0 after a message, also if there are more than `max`. */
 int parse_list(const char *what, const char *text, int *out, int max);
 /* Prints "weft: ", the text and a line break on stderr. Returns 1, the exit status. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -124,16 +127,17 @@ int fail_messages(Weft *);
 
 /* Called in a child process: asks the system to end it when its parent ends. */
 void die_with_parent(void);
-/* Makes SIGINT, SIGTERM and SIGHUP remove temporary files before they end the process. */
+/* Makes SIGINT, SIGTERM and SIGHUP remove temporary files and end programs that the compiler has
+ * started before they end the process. Signals that are ignored stay ignored. */
 void signals_init(void);
 
 /* Loads libraries of back ends, by path. Returns false after an error, which is recorded in the
  * Weft: call fail_messages. */
 bool load_backends(Weft *, const StringList *);
-/* Prints the back ends there are, those of libraries too. Returns an exit status. */
+/* Prints the back ends there are, those of libraries too, on stdout. Returns an exit status. */
 int show_backends(const StringList *libraries, bool json);
-/* Prints all targets (name NULL), or the one of that name or file, on stdout. Returns an exit
- * status. */
+/* Prints all targets (name NULL), or those that a name, list or file names as --target does, on
+ * stdout. Returns an exit status. */
 int show_targets(const char *name, bool json);
 
 /* ---- JSON ---- */
@@ -146,7 +150,8 @@ typedef struct {
 	bool comma;
 } Json;
 
-/* Prints a UTF-8 text as the inside of a JSON string: ASCII, with escapes. */
+/* Prints a UTF-8 text as the inside of a JSON string: ASCII, with escapes; what is no UTF-8 as
+ * U+FFFD. */
 void print_escaped(FILE *, const char *);
 /* Begins an object ('{') or a list ('['). */
 void json_open(Json *, const char *key, char bracket);
@@ -154,8 +159,8 @@ void json_open(Json *, const char *key, char bracket);
 void json_close(Json *, char bracket);
 /* Writes a text as a member of the open object, or an element of the open list. */
 void json_string(Json *, const char *key, const char *value);
-/* Writes a number as a member or an element; one that is not finite as the text "nan", "inf" or
- * "-inf". */
+/* Writes a number as a member or an element: an integer below 1e15 exactly, others with 9 digits;
+ * one that is not finite as the text "nan", "inf" or "-inf". */
 void json_number(Json *, const char *key, double value);
 /* Writes true or false as a member or an element. */
 void json_bool(Json *, const char *key, bool value);
@@ -178,8 +183,8 @@ typedef enum {
 bool parse_backend(const char *text, RunBackend *);
 /* RUN_DEFAULT becomes RUN_JIT if LLVM is found, else RUN_C; others are returned unchanged. */
 RunBackend backend_resolve(RunBackend);
-/* Prints a note on stderr, once in a process and in children that it makes later, if RUN_DEFAULT is
- * given and LLVM is not found: a C compiler is used. */
+/* Prints a note on stderr if RUN_DEFAULT is given and LLVM is not found: a C compiler is used. Only
+ * the first call with RUN_DEFAULT prints; children that are forked later do not repeat the note. */
 void backend_note(RunBackend);
 
 /* A function transform of the model (--mode), and the names that files of tensors have for its
@@ -207,7 +212,8 @@ typedef struct {
 	"  --in-dims LIST, --out-dims LIST  of vmap: which dimension of a vx.<i> and a vy.<i> is the batch (0), one number\n" \
 	"                       for all or one for each; negative: from the last; none: it has none\n"
 /* Sets mode and wrt of the ModeArgs from the values of --mode and --wrt (NULL: not given), and
- * checks that all its options fit the mode. Returns false after a message. */
+ * checks that the other options in it (randomness, in_dims, out_dims), which the caller has set,
+ * fit the mode. Returns false after a message. */
 bool parse_mode(const char *mode, const char *wrt, ModeArgs *);
 /* Whether a file has references for the mode: a tensor g.<k>, g.NAME or gp.NAME (vjp), jy.<k>
  * (jvp), vy.<k> (vmap); true for MODE_NONE. Names with the number of a call in front do not
@@ -282,8 +288,9 @@ typedef struct {
 	bool ct_is_one; /* a cotangent of output 0 that the file does not have is 1, else 0 */
 } Runner;
 
-/* Opens a model file or a shared object; a model file is compiled. path and the texts of the
- * options must stay valid. Returns false after a message; nothing is open then. */
+/* Opens a model file or a shared object; a model file is compiled, or read for the interpreter.
+ * path and the texts of the options must stay valid. Returns false after a message; the runner is
+ * zeros then. */
 bool runner_open(Runner *, const char *path, const RunnerOptions *);
 /* Prepares calls with inputs of these shapes, inputs[r->ninput]: solves sizes, and allocates
  * outputs (r->result) and the workspace. The interpreter and a remote program need neither: then it
@@ -297,7 +304,7 @@ bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, v
 /* Sets state, if the model has any, to its initial contents; does nothing for a remote program.
  * Returns false after a message. */
 bool runner_reset(Runner *);
-/* Frees all that the runner has, r->w too, and sets it to zeros. */
+/* Frees all that the runner has, r->w too, and sets it to zeros. Does nothing to zeros. */
 void runner_close(Runner *);
 /* Element k of an array of WeftTensorInfo. m: the model whose table has the array, perhaps of
  * another version of weft; NULL: the array is of this version, as that of a graph. */
@@ -308,23 +315,26 @@ const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *, uint32_t d
 const WeftTensorInfo *runner_input(const Runner *, uint32_t k);
 /* Returns what is known of output k < r->noutput. */
 const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
-/* The runner_call of a runner with r->remote: writes the inputs to a file, runs the command on
- * r->folder's model.so, and reads the outputs into r->result. Returns false after a message. */
+/* The runner_call of a runner with r->remote, whose r->result is zeros: writes the inputs, which
+ * are row-major, to a file, runs the command on r->folder's model.so, and reads the outputs into
+ * r->result. Returns false after a message; r->result may have some outputs then. */
 bool remote_call(Runner *, const WeftTensor *inputs, int threads);
 /* Sets out[r->ninput] to the inputs in a file: by the names of runner_find_input; of a .npy file
  * the one tensor. An input that the file does not have is runner_absent's. The tensors stay those
  * of the list, or of the runner. file: its path. Returns false after a message: one is missing. */
 bool runner_inputs(Runner *, const WeftTensors *, const char *file, WeftTensor *out);
-/* The number of calls for which a file has tensors 0.x.0, 1.x.0, ...; 0: its tensors have no number
- * of a call in front. */
+/* Returns for how many calls a file has tensors whose names begin with "0.", "1.", ...; 0: its
+ * tensors have no number of a call in front. */
 int runner_calls(const WeftTensors *);
-/* Sets in[r->ninput] to the inputs of one call of several; inputs that the file does not have for
- * it keep the value of the call before. Returns false after a message: call 0 lacks one. */
+/* Sets in[r->ninput] to the inputs of one call of several. For call 0, an input that the file does
+ * not have is runner_absent's; for later ones in[] must hold the inputs of the call before, and an
+ * input that the file does not have stays. file: its path. Returns false after a message: call 0
+ * lacks one. */
 bool runner_call_inputs(Runner *, const WeftTensors *, const char *file, int call, WeftTensor *in);
 /* Whether a path is a regular file that begins like an ELF file. */
 bool is_shared_object(const char *path);
-/* Input k in a file, by its key (x.0) or by its name; call: as for key_text. Returns NULL if the
- * file has neither. */
+/* Returns input k in a file, by its key (x.0), else by its name; call: as for key_text, also in
+ * front of the name. Returns NULL, without a message, if the file has neither. */
 const WeftTensor *runner_find_input(const Runner *, const WeftTensors *, int call, uint32_t k);
 
 /* A step of runner_open: replaces r->one and r->g by the transformed graph, and sets the keys.
@@ -332,15 +342,16 @@ const WeftTensor *runner_find_input(const Runner *, const WeftTensors *, int cal
 bool mode_apply(Runner *, const ModeArgs *);
 /* A step of runner_close: frees the keys and the values of absent inputs. */
 void mode_close(Runner *);
-/* The name of input k in files. */
+/* Returns the name of input k in files. */
 TensorKey runner_input_key(const Runner *, uint32_t k);
-/* Sets *TensorKey to the name of output k in files. Returns false if the output is the new value of
- * an input that the model writes, for which files have no name. */
+/* Sets *TensorKey to the name of output k in files. With --mode, returns false if the output is the
+ * new value of an input that the model writes, for which files have no name; else returns true. */
 bool runner_output_key(const Runner *, uint32_t k, TensorKey *);
-/* The value of input k, which the file does not have: zeros for a cotangent or tangent of a model
- * input or output by number (1 for a cotangent with r->ct_is_one), in memory of the runner until
- * the next call for the input. path: of the file. Returns NULL after a message: another input is
- * missing, or the shape is not known. */
+/* Returns the value of input k, which the file does not have: zeros for a cotangent or tangent of a
+ * model input or output by number (1 for a cotangent with r->ct_is_one), in memory of the runner
+ * until the next call for the input. The shape is that of the file's x.<i> or y.<i>. path: of the
+ * file. Returns NULL after a message: another input is missing, the shape is not known, or a
+ * cotangent that is to be 1 has several elements. */
 const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path, int call);
 
 /* State (state.c) is that of a compiled model's instance, or of the interpreter, for which the
@@ -350,12 +361,14 @@ const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const
 uint32_t runner_nstate(const Runner *);
 /* Returns what is known of state k < runner_nstate. */
 const WeftTensorInfo *runner_state(const Runner *, uint32_t k);
-/* Copies state k into a row-major tensor of its dtype and shape. Returns false after a message. */
+/* Copies state k into the data of a row-major tensor of its dtype and shape, with byte_offset 0.
+ * Returns false after a message. */
 bool runner_get_state(const Runner *, uint32_t k, const WeftTensor *);
 /* Sets all state from a file that has a tensor for each, of its name or an alias, and no others. w:
- * reads the file. Returns false after a message. */
+ * reads the file. Returns false after a message; some of the state may be set then. */
 bool runner_load_state(Runner *, Weft *, const char *path);
-/* Writes all state into such a file. Returns false after a message. */
+/* Writes all state into a file as runner_load_state reads it, one tensor of its name for each.
+ * Replaces a file that is there. Returns false after a message. */
 bool runner_save_state(Runner *, Weft *, const char *path);
 /* A step of runner_open, for the interpreter: allocates r->state and sets it to the initial
  * contents. Returns false after a message. */
@@ -383,10 +396,11 @@ double peak_bytes(void);
 /* Writes v >= 0 into buf with three digits and a unit of 1000: 12345678 as "12.3 M", 12 as "12 ".
  * Returns buf. */
 const char *human(double v, char buf[32]);
-/* Prints "model.py:31 in encoder.0 (+3 lines)" on stdout; nothing if the line is unknown. */
+/* Prints "model.py:31 in encoder.0 (+3 lines)" on stdout, without a line break; nothing if the line
+ * is unknown. */
 void print_lines(const WeftKernelInfo *);
-/* The fields of a call in a model's table, with launches 1; fields that WeftCallInfo or an older
- * version of weft does not have are 0. */
+/* Returns the fields of a call in a model's table, with launches 1; fields that WeftCallInfo or an
+ * older version of weft does not have are 0. The texts are the table's. */
 WeftKernelInfo call_info(const WeftModel *, const WeftCallInfo *);
 
 #endif

@@ -9,8 +9,8 @@ typedef struct {
 } Peak;
 
 /* Measures this machine with so many threads at once; a number below 1 counts as 1, one above 64 as
- * 64. Takes about a second. bytes is too small if there is no memory to read. Ends the process after
- * a message if a thread cannot be started. */
+ * 64. Takes about a second. bytes is too small if there is no memory to read. Ends the process
+ * after a message if a thread cannot be started. */
 Peak peak_measure(int threads);
 
 #endif

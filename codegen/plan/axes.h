@@ -28,9 +28,9 @@ uint64_t axes_local_bound(const Nest *, const Stage *);
  * sorts, or local arrays would be too large with lanes. */
 uint32_t axes_choose_vector(const PlanInput *);
 /* Sets order[], room for MAX_AXES, to the outer axes without `vector` (an axis, or NO_AXIS),
- * largest stride first. The stride of an axis is that in the last store that depends on the axis,
- * else in the first load that does; an axis on which no access depends comes first. Returns their
- * number. */
+ * largest stride first. The stride of an axis is that, at hint sizes, in the last store that
+ * depends on the axis, else in the first load that does; an axis on which no access depends comes
+ * first. Returns their number. */
 uint32_t axes_outer_order(const Nest *, uint32_t vector, uint32_t *order);
 
 #endif

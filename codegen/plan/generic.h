@@ -84,10 +84,10 @@ static inline bool generic_varies(const GenericPlan *p, Kx x)
 /* In these functions the nest of the input, or the nest given, is the plan's. */
 
 /* Chooses which axes of grid->order are tasks, and fills in ntask, cut, per, npart, ntasks: whole
- * axes until there are enough tasks, then perhaps a part of the next axis. Of a target of blocks of
- * threads (Isa.of_block) every point is a task. If no axis is cut, cut is NO_AXIS, and per and
- * npart stay as they are. grid->order and n are filled in. work: of each outer point, in simple
- * operations at hint sizes. */
+ * axes until there are enough tasks, then perhaps parts of the next axis, or of the lane axis. Of a
+ * target of blocks of threads (Isa.of_block) every point is a task. If no axis is cut, cut is
+ * NO_AXIS, and per and npart stay as they are. Filled in before: grid->order and n, and lanes,
+ * turned and blocked of the plan. work: of each outer point, in simple operations at hint sizes. */
 void generic_choose_tasks(const PlanInput *, const GenericPlan *, TaskGrid *, double work);
 /* Fills in ntasks, when all other fields are. */
 void generic_count_tasks(const Nest *, TaskGrid *);
@@ -101,11 +101,11 @@ double generic_work_per_point(const Nest *, uint64_t stages);
 bool generic_has_chains(const GenericPlan *, const Stage *, uint32_t axis);
 
 /* parts.c: plans phases in which tasks reduce parts of long rows, and later ones combine the
- * results. The plan's lanes are filled in; the nest is the plan's, to change. grid: of the kernel
- * as one phase. before: the nest before axes were merged, which costs are counted of. Fills in
- * phase and parts of the plan, adds the axis of parts to the nest and returns taken(); or refuses
- * and changes nothing: the kernel has other stages than reductions of the same rows and stores, has
- * enough tasks as it is, or rows are short. */
+ * results. The plan's lanes, turned and blocked are filled in; the nest is the plan's, to change.
+ * grid: of the kernel as one phase. before: the nest before axes were merged, which costs are
+ * counted of. Fills in phase and parts of the plan, adds the axis of parts to the nest and returns
+ * taken(); or refuses and changes nothing: the kernel has other stages than reductions of the same
+ * rows and stores, has enough tasks as it is, or rows are short. */
 MUST_LOOK Refusal parts_plan(const PlanInput *, GenericPlan *, Nest *, const TaskGrid *,
 			     const Nest *before);
 
@@ -118,15 +118,17 @@ uint32_t abreast_blocked(const PlanInput *, const GenericPlan *);
  * several loads, or results that wait for themselves, are under way. role: the phase's, by stage;
  * NULL: all stages are whole. */
 uint32_t abreast_points(const PlanInput *, const GenericPlan *, const StageRole *role);
-/* The least number of points of a task along the vector axis. Needs plan->blocked, too. */
+/* The number of points along the vector axis of which each task but the last has a multiple, if the
+ * axis is divided among tasks. Needs plan->blocked, too. */
 int64_t abreast_columns(const GenericPlan *);
 
 /* transpose.c: finds the outer axis `along` which results are stored contiguously and the outer
  * axis `across` along which most loads are, so that tiles of *lanes by *lanes elements of these
  * loads are transposed in registers. Fills in *turned, *along and *lanes and returns taken(). If
- * there are no such loads, or the target has no vectors, the result is taken(), too, with
- * turned->across NO_AXIS, and *along and *lanes mean nothing. Refuses, with turned->across NO_AXIS,
- * if there are such loads but tiles would be mostly empty. */
+ * there are no such loads, stages do more than store a value of each outer point, or the target has
+ * no vectors, the result is taken(), too, with turned->across NO_AXIS, and *along and *lanes mean
+ * nothing. Refuses, with turned->across NO_AXIS, if there are such loads but tiles would be mostly
+ * empty. */
 MUST_LOOK Refusal transpose_find(const PlanInput *, Turned *, uint32_t *along, uint32_t *lanes);
 
 #endif

@@ -113,8 +113,9 @@ typedef struct {
 	ARRAY(Refusal) refused; /* by whom, and why */
 } Choice;
 
-/* Returns what plans for a kernel follow from. The nest is that of a copy of the kernel whose axes
- * kernel_split_axes has split; packs: as there. */
+/* Returns what plans for a kernel follow from, with cycles predicted at hint sizes (`at` is empty).
+ * The nest is that of a copy of the kernel whose axes kernel_split_axes has split; packs: as
+ * there. */
 PlanInput plan_input(const Lowered *, const Kernel *, const Target *, bool packs);
 /* Asks the schedule of a row for a plan. The plan becomes the choice if there is none yet, or if
  * the plan is predicted to be clearly faster; otherwise, and if the schedule refuses, a refusal is

@@ -25,12 +25,13 @@ typedef struct {
 /* Begins with no name taken, in the outermost scope. */
 void names_init(Names *, Arena *);
 /* Takes a name in the outermost scope, so that names_add never returns it. Has no effect if the
- * name is taken. */
+ * name is taken in any open scope. */
 void names_reserve(Names *, const char *);
 /* Takes the keywords of C++ and newer C. */
 void names_reserve_cpp(Names *);
-/* Returns a legal identifier, the stem or the stem with a number, that is not taken in this scope
- * or one around it, and takes it until the scope ends. */
+/* Returns a legal identifier that is not taken in this scope or one around it, and takes it until
+ * the scope ends: the stem as c_identifier makes it, or that with a number behind. The result lies
+ * in the arena. */
 const char *names_add(Names *, const char *stem);
 /* Begins a scope inside of the current one. */
 void names_push(Names *);
@@ -40,12 +41,13 @@ void names_pop(Names *);
  * characters are made visible. Each line break becomes the text `line`. */
 void c_comment(Text *, const char *s, const char *line);
 /* Returns NULL if a function of an artifact may have the name, else the reason why not: the name is
- * no identifier, is a keyword of C or C++, begins with "_", "k_" or "weft_rt_", or is that of a
- * function of the C library. */
+ * no identifier, is a keyword or a usual macro of C or C++, begins with "_", "k_" or "weft_rt_", or
+ * is that of a function of the C library of this machine. */
 const char *c_export_refused(const char *);
-/* Returns s as a legal identifier that is no keyword of C (a keyword of C++ stays): characters that
- * an identifier cannot have become "_", leading "_" are dropped, a digit in front gets a "v" before
- * it. Different texts may give the same identifier. The result lies in the arena. */
+/* Returns s as a legal identifier that is no keyword of C (a keyword of C++ stays) and no name that
+ * emitted code calls: characters that an identifier cannot have become "_", leading "_" are
+ * dropped, a digit in front gets a "v" before it, such a keyword or name a "_" behind it. ""
+ * becomes "v". Different texts may give the same identifier. The result lies in the arena. */
 const char *c_identifier(Arena *, const char *s);
 
 #endif

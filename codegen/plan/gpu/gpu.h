@@ -29,7 +29,8 @@ double gpu_cycles(const Gpu *, const GpuWork *);
 /* The number of operations on one element of evaluating x once at a point: a load, an index, a
  * constant count 1, a function as ScFn.cost says; a part of x counts once. 0 if x is none. */
 double gpu_operations(const Nest *, Kx x);
-/* How often a stage runs at an outer point: the product of the extents of its inner axes. */
+/* How often a stage runs at an outer point: the product of the extents of its inner axes, at
+ * in->at. */
 double gpu_inside(const PlanInput *, const Stage *);
 /* Bytes that a warp moves for each element of `size` bytes of an access at hint sizes, if
  * neighbouring threads are neighbours along the axis (NO_AXIS: nobody is): the distance of two

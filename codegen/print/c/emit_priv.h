@@ -63,7 +63,8 @@ void unit_init(CUnit *, Ctx *, const Target *, const CDialect *);
  * header that declares kernels; NULL: none is included. vector: the name of the header that
  * declares intrinsics; NULL: Prelude.include. It is included only if the unit uses intrinsics. */
 void unit_head(CUnit *, Text *out, const char *kernels, const char *vector);
-/* Appends the head, without the body, of the artifact's exported function (NULL: "weft_model"). */
+/* Appends the head of the artifact's exported function (NULL: "weft_model"), to be followed by the
+ * body in braces. */
 void c_export(Text *out, const char *export_name);
 
 /* ---- types (types.c) ---- */
@@ -78,7 +79,7 @@ const char *type_label(CUnit *, LType);   /* for names of functions: "f32x16", "
 
 /* ---- expressions (ops.c) ---- */
 
-/* The text as an expression that needs no parentheses. */
+/* Returns the text as an expression that needs no parentheses. */
 CExpr c_atom(const char *);
 /* Returns the text of the expression, in parentheses if its operator binds less tightly than
  * `prec`. */
@@ -87,12 +88,13 @@ const char *c_arg(CUnit *, CExpr, Prec prec);
 CExpr c_int(CUnit *, LType, int64_t);
 /* Returns a float literal in all lanes of a type. */
 CExpr c_float(CUnit *, LType, double);
-/* a op b, where op is a left-associative infix operator of this precedence. */
+/* Returns the expression "a op b", where op is a left-associative infix operator of this
+ * precedence; with PREC_LOW operands that are infix expressions stand in parentheses. */
 CExpr c_infix(CUnit *, CExpr a, const char *op, CExpr b, Prec);
-/* fn(in[0], ...) */
+/* Returns the expression "fn(in[0], ...)". */
 CExpr c_call(CUnit *, const char *fn, const CExpr *in, uint32_t nin);
-/* A basic operation on operands in[], by its prelude row. operand: the type of the first operand;
- * known: KNOWN_ bits. */
+/* Returns a basic operation on operands in[], by its prelude row: an operator of C, or a call of a
+ * helper (c_helper). operand: the type of the first operand; known: KNOWN_ bits. */
 CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t nin, unsigned known);
 
 /* ---- helpers (prelude.c) ---- */
@@ -100,7 +102,8 @@ CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t
 /* Returns the name of the helper function `op` with result type `to` and operands of type `from`,
  * and adds the helper, and what it calls, to the unit. An unknown op is an internal error. */
 const char *c_helper(CUnit *, const char *op, LType to, LType from);
-/* Whether the n bytes at `name` are the name of such an op. */
+/* Whether the n bytes at `name` are the op of helper functions ("min" of "min_f32x16"), so that
+ * a library function whose name begins so needs a prefix. */
 bool is_helper_op(const char *name, size_t n);
 
 /* The intrinsics of a family of targets in C. */
@@ -111,11 +114,12 @@ typedef struct {
 	const char *include; /* the #include for a single file */
 } Prelude;
 
-/* Returns the prelude of the target's family; an empty one for scalar targets. */
+/* Returns the prelude of the target's family; one whose `header` and `include` are NULL for targets
+ * without vectors and for families without intrinsics. */
 const Prelude *prelude_of(const Target *);
 /* Prelude.header of x86-64: appends the declarations of the intrinsics that the target has. */
 void x86_header(const Target *, Text *);
-/* Prelude.header of aarch64. */
+/* Prelude.header of aarch64: appends the #include of <arm_neon.h>. */
 void neon_header(const Target *, Text *);
 
 /* ---- library functions (library.c) ---- */
@@ -123,15 +127,18 @@ void neon_header(const Target *, Text *);
 /* Returns the name of the C function for a scalar function on `lanes` lanes, and adds the function,
  * and what it calls, to the unit the first time. */
 const char *c_library(CUnit *, Ir *, const ScFn *, uint32_t lanes);
-/* table[index], lane by lane; adds the table to the unit the first time. */
+/* Returns the expression of table[index], lane by lane; adds the table to the unit the first
+ * time. */
 CExpr c_look_up(CUnit *, const ScTable *, uint32_t lanes, CExpr index);
 
 /* ---- statements (kernel.c) ---- */
 
 typedef enum { FN_KERNEL, FN_SIZES, FN_RUN, FN_LIBRARY } FnRole;
 
-/* Appends the definition of a legal function under the name. The entry, and kernel_name (the result
- * of kernel_names), are for FN_SIZES and FN_RUN; else NULL. */
+/* Appends the definition of a legal function under the name, behind the tables of its calls of user
+ * operators (c_user_tables). A function of a block of threads needs a dialect with CBlock; else an
+ * internal error. The entry, and kernel_name (the result of kernel_names), are for FN_SIZES and
+ * FN_RUN; else NULL. */
 void c_function(CUnit *, const LoopFn *, const char *name, FnRole, const ProgramEntry *,
                 const char *const *kernel_name, Text *out);
 /* Returns s (NULL: "") as a C string literal, with quotes and escapes. */

@@ -36,7 +36,7 @@ LLVMValueRef l_iota(LUnit *, DType, uint32_t lanes);         /* the literal {0, 
  * of the overload, which the ntype types say. An unknown name is an internal error. */
 LLVMValueRef l_intrinsic(LUnit *, const char *name, LLVMTypeRef *type, uint32_t ntype, LLVMValueRef *in,
                          uint32_t nin);
-/* l_intrinsic with the overload, if there are any, of the first operand's type. */
+/* l_intrinsic with the type of the first operand as overload, if the intrinsic has overloads. */
 LLVMValueRef l_math(LUnit *, const char *name, LLVMValueRef *in, uint32_t nin);
 /* Returns the function of that name, and declares it with this type the first time. */
 LLVMValueRef l_extern(LUnit *, const char *name, LLVMTypeRef type);
@@ -80,7 +80,8 @@ void l_select(LUnit *, const EmitSelect *);
 
 /* ---- errors that LLVM does not survive (fatal.c) ---- */
 
-/* As LlvmBackend.on_fatal. */
+/* Sets the function that is called, from any thread, when LLVM cannot go on; it must not return
+ * (LlvmBackend.on_fatal). */
 void llvm_on_fatal(void (*)(const char *why));
 /* Begins the time in which this thread is in LLVM, where running out of memory is fatal. A thread
  * that ends there need not call fatal_leave. */

@@ -290,6 +290,7 @@ static int call_there(Call *c, const WeftTensor *x, WeftTensor *y, void *workspa
 	DeviceCall device;
 	TRY(device_begin(&device, c->in->driver, ctx, staged, c->sizes->workspace_bytes, &workspace, c->flight, c->status));
 	c->device = &device;
+	device.graphs = device.aware && !ctx->profile ? c->in->graphs : NULL;
 	return device_end(&device, call(c, x, y, workspace, ctx), c->status);
 }
 #endif

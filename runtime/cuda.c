@@ -18,6 +18,9 @@ typedef struct Module Module;
 typedef struct Function Function;
 typedef struct Stream Stream;
 typedef struct Event Event;
+typedef struct CuGraph CuGraph;
+typedef struct CuExec CuExec;
+typedef struct CuNode CuNode;
 typedef uint64_t Address;
 
 /* Numbers of cuda.h that are used here; every driver has the same. */
@@ -27,8 +30,34 @@ enum {
 	CU_MAJOR = 75, CU_MINOR = 76, CU_POOLS = 115,             /* CUdevice_attribute */
 	CU_PARAM_END = 0, CU_PARAM_BUFFER = 1, CU_PARAM_SIZE = 2, /* CU_LAUNCH_PARAM_... */
 	CU_ERROR_LOG = 5, CU_ERROR_LOG_BYTES = 6,                 /* CUjit_option */
-	CU_NO_TIME = 2                                            /* CU_EVENT_DISABLE_TIMING */
+	CU_NO_TIME = 2,                                           /* CU_EVENT_DISABLE_TIMING */
+	CU_ON_DEVICE = 2                                          /* CUmemorytype */
 };
+
+/* The parameters of nodes of graphs, as cuda.h has them. */
+typedef struct {
+	Function *function;
+	unsigned grid[3], block[3], shared;
+	void **args, **extra;
+} KernelNode; /* CUDA_KERNEL_NODE_PARAMS_v1 */
+typedef struct {
+	Address to;
+	size_t pitch;
+	unsigned value, element;
+	size_t width, height;
+} FillNode; /* CUDA_MEMSET_NODE_PARAMS_v1 */
+typedef struct {
+	size_t x, y, z, lod;
+	int memory;
+	void *host;
+	Address device;
+	void *array, *reserved;
+	size_t pitch, height;
+} CopySide;
+typedef struct {
+	CopySide from, to;
+	size_t width, height, depth;
+} CopyNode; /* CUDA_MEMCPY3D_v2 */
 
 static struct {
 	int (*init)(unsigned), (*count)(int *), (*device)(int *, int), (*attribute)(int *, int, int), (*name)(char *, int, int);
@@ -42,6 +71,12 @@ static struct {
 	int (*host_alloc)(void **, size_t, unsigned), (*host_free)(void *);
 	int (*event)(Event **, unsigned), (*event_record)(Event *, Stream *), (*event_query)(Event *), (*event_wait)(Event *), (*event_drop)(Event *);
 	int (*error_name)(int, const char **), (*error_text)(int, const char **);
+	/* Of graphs; graph_new NULL: the driver is too old for them. */
+	int (*graph_new)(CuGraph **, unsigned), (*graph_drop)(CuGraph *), (*exec_drop)(CuExec *), (*make)(CuExec **, CuGraph *, unsigned long long);
+	int (*add_kernel)(CuNode **, CuGraph *, CuNode *const *, size_t, const KernelNode *), (*set_kernel)(CuExec *, CuNode *, const KernelNode *);
+	int (*add_fill)(CuNode **, CuGraph *, CuNode *const *, size_t, const FillNode *, Context *), (*set_fill)(CuExec *, CuNode *, const FillNode *, Context *);
+	int (*add_copy)(CuNode **, CuGraph *, CuNode *const *, size_t, const CopyNode *, Context *), (*set_copy)(CuExec *, CuNode *, const CopyNode *, Context *);
+	int (*graph_launch)(CuExec *, Stream *);
 	char missing[400]; /* why it cannot be used; empty: it can */
 	int state;         /* of cuInit */
 } cu;
@@ -64,6 +99,15 @@ static void load_library(void)
 		{"cuEventQuery", &cu.event_query}, {"cuEventSynchronize", &cu.event_wait}, {"cuEventDestroy_v2", &cu.event_drop},
 		{"cuGetErrorName", &cu.error_name}, {"cuGetErrorString", &cu.error_text},
 	};
+	static const struct {
+		const char *name;
+		void *at;
+	} graphs[] = {
+		{"cuGraphCreate", &cu.graph_new}, {"cuGraphDestroy", &cu.graph_drop}, {"cuGraphExecDestroy", &cu.exec_drop},
+		{"cuGraphInstantiateWithFlags", &cu.make}, {"cuGraphAddKernelNode", &cu.add_kernel}, {"cuGraphExecKernelNodeSetParams", &cu.set_kernel},
+		{"cuGraphAddMemsetNode", &cu.add_fill}, {"cuGraphExecMemsetNodeSetParams", &cu.set_fill}, {"cuGraphAddMemcpyNode", &cu.add_copy},
+		{"cuGraphExecMemcpyNodeSetParams", &cu.set_copy}, {"cuGraphLaunch", &cu.graph_launch},
+	};
 	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!so)
 		snprintf(cu.missing, sizeof cu.missing, "NVIDIA's driver is not there: %.300s", dlerror());
@@ -73,6 +117,13 @@ static void load_library(void)
 		if (!fn)
 			snprintf(cu.missing, sizeof cu.missing, "NVIDIA's driver is older than 11.2: it has no %s", wanted[k].name);
 	}
+	bool all = so;
+	for (size_t k = 0; so && k < sizeof graphs / sizeof *graphs; k++) {
+		void *fn = dlsym(so, graphs[k].name);
+		memcpy(graphs[k].at, &fn, sizeof fn);
+		all = all && fn;
+	}
+	cu.graph_new = all ? cu.graph_new : NULL;
 	cu.state = *cu.missing ? CU_OK : cu.init(0);
 }
 
@@ -272,6 +323,95 @@ static void gpu_launch(void *self, WeftDeviceLaunch *l, void *stream)
 	l->failed = l->kernel(&f, 0, l->ntasks);
 }
 
+/* A piece of work for a stream: a launch, or one of these. */
+enum { FILL = -1, COPY = -2 };
+typedef struct {
+	int32_t kernel;
+	unsigned blocks;
+	int64_t *arg;  /* of a fill: address, value, bytes; of a copy: to, from, bytes */
+	uint32_t narg;
+	bool changed;  /* since the graph was made */
+	CuNode *node;
+} Work;
+
+/* What calls have recorded. */
+typedef struct {
+	Work *work;
+	uint32_t n, most;
+	uint32_t at; /* what the current call has recorded */
+	CuGraph *graph;
+	CuExec *exec; /* NULL: not made yet */
+	Event *played; /* behind the last time */
+} Graph;
+
+static void arguments(const Work *w, void *extra[5], size_t *bytes)
+{
+	*bytes = w->narg * sizeof *w->arg;
+	extra[0] = (void *)(uintptr_t)CU_PARAM_BUFFER;
+	extra[1] = w->arg;
+	extra[2] = (void *)(uintptr_t)CU_PARAM_SIZE;
+	extra[3] = bytes;
+	extra[4] = (void *)(uintptr_t)CU_PARAM_END;
+}
+
+static const char *work_name(const Work *w)
+{
+	return w->kernel == FILL ? "filling memory" : w->kernel == COPY ? "copying" : weft_cuda.kernel[w->kernel].name;
+}
+
+static void work_begin(const Gpu *g, const Work *w, Stream *stream)
+{
+	void *extra[5];
+	size_t bytes;
+	const int64_t *x = w->arg;
+	arguments(w, extra, &bytes);
+	note(g,
+	     w->kernel == FILL   ? cu.fill((Address)x[0], (unsigned char)x[1], (size_t)x[2], stream)
+	     : w->kernel == COPY ? cu.within((Address)x[0], (Address)x[1], (size_t)x[2], stream)
+				 : cu.launch(g->function[w->kernel], w->blocks, 1, 1, weft_cuda.kernel[w->kernel].threads, 1, 1, 0, stream, NULL, extra),
+	     work_name(w));
+}
+
+/* Returns false if the graph was recorded with other work, or if there is no memory. */
+static bool graph_record(Graph *x, const Work *w)
+{
+	const size_t bytes = w->narg * sizeof *w->arg;
+	if (x->at == x->n && x->exec)
+		return false;
+	if (x->at == x->most) {
+		const uint32_t most = x->most ? 2 * x->most : 64;
+		Work *all = realloc(x->work, most * sizeof *all);
+		if (!all)
+			return false;
+		x->work = all;
+		x->most = most;
+	}
+	Work *old = &x->work[x->at];
+	if (x->at < x->n) {
+		if (old->kernel != w->kernel || old->blocks != w->blocks || old->narg != w->narg)
+			return false;
+		old->changed = old->changed || memcmp(old->arg, w->arg, bytes) != 0;
+		memcpy(old->arg, w->arg, bytes);
+		x->at++;
+		return true;
+	}
+	*old = *w;
+	if (!(old->arg = malloc(bytes)))
+		return false;
+	memcpy(old->arg, w->arg, bytes);
+	x->n = ++x->at;
+	return true;
+}
+
+/* Records the work, or begins it. */
+static void work_give(const Gpu *g, DeviceCall *d, const Work *w)
+{
+	if (d->graph && graph_record(d->graph, w))
+		return;
+	device_direct(d);
+	work_begin(g, w, d->stream);
+}
+
 int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
 {
 	enum { GRID = INT32_MAX };
@@ -279,13 +419,11 @@ int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
 	DeviceCall *d = f->region->device;
 	const Gpu *g = d->driver->self;
 	const uint32_t n = kernel->nbuf + kernel->nparam;
-	int64_t arg[n + 3];
-	size_t bytes = sizeof arg;
-	void *extra[] = {(void *)(uintptr_t)CU_PARAM_BUFFER, arg, (void *)(uintptr_t)CU_PARAM_SIZE, &bytes, (void *)(uintptr_t)CU_PARAM_END};
+	int64_t arg[n + 3], clear[] = {(int64_t)(uintptr_t)d->record, 0, WEFT_RECORD};
 	if (!enter(g, kernel->name))
 		return 0;
 	if (kernel->checks && !d->recorded) {
-		note(g, cu.fill((uintptr_t)d->record, 0, WEFT_RECORD, d->stream), kernel->name);
+		work_give(g, d, &(Work){.kernel = FILL, .arg = clear, .narg = 3});
 		d->recorded = true;
 	}
 	for (uint32_t i = 0; i < kernel->nbuf; i++)
@@ -296,11 +434,119 @@ int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
 	arg[n + 2] = d->launches;
 	for (; begin < end; begin += GRID) {
 		arg[n] = begin;
-		const unsigned blocks = (unsigned)(end - begin < GRID ? end - begin : GRID);
-		note(g, cu.launch(g->function[k], blocks, 1, 1, kernel->threads, 1, 1, 0, d->stream, NULL, extra), kernel->name);
+		work_give(g, d, &(Work){.kernel = (int32_t)k, .blocks = (unsigned)(end - begin < GRID ? end - begin : GRID), .arg = arg, .narg = n + 3});
 	}
 	leave();
 	return 0;
+}
+
+/* ---- graphs ---- */
+
+static void *gpu_graph_new(void *self)
+{
+	(void)self;
+	return calloc(1, sizeof(Graph));
+}
+
+static void gpu_graph_again(void *graph)
+{
+	((Graph *)graph)->at = 0;
+}
+
+static void gpu_graph_copy(void *self, DeviceCall *d, void *to, const void *from, uint64_t bytes)
+{
+	int64_t arg[] = {(int64_t)(uintptr_t)to, (int64_t)(uintptr_t)from, (int64_t)bytes};
+	if (enter(self, "copying")) {
+		work_give(self, d, &(Work){.kernel = COPY, .arg = arg, .narg = 3});
+		leave();
+	}
+}
+
+static void gpu_graph_flush(void *self, void *graph, void *stream)
+{
+	const Graph *x = graph;
+	if (!enter(self, "beginning kernels"))
+		return;
+	for (uint32_t k = 0; k < x->at; k++)
+		work_begin(self, &x->work[k], stream);
+	leave();
+}
+
+/* Adds the node of a graph behind the one before, or changes the arguments of the node of one that
+ * was made. */
+static int graph_node(const Gpu *g, Graph *x, Work *w, CuNode *before)
+{
+	void *extra[5];
+	size_t bytes;
+	const size_t n = before != NULL;
+	const int64_t *arg = w->arg;
+	if (w->kernel == FILL) {
+		const FillNode p = {.to = (Address)arg[0], .value = (unsigned)arg[1], .element = 1, .width = (size_t)arg[2], .height = 1};
+		return x->exec ? cu.set_fill(x->exec, w->node, &p, g->context) : cu.add_fill(&w->node, x->graph, &before, n, &p, g->context);
+	}
+	if (w->kernel == COPY) {
+		const CopyNode p = {.from = {.memory = CU_ON_DEVICE, .device = (Address)arg[1]}, .to = {.memory = CU_ON_DEVICE, .device = (Address)arg[0]},
+				    .width = (size_t)arg[2], .height = 1, .depth = 1};
+		return x->exec ? cu.set_copy(x->exec, w->node, &p, g->context) : cu.add_copy(&w->node, x->graph, &before, n, &p, g->context);
+	}
+	arguments(w, extra, &bytes);
+	const KernelNode p = {.function = g->function[w->kernel], .grid = {w->blocks, 1, 1}, .block = {weft_cuda.kernel[w->kernel].threads, 1, 1}, .extra = extra};
+	return x->exec ? cu.set_kernel(x->exec, w->node, &p) : cu.add_kernel(&w->node, x->graph, &before, n, &p);
+}
+
+/* Makes the graph, or changes what has changed. */
+static int graph_ready(const Gpu *g, Graph *x)
+{
+	int rc = CU_OK;
+	const bool made = x->exec;
+	if (!made && (rc = cu.graph_new(&x->graph, 0)) != CU_OK)
+		return x->graph = NULL, rc;
+	for (uint32_t k = 0; k < x->n && rc == CU_OK; k++) {
+		Work *w = &x->work[k];
+		if (!made || w->changed)
+			rc = graph_node(g, x, w, k ? x->work[k - 1].node : NULL);
+		w->changed = false;
+	}
+	if (!made && rc == CU_OK && (rc = cu.make(&x->exec, x->graph, 0)) != CU_OK)
+		x->exec = NULL;
+	if (!made && rc == CU_OK && (rc = cu.event(&x->played, CU_NO_TIME)) != CU_OK)
+		x->played = NULL;
+	return rc;
+}
+
+static bool gpu_graph_play(void *self, void *graph, void *stream)
+{
+	Graph *x = graph;
+	if (x->at != x->n || !x->n || !enter(self, "beginning a graph"))
+		return false;
+	const bool ready = graph_ready(self, x) == CU_OK;
+	if (ready) {
+		note(self, cu.graph_launch(x->exec, stream), "beginning a graph");
+		cu.event_record(x->played, stream);
+	}
+	leave();
+	return ready;
+}
+
+static void gpu_graph_free(void *self, void *graph)
+{
+	const Gpu *g = self;
+	Graph *x = graph;
+	if (g->process == getpid() && cu.push(g->context) == CU_OK) {
+		if (x->played) {
+			cu.event_wait(x->played);
+			cu.event_drop(x->played);
+		}
+		if (x->exec)
+			cu.exec_drop(x->exec);
+		if (x->graph)
+			cu.graph_drop(x->graph);
+		leave();
+	}
+	for (uint32_t k = 0; k < x->n; k++)
+		free(x->work[k].arg);
+	free(x->work);
+	free(x);
 }
 
 /* ---- opening ---- */
@@ -388,7 +634,9 @@ static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status
 	g->process = getpid();
 	g->driver = (WeftDriver){.size = sizeof g->driver, .type = WEFT_CUDA, .name = g->name, .self = g, .alloc = gpu_alloc, .free = gpu_free, .copy = gpu_copy,
 				 .fill = gpu_fill, .read = gpu_read, .launch = gpu_launch, .wait = gpu_wait, .left = gpu_left, .mark = gpu_mark, .passed = gpu_passed, .unmark = gpu_unmark,
-				 .host_alloc = gpu_host_alloc, .host_free = gpu_host_free};
+				 .host_alloc = gpu_host_alloc, .host_free = gpu_host_free, .graph_new = cu.graph_new ? gpu_graph_new : NULL,
+				 .graph_again = gpu_graph_again, .graph_copy = gpu_graph_copy, .graph_play = gpu_graph_play, .graph_flush = gpu_graph_flush,
+				 .graph_free = gpu_graph_free};
 	int rc = cu.device(&g->device, ordinal);
 	snprintf(g->name, sizeof g->name, "CUDA device %d", ordinal);
 	if (rc != CU_OK)

@@ -128,6 +128,7 @@ static bool look(WeftRegion *r)
 	int64_t failure[WEFT_FAILURE] = {0};
 	if (!d->recorded || r->failed)
 		return r->failed;
+	device_direct(d);
 	d->recorded = false;
 	if (d->driver->read(d->driver->self, &record, d->record, sizeof record, d->stream, &told) != WEFT_OK)
 		return region_told(r, &told);
@@ -167,8 +168,9 @@ int device_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64
 /* Any number of bytes; after an error zeros, and the call fails. */
 static bool fetch(WeftRegion *r, void *to, const void *from, uint64_t bytes)
 {
-	const DeviceCall *d = r->device;
+	DeviceCall *d = r->device;
 	WeftStatus told;
+	device_direct(d);
 	if (d->driver->read(d->driver->self, to, from, bytes, d->stream, &told) == WEFT_OK)
 		return true;
 	memset(to, 0, (size_t)bytes);
@@ -186,8 +188,12 @@ int64_t device_read(WeftRegion *r, const void *from, int code, int bits)
 
 void device_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 {
-	const DeviceCall *d = r->device;
-	if (to != from && bytes > 0 && !look(r))
+	DeviceCall *d = r->device;
+	if (to == from || bytes <= 0 || look(r))
+		return;
+	if (d->graph)
+		d->driver->graph_copy(d->driver->self, d, to, from, (uint64_t)bytes);
+	else
 		d->driver->copy(d->driver->self, to, from, (uint64_t)bytes, WEFT_ON_DEVICE, d->stream);
 }
 
@@ -197,6 +203,7 @@ void device_save(WeftRegion *r, void *record, void *state, const void *values, c
 	DeviceCall *d = r->device;
 	const WeftSaved s = {state, values, at, n, bytes, r->saved};
 	WeftStatus told;
+	device_direct(d);
 	d->flight = NULL; /* if the call fails, this thread puts the state back */
 	d->driver->copy(d->driver->self, record, &s, sizeof s, WEFT_TO_DEVICE, d->stream);
 	if (d->driver->wait(d->driver->self, d->stream, &told) != WEFT_OK)
@@ -219,6 +226,7 @@ static void put_back(WeftRegion *r, const WeftSaved *s)
 
 void device_put_back(WeftRegion *r)
 {
+	graph_end(r->device, r->failed);
 	const WeftSaved *at = !r->device->flight && look(r) ? r->saved : NULL;
 	r->saved = NULL;
 	for (WeftSaved s; at; at = s.before) {

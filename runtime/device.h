@@ -12,6 +12,7 @@
 typedef enum { WEFT_TO_DEVICE = 1, WEFT_TO_HOST, WEFT_ON_DEVICE } WeftWay;
 
 #ifdef WEFT_DEVICES
+struct DeviceCall;
 /* A launch: kernel, buffers, parameters and tasks are those of weft_phase. The arrays may be
  * overwritten when the driver's `launch` has returned. */
 typedef struct {
@@ -62,6 +63,20 @@ typedef struct WeftDriver {
 	void *(*host_alloc)(void *self, uint64_t bytes);
 	void (*host_free)(void *self, void *);
 	bool ordered; /* what the stream was given ahead of a `free` may still use the memory */
+	/* Graphs: what a call gives its stream, recorded, and given again as a whole (graph.c).
+	 * graph_new NULL: the device has none. While DeviceCall.graph is set, launches of the call
+	 * and graph_copy are recorded instead of begun. graph_new returns an empty one; NULL: no
+	 * memory. graph_again: what is recorded next is what was recorded before, with arguments
+	 * that may differ. */
+	void *(*graph_new)(void *self);
+	void (*graph_again)(void *graph);
+	void (*graph_copy)(void *self, struct DeviceCall *, void *to, const void *from, uint64_t bytes);
+	/* Begins all that was recorded. Returns false, without beginning, if the device cannot do
+	 * that, or if less was recorded than before. */
+	bool (*graph_play)(void *self, void *graph, void *stream);
+	/* Begins what was recorded since graph_new or graph_again, one after the other. */
+	void (*graph_flush)(void *self, void *graph, void *stream);
+	void (*graph_free)(void *self, void *graph); /* waits until the device has executed it */
 } WeftDriver;
 
 /* WeftDevice.type of the driver that this runtime is linked with. */
@@ -116,6 +131,11 @@ typedef struct DeviceCall {
 	int code; /* of what failed after the tasks */
 	/* The call need not wait: it is told later whether it failed. NULL: it waits. */
 	struct Flight *flight;
+	/* The instance's graphs; NULL: the call uses none. cached: the one of this call; graph: the
+	 * driver's, which is being recorded; NULL: none is. */
+	struct Graphs *graphs;
+	struct CachedGraph *cached;
+	void *graph;
 } DeviceCall;
 
 /* Begins a call: checks the context's device. If the caller does not give the device, allocates a
@@ -145,8 +165,13 @@ int64_t device_read(WeftRegion *, const void *from, int code, int bits);
 void device_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 /* weft_save on a device: the record is copied to the device's memory, where `record` points. */
 void device_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
-/* At the end of a call: if it failed, copies saved state back, the last saved first. Forgets what
- * was saved. */
+/* In place of `run`: begins the call by a graph. Returns false if `run` is to be executed, perhaps
+ * to record a graph. */
+bool device_play(WeftRegion *);
+/* Ends recording, if the call does: what was recorded is begun, and what comes is not recorded. */
+void device_direct(DeviceCall *);
+/* At the end of a call: begins what was recorded. If it failed, copies saved state back, the last
+ * saved first. Forgets what was saved. */
 void device_put_back(WeftRegion *);
 /* Whether the tensor is the host's, in a call on a device; false without a device (d NULL). */
 static inline bool device_is_host(const DeviceCall *d, const WeftTensor *t)

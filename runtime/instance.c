@@ -150,6 +150,7 @@ static WeftInstance *instance_new(const WeftModel *m, __attribute__((unused)) in
 	in->ncpu = threads_ncpu();
 #ifdef WEFT_DEVICES
 	flights_open(in);
+	graphs_open(in);
 #endif
 	in->state.set[0].what = m->state_bytes ? memory_alloc(in, m->state_bytes) : NULL;
 	if (current_now(&in->state) || !m->state_bytes)
@@ -157,6 +158,7 @@ static WeftInstance *instance_new(const WeftModel *m, __attribute__((unused)) in
 #ifdef WEFT_DEVICES
 	memory_wait(in, WEFT_OK, NULL); /* what the driver says is not for the next call */
 	flights_close(in);
+	graphs_close(in);
 	weft_device_close(in->driver);
 #endif
 	free(in);
@@ -216,6 +218,7 @@ void weft_rt_close(WeftInstance *in)
 		return;
 #ifdef WEFT_DEVICES
 	flights_close(in);
+	graphs_close(in);
 #endif
 	constants_release(current_now(&in->weights));
 	free(in->spare);

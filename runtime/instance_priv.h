@@ -60,6 +60,7 @@ struct WeftInstance {
 #ifdef WEFT_DEVICES
 	const WeftDriver *driver; /* NULL: the processor */
 	struct Flights *flights;  /* NULL: all calls wait */
+	struct Graphs *graphs;    /* NULL: there are none */
 #endif
 };
 
@@ -141,6 +142,15 @@ int flight_begin(WeftInstance *, const WeftEntry *, void *stream, Use *, WeftSta
 int flight_depart(DeviceCall *, WeftStatus *);
 /* Ends what flight_begin began on this thread; a call that has not departed lands. */
 void flight_end(WeftInstance *, const Use *);
+
+/* ---- graph.c: graphs of the driver, by the sizes of calls ---- */
+
+/* Prepares an instance; calls are without graphs if there is no memory, or if the driver has
+ * none. */
+void graphs_open(WeftInstance *);
+void graphs_close(WeftInstance *);
+/* At the end of `run`: begins what was recorded; `failed`: without making a graph of it. */
+void graph_end(DeviceCall *, bool failed);
 #endif
 /* Releases the weights for one instance; frees them after the last one. NULL is allowed. */
 void constants_release(Constants *);

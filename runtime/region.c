@@ -268,6 +268,10 @@ static void run_entry(WeftRegion *r, void *arg)
 	r->threads = r->n;
 	if (r->profile)
 		lap(&r->before);
+#ifdef WEFT_DEVICES
+	if (r->device && device_play(r))
+		return;
+#endif
 	r->entry->run_fn(r, r->buf, r->slot);
 }
 

@@ -33,6 +33,8 @@ static uint64_t *held_of(const WeftRegion *s, uint32_t k)
 static void *take_there(const WeftRegion *s, uint64_t bytes)
 {
 #ifdef WEFT_DEVICES
+	if (s->device)
+		device_direct(s->device);
 	if (s->device && !s->device->driver->ordered)
 		s->device->flight = NULL; /* the memory is freed by this call */
 	if (s->device && (!s->device->aware || !s->context->alloc))

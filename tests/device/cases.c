@@ -10,6 +10,8 @@
  *   check     an index out of range is told, a later call works
  *   streams   calls with two streams return before the device has executed them, side by side on
  *             one instance if no state is written, else one after the other
+ *   graphs    calls of the same sizes become a graph of the driver; other memory and other streams
+ *             give the same bits
  *   later     an index out of range is told by the next call with the stream, or by `wait`
  *   lost      the same of a launch that the device fails to execute
  *   fork      a child uses an instance of its parent */
@@ -78,6 +80,7 @@ static struct {
 	int (*alloc)(uint64_t *, size_t), (*free)(uint64_t), (*in)(uint64_t, const void *, size_t, void *), (*out)(void *, uint64_t, size_t, void *);
 	int (*retain)(void **, int), (*push)(void *), (*live)(void), (*pending)(const void *);
 	void *(*stream)(void);
+	void (*graphs)(uint64_t[3]);
 } cu;
 
 static void find(void *so, const char *name, void *at)
@@ -102,6 +105,7 @@ static void load_driver(void)
 	find(so, "standin_live", &cu.live);
 	find(so, "standin_stream", &cu.stream);
 	find(so, "standin_pending", &cu.pending);
+	find(so, "standin_graphs", &cu.graphs);
 }
 
 static void *there(size_t bytes)
@@ -364,6 +368,76 @@ static void streams(Model *x)
 	printf("equal\n");
 }
 
+static void expect_graphs(uint64_t made, uint64_t launched, bool changed)
+{
+	static uint64_t before[3];
+	uint64_t now[3];
+	cu.graphs(now);
+	if (now[0] - before[0] != made || now[1] - before[1] != launched || (now[2] != before[2]) != changed) {
+		printf("%llu made, %llu launched, %llu changed: ", (unsigned long long)(now[0] - before[0]), (unsigned long long)(now[1] - before[1]),
+		       (unsigned long long)(now[2] - before[2]));
+		stop("other graphs than expected");
+	}
+	memcpy(before, now, sizeof now);
+}
+
+/* Of the call, which is executed. */
+static void expect_results(Model *x, Later *l, const Tensor *want)
+{
+	if (wait_for(x, l->context.stream, 0))
+		stop(x->status.message);
+	compare(x, want, results(x, l));
+	/* the next one writes it again */
+	for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
+		cu.in((uintptr_t)l->b[k].data, l->in[0].t.data, l->out[k].bytes < l->in[0].bytes ? l->out[k].bytes : l->in[0].bytes, NULL);
+}
+
+/* The model reads no values of tensors. */
+static void graphs(Model *x)
+{
+	enum { STREAMS = 12 };
+	char stream[STREAMS];
+	Tensor y[MOST];
+	open_there(x);
+	if (call(x, false, 0, y))
+		stop(x->status.message);
+	Later *a = later(x, &stream[0], 0), *b = later(x, &stream[0], 0);
+	expect_graphs(0, 0, false); /* memory of the host */
+	for (int k = 0; k < 4; k++) {
+		begin_well(x, a);
+		expect_graphs(k == 1, k > 0, false);
+		expect_results(x, a, y);
+	}
+	begin_well(x, a);
+	begin_well(x, b); /* other addresses: the graph changes while it is executed */
+	begin_well(x, b);
+	expect_graphs(0, 3, true);
+	expect_results(x, a, y);
+	expect_results(x, b, y);
+	begin_well(x, a);
+	expect_graphs(0, 1, true);
+	expect_results(x, a, y);
+	for (int k = 0; k < 2 * STREAMS; k++) { /* more than are kept */
+		a->context.stream = &stream[k % STREAMS];
+		begin_well(x, a);
+		begin_well(x, a);
+		expect_results(x, a, y);
+	}
+	for (int k = 0; k < 2; k++) { /* the call waits */
+		a->context.stream = NULL;
+		if (begin(x, a))
+			stop(x->status.message);
+		compare(x, y, results(x, a));
+	}
+	x->m->close(x->in);
+	drop(x, y);
+	done(x, a);
+	done(x, b);
+	if (cu.live() != 1)
+		stop("something is left on the device");
+	printf("equal\n");
+}
+
 static void told_later(Model *x)
 {
 	int one, two;
@@ -516,6 +590,8 @@ int main(int argc, char **argv)
 		check(&x);
 	else if (!strcmp(what, "streams"))
 		streams(&x);
+	else if (!strcmp(what, "graphs"))
+		graphs(&x);
 	else if (!strcmp(what, "later"))
 		told_later(&x);
 	else if (!strcmp(what, "lost"))

@@ -112,6 +112,14 @@ def check_cases(folder, env, cases):
     wide, text = folder / "wide.so", folder / "wide.ir"
     text.write_text("graph @wide(%x: f32[64], %d: f64[64]) {\n  %y = add(%x, %x)\n  %z = neg(%d)\n  return %y, %z\n}\n")
     run(weft, "compile", text, "--target", "gpu-model", "-o", wide)
+    chain, text = folder / "chain.so", folder / "chain.ir"
+    text.write_text("graph @chain(%x: f32[64, 32], %w: f32[32, 32]) {\n  %a = aten.mm(%x, %w)\n  %b = aten.softmax.int(%a, dim=1)\n  %c = aten.mm(%b, %w)\n"
+                    "  %d = aten.softmax.int(%c, dim=0)\n  return %d, %b\n}\n")
+    run(weft, "compile", text, "--target", "gpu-model", "-o", chain)
+    checked, text = folder / "checked.so", folder / "checked.ir"
+    text.write_text('graph @checked(%x: f32[100], %i: i64[B, 1]) where 1 <= B {\n  %g = gather(%x, %i, batch=0, axes=[0], mode="check")\n'
+                    "  %s = aten.softmax.int(%g, dim=0)\n  %t = aten.softmax.int(%x, dim=0)\n  return %s, %t, %g\n}\n")
+    run(weft, "compile", text, "--target", "gpu-model", "-o", checked)
     none = dict(env, LD_LIBRARY_PATH=str(folder / "nothing"))
     for model, what, where, want in [
             (so, "open", none, "NVIDIA's driver is not there: libcuda.so.1"),
@@ -127,6 +135,9 @@ def check_cases(folder, env, cases):
             (so, "threads", env, "equal"),
             (so, "streams", env, "equal"),
             (folder / "state.so", "streams", env, "equal"),
+            (chain, "graphs", env, "equal"),
+            (checked, "graphs", env, "equal"),
+            (checked, "later", env, "an earlier call: g: index 105 at [0, 0] of i is out of range, expected -100 <= index < 100"),
             (gather, "later", env, "an earlier call: g: index 105 at [0, 0] of i is out of range, expected -100 <= index < 100"),
             (so, "lost", dict(env, STANDIN_FAIL="1"), "executing kernels on Stand-in 0: CUDA_ERROR_LAUNCH_FAILED (of the stand-in); this process cannot use the device any more"),
             (so, "fork", env, "a process that was forked cannot use the GPU of its parent"),

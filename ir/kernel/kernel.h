@@ -403,8 +403,8 @@ void lowered_print(const Lowered *, Text *);
  * comment in emitted code; "" if Kernel.computes is empty. The text is in the arena. */
 const char *kernel_text(const Kernel *, Arena *);
 /* Checks that no index is provably out of range, axes are in scope, dtypes agree, buffers are
- * written before they are read, and a kernel stores no element by two stages. Returns true if all
- * is well; false after errors, which the context has recorded. */
+ * written before they are read, and no two stages of a kernel store at the same indices, unless
+ * they scatter. Returns true if all is well; false after errors, which the context has recorded. */
 MUST_LOOK bool lowered_verify(Lowered *);
 
 #endif

@@ -350,14 +350,14 @@ Lx lx_int_of(LoopFn *, LType, int64_t value); /* an integer or bool literal in a
 Lx lx_float(LoopFn *, LType, double value);   /* an f32 or f64 literal in all lanes; f32: rounded */
 Lx lx_param(LoopFn *, uint32_t k);           /* the value of the kernel's parameter k */
 Lx lx_var(LoopFn *, Lv);                     /* the value of a variable */
-/* Returns a basic operation with a result of the type; scalar operands are splat to its lanes. nin:
- * sc_arity of the operation, 1 to 3. Folds as the functions above. */
+/* Returns a basic operation with a result of the type, or a simpler expression of the same value.
+ * Scalar operands are splat to the lanes of the type. nin: sc_arity of the operation, 1 to 3. */
 Lx lx_sc(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin);
 /* Returns a call of a scalar function on `lanes` lanes, to which scalar operands are splat. nin:
  * the function's number of parameters. */
 Lx lx_fn(LoopFn *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
-/* Functions that return a basic operation on operands of one dtype, which the result has, too. A
- * scalar operand beside a vector is splat. Folded like lx_sc. */
+/* Functions that return a basic operation on operands of one dtype, which the result has, too, or a
+ * simpler expression of the same value. A scalar operand beside a vector is splat. */
 Lx lx_add(LoopFn *, Lx a, Lx b); /* the sum; integers wrap around */
 Lx lx_sub(LoopFn *, Lx a, Lx b); /* the difference a - b; integers wrap around */
 Lx lx_mul(LoopFn *, Lx a, Lx b); /* the product; integers wrap around */

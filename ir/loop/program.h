@@ -74,7 +74,7 @@ typedef struct {
 typedef struct {
 	uint32_t fn;        /* index into Program.fn */
 	const char *name;   /* the name of the kernel */
-	const char *algorithm, *why;
+	const char *algorithm, *why; /* the schedule, and why it was chosen */
 	const char *plan;   /* see WeftKernelInfo.plan */
 	const char *stored; /* why the result is stored and not computed in the kernel that reads
 	                       it; NULL: the kernel only copies, or is a user operator */

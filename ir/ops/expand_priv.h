@@ -80,8 +80,9 @@ Val expand_scaled(Eval *, Val by);
  * of e->b's graph, without a graph of e->userop (user/rule.c). */
 const struct UserOp *expand_user_find(const Eval *e, const char *name, uint32_t len);
 /* Calls a user operator; slot[k] is argument k of its schema. VAL_none stands for the default of an
- * argument that is no tensor. Sets *out to the result, a tuple if there are several; without a
- * graph, to VAL_any. Returns NULL, or what is wrong: a static text. */
+ * argument that is no tensor. Sets *out to the result, a tuple if there are several; to no node if
+ * the call could not be built, with the error in the context; without a graph, to VAL_any. Returns
+ * NULL, or what is wrong: a static text. */
 const char *expand_user_call(Eval *, const struct UserOp *, const Val *slot, Val *out);
 /* Returns a value as a tensor; a weak scalar becomes one without dimensions, of dtype d. Other
  * values are errors (b_error), which set e->err and return no node. Needs a graph. */

@@ -341,7 +341,7 @@ typedef struct {
 	const Arg *arg;
 	uint32_t nresult; /* 0: none; UINT32_MAX: Tensor[] */
 	bool view;        /* a result shares memory with an argument: Tensor(a) */
-	bool tensor_results; /* each result is one */
+	bool tensor_results; /* each result is a Tensor */
 } Schema;
 
 #define OP(name) \

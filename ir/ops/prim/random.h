@@ -52,9 +52,9 @@ Node draw_open(Build *, Draw *, DType, const Shape *);
 Node draw_normal(Build *, Draw *, DType, const Shape *);
 /* Returns bools [B..., *shape], each true with probability p (0 to 1), to within 2^-53. */
 Node draw_chance(Build *, Draw *, double p, const Shape *);
-/* Returns the decisions of dropout, which drops elements of x with probability p: a bool for each
- * element, true if the element stays; along the dimensions in the bit set `shared` the extent is 1,
- * and one decision holds for all. */
+/* Returns the decisions of dropout, which drops elements of x with probability p: bools [B...,
+ * shape of x], true if the element stays; along the dimensions of x in the bit set `shared` the
+ * extent is 1, and one decision holds for all. */
 Node draw_keep(Build *, Draw *, Node x, double p, uint32_t shared);
 /* Returns x / (1 - p) where keep (of draw_keep), else x * 0, in x's dtype. */
 Node dropout_of(Build *, Node x, Node keep, double p);

@@ -18,9 +18,10 @@ typedef struct {
 
 typedef struct {
 	const char *name;  /* of the function in the image */
-	uint32_t image, threads;
+	uint32_t image;    /* the number of the image that has the function */
+	uint32_t threads;  /* of a block */
 	uint32_t nbuf, nparam;
-	uint32_t checks;   /* 1: it may fail */
+	uint32_t checks;   /* 1: a check in it may fail */
 } WeftCudaKernel;
 
 /* Images for an architecture. */
@@ -42,8 +43,9 @@ typedef struct {
 
 /* Defined by emitted code. */
 extern const WeftCuda weft_cuda;
-/* Begins to execute the tasks begin .. end - 1 of kernel k as blocks, on the stream of the call.
- * Returns 0; the next `wait` or `read` tells errors, the record failed checks. */
+/* Begins to execute the tasks begin .. end - 1 of kernel k as blocks, on the stream of the frame's
+ * call, and does not wait. Returns 0 in every case: the next `wait` or `read` tells an error of the
+ * launch, and a failed check is written to DeviceCall.record. */
 int weft_cuda_launch(const WeftFrame *, uint32_t k, int64_t begin, int64_t end);
 #endif
 

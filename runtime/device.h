@@ -31,8 +31,8 @@ typedef struct {
 
 /* The operations of a device. Those of one stream are executed in order; `stream` is
  * WeftContext.stream, NULL: the device's own. copy, fill, free and launch may return before they
- * are done, and say nothing: the next `wait` or `read` of the stream returns the first error, a
- * code and a sentence. Any thread may call; self is that of the driver. */
+ * are done, and say nothing: the next `wait` or `read` of the stream by the same thread returns the
+ * first error, a code and a sentence. Any thread may call; self is that of the driver. */
 typedef struct WeftDriver {
 	uint32_t size; /* of this structure */
 	int32_t type;  /* WeftDevice.type of tensors in its memory */
@@ -81,11 +81,12 @@ typedef struct WeftDriver {
 
 /* WeftDevice.type of the driver that this runtime is linked with. */
 extern const int32_t weft_device_type;
-/* Opens device number `ordinal` for a model, which weft_device_close must follow; *out NULL: the
- * model runs on the processor. Returns a status code. */
+/* Opens device number `ordinal` for a model; each success with *out not NULL must be followed by
+ * weft_device_close. Returns WEFT_OK, with *out NULL if the model runs on the processor; or an
+ * error code with a message, and *out NULL. */
 int weft_device_open(const WeftModel *, int32_t ordinal, const WeftDriver **out, WeftStatus *);
-/* Closes the device that weft_device_open opened; nothing of the device may be in use. NULL is
- * allowed. */
+/* Ends the use that one weft_device_open began; the last one closes the device, of which nothing
+ * may be in use then. NULL is allowed. */
 void weft_device_close(const WeftDriver *);
 /* Returns the `ordinal` with which weft_device_open opened the device. */
 int32_t weft_device_ordinal(const WeftDriver *);
@@ -138,11 +139,11 @@ typedef struct DeviceCall {
 	void *graph;
 } DeviceCall;
 
-/* Begins a call: checks the context's device. If the caller does not give the device, allocates a
- * workspace of work_bytes bytes there and sets *work to it; else *work stays. staged: room for
- * every input and output. flight: that of a call which need not wait, or NULL. Returns WEFT_OK, or
- * an error code with a message: another device than the driver's, or no memory. After WEFT_OK the
- * caller calls device_end. */
+/* Begins a call: fills in *DeviceCall, and checks the context's device. If the context names none
+ * or the processor, allocates a workspace of work_bytes bytes on the driver's device and sets *work
+ * to it; else *work stays. staged: room for every input and output. flight: that of a call which
+ * need not wait, or NULL. Returns WEFT_OK, or an error code with a message: another device than the
+ * driver's, or no memory. After WEFT_OK the caller calls device_end. */
 int device_begin(DeviceCall *, const WeftDriver *, const WeftContext *, Staged *staged, uint64_t work_bytes, void **work,
 		 struct Flight *flight, WeftStatus *);
 /* The bytes at the end of the workspace that device_begin takes for itself. */
@@ -152,16 +153,20 @@ enum { DEVICE_WORK = WEFT_RECORD + 64 };
  * to it, and copies an input there. Returns WEFT_OK, or an error code with a message: a tensor is
  * not row-major (but an input of the host may be strided), or there is no memory. */
 int device_bind(DeviceCall *, bool output, const char *name, const WeftTensor *, void **data, WeftStatus *);
-/* Ends a call whose code so far is `code`: copies outputs back if it succeeded, frees, and waits
- * unless the call need not. Returns the code. */
+/* Ends a call whose code so far is `code`: copies outputs back if that is WEFT_OK, frees the memory
+ * of device_begin and device_bind, and waits unless the call has a flight. Returns `code`; or, if
+ * that is WEFT_OK, the first error of what was still to be done (DeviceCall.code, copies, waiting
+ * or departing), with a message. */
 int device_end(DeviceCall *, int code, WeftStatus *);
-/* weft_phase on a device: launches the tasks and does not wait, unless a profile is taken. A
- * failure that the launch reports at once ends the call. Returns 0, or 1 if something has
- * failed. */
+/* weft_phase on a device: launches the tasks and does not wait, unless a profile is taken. Launches
+ * nothing if the call has failed. Returns as weft_phase; a failure that the device has not told yet
+ * is found later. */
 int device_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
-/* weft_read on a device: waits for the memory. After an error returns 0, and the call fails. */
+/* weft_read on a device: waits for what was launched. If a check has failed, or after an error of
+ * the device, returns 0, and the call fails. */
 int64_t device_read(WeftRegion *, const void *from, int code, int bits);
-/* weft_copy on a device: the copy follows what was launched before; does not wait. */
+/* weft_copy on a device: the copy follows what was launched before; does not wait for the copy.
+ * Copies nothing if the call has failed. */
 void device_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 /* weft_save on a device: the record is copied to the device's memory, where `record` points. */
 void device_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);

@@ -1,5 +1,5 @@
-/* Private to the runtime: instances, and questions about tensors. Functions that return int give
- * WEFT_OK, or an error code after setting the status, which may be NULL. */
+/* Private to the runtime: instances, and questions about tensors. Functions that take a WeftStatus
+ * return WEFT_OK, or an error code after setting the status, which may be NULL. */
 #ifndef WEFT_RUNTIME_INSTANCE_PRIV_H
 #define WEFT_RUNTIME_INSTANCE_PRIV_H
 
@@ -93,18 +93,19 @@ static inline void *current_now(Current *c)
 
 /* Ends a call that began with set k. The last call of a replaced set calls `drop` for its data. */
 void current_end(WeftInstance *, Current *, uint32_t k);
-/* Puts data into use as a new set; the old one is dropped by drop(instance, data) after its last
- * call. The caller has set `replacing` from 0 to 1 (state.c). Returns WEFT_ERR_BUSY if all SETS
- * sets are in use by calls in progress. */
+/* Puts data (not NULL) into use as a new set; the old one is dropped by drop(instance, data) after
+ * its last call, perhaps before this function returns. The caller has set `replacing` from 0 to 1,
+ * and sets it back (state.c). Returns WEFT_OK, or WEFT_ERR_BUSY if all SETS sets are in use by
+ * calls in progress: data stays the caller's then. */
 int current_replace(WeftInstance *, Current *, void *data, void (*drop)(WeftInstance *, void *),
 		    WeftStatus *);
 
-/* Begins a call. Returns WEFT_ERR_BUSY, without beginning, if STATE_READ finds STATE_WRITE in
- * progress, or if another use finds any call in progress. STATE_READ waits for the end of
- * STATE_CHANGE. */
+/* Begins a call, which instance_leave ends. Returns WEFT_OK, or WEFT_ERR_BUSY, without beginning,
+ * if STATE_READ finds STATE_WRITE in progress, or if another use finds any call in progress.
+ * STATE_READ waits for the end of STATE_CHANGE. */
 int instance_enter(WeftInstance *, StateUse, WeftStatus *);
 #ifdef WEFT_DEVICES
-/* The same; does not look whether calls in flight have ended. */
+/* instance_enter, but does not look first whether calls in flight have ended (flights_land). */
 int instance_try(WeftInstance *, StateUse, WeftStatus *);
 #endif
 /* Ends a call that instance_enter began with the same StateUse. */
@@ -112,7 +113,7 @@ static inline void instance_leave(WeftInstance *in, StateUse as)
 {
 	atomic_fetch_sub_explicit(&in->users, (int32_t)as, memory_order_release);
 }
-/* Ends a call's use of the instance. */
+/* Ends the use of the sets of weights and state that a call has; not that of instance_enter. */
 static inline void use_drop(WeftInstance *in, const Use *u)
 {
 	if (in->model->replaceable)
@@ -126,19 +127,22 @@ static inline void use_drop(WeftInstance *in, const Use *u)
 /* A call that need not wait. The instance, the weights and the state stay in use until it has
  * landed: until somebody finds that the device has executed it. */
 typedef struct Flight Flight;
-/* Prepares an instance for such calls; all wait if there is no memory, or if the driver has no
- * marks. */
+/* Sets WeftInstance.flights, so that calls need not wait; to NULL (all calls wait) if there is no
+ * memory, or if the driver has no marks. */
 void flights_open(WeftInstance *);
-/* Waits until all calls have landed. The instance's driver is still open. */
+/* Waits until all calls of the instance have landed, and frees WeftInstance.flights, which may be
+ * NULL. The instance's driver must still be open. */
 void flights_close(WeftInstance *);
-/* Lets calls land that the device has executed. */
+/* Lets calls land that the device has executed; does not wait. */
 void flights_land(WeftInstance *);
 /* Begins a call with a stream, as instance_enter does with Use.as; a call on the stream that is in
- * flight is no hindrance. Sets Use.flight. Returns WEFT_OK; WEFT_ERR_BUSY; or the error of a call
- * on this stream that has landed and failed, with a message: the new call has not begun then. */
+ * flight is no hindrance. Sets Use.flight. Returns WEFT_OK; or, without beginning, WEFT_ERR_BUSY,
+ * WEFT_ERR_MEMORY, or once the error of a call on this stream that has landed and failed, with a
+ * message. */
 int flight_begin(WeftInstance *, const WeftEntry *, void *stream, Use *, WeftStatus *);
-/* At the end of a call that need not wait: marks the stream. Returns WEFT_OK, or the error of what
- * was begun; the call has no flight then. */
+/* At the end of a call whose DeviceCall.flight is not NULL: marks the stream behind the call's
+ * work. Returns WEFT_OK; or the error of what was begun, with a message, after waiting for it and
+ * setting DeviceCall.flight to NULL. */
 int flight_depart(DeviceCall *, WeftStatus *);
 /* Ends what flight_begin began on this thread; a call that has not departed lands. */
 void flight_end(WeftInstance *, const Use *);
@@ -154,18 +158,18 @@ void graph_end(DeviceCall *, bool failed);
 #endif
 /* Releases the weights for one instance; frees them after the last one. NULL is allowed. */
 void constants_release(Constants *);
-/* The most threads of a call with this context, at least 1; *t is their provider. */
+/* Returns the most threads of a call with this context, at least 1; sets *t to their provider. */
 int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThreads **);
-/* Allocates memory for a weight section, aligned to 64 bytes at least; the caller frees it by free.
- * Returns NULL if there is none. */
+/* Allocates memory for a weight section, bytes > 0, aligned to 64 bytes at least; the caller frees
+ * it by free. Returns NULL if there is none. */
 void *section_alloc(uint64_t bytes);
 /* The address of the first element. */
 static inline void *data_of(const WeftTensor *t)
 {
 	return (char *)t->data + t->byte_offset;
 }
-/* Copies the dimensions d, d + 1, ... of a tensor with strides, of elements of elem bytes, from
- * `from` to `to`, row-major. */
+/* Copies the dimensions d, d + 1, ... of a tensor, whose strides are not NULL, of elements of elem
+ * bytes, from `from` to `to`, row-major. */
 static inline void copy_strided(char *to, const char *from, const WeftTensor *t, int32_t d,
 				size_t elem)
 {
@@ -187,8 +191,9 @@ typedef struct {
 	uint32_t rank;
 	const int64_t *dim;
 } Expected;
-/* Checks a tensor's rank, dtype and device, and that it has a shape; not extents, data or strides.
- * Expected.dim is not read (call.c). Returns WEFT_OK, or an error code with a message. */
+/* Checks a tensor's rank, dtype and device (the processor; but for weights also the runtime's kind
+ * of device), and that it has a shape; not extents, data or strides. Expected.dim is not read
+ * (call.c). Returns WEFT_OK, or an error code with a message. */
 int check_kind(const Expected *, const WeftTensor *, WeftStatus *);
 /* Does check_kind with the type that the model's table gives. role: see Expected. */
 static inline int check_info(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
@@ -196,21 +201,23 @@ static inline int check_info(const char *role, const WeftTensorInfo *info, const
 	const Expected x = {role, info->name, info->dtype, info->rank, NULL};
 	return check_kind(&x, t, status);
 }
-/* Whether a parameter or state has the name `wanted`: it is `name`, or one of aliases
- * (WeftParamInfo.aliases, may be NULL). "" is no name (stored.c). */
+/* Whether a parameter or state called `name`, with these aliases (WeftParamInfo.aliases, may be
+ * NULL), has the name `wanted`. If `name` is "", false: what has no name has no aliases either
+ * (stored.c). */
 bool is_called(const char *name, const char *aliases, const char *wanted);
 /* Checks that a tensor is row-major, of that dtype and shape, and has data unless it is empty
  * (stored.c). Returns WEFT_OK, or an error code with a message. */
 int check_tensor(const Expected *, const WeftTensor *, WeftStatus *);
-/* Writes the initial contents into the memory of all state, state_bytes bytes; complete after
- * memory_wait. */
+/* Writes the initial contents, zeros or from the host's weights of Constants, into the memory of
+ * all state, state_bytes bytes; complete after memory_wait. */
 void state_begin(const WeftInstance *, char *state, const Constants *);
 
 /* The next functions work on memory where the instance's model runs, which holds its state: memory
  * of the device if there is one, else of the process. What they begin is complete after
  * memory_wait. */
 
-/* Allocates memory; the caller frees it by memory_free. Returns NULL if there is none. */
+/* Allocates bytes > 0; the caller frees the memory by memory_free. Returns NULL if there is
+ * none. */
 static inline void *memory_alloc(const WeftInstance *in, uint64_t bytes)
 {
 #ifdef WEFT_DEVICES
@@ -275,7 +282,7 @@ static inline int memory_wait(const WeftInstance *in, int code, WeftStatus *stat
 	return code;
 }
 
-/* The number of the instance's device; 0: it runs on the processor. */
+/* Returns the number of the instance's device; 0 in runtimes without devices. */
 static inline int32_t ordinal_of(const WeftInstance *in)
 {
 #ifdef WEFT_DEVICES
@@ -313,7 +320,9 @@ static inline WeftWay way_of(const WeftTensor *t, WeftWay with_host)
 }
 
 #ifdef WEFT_DEVICES
-/* Copies the weights to the device. Returns WEFT_OK, or an error code with a message. */
+/* Allocates memory on the instance's device, if there is one and the model has weights, copies the
+ * weights there, and waits. constants_release frees the memory, also after an error. Returns
+ * WEFT_OK, or an error code with a message. */
 int constants_load(const WeftInstance *, Constants *, WeftStatus *);
 #endif
 

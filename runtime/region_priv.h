@@ -130,7 +130,8 @@ struct WeftRegion {
 	int64_t param[MAX_KEPT];
 };
 
-/* Clears a status, which may be NULL. Every function of the table calls this first. */
+/* Sets a status, which may be NULL, to WEFT_OK without a message. Functions of the table that have
+ * a status begin with this. */
 static inline void status_clear(WeftStatus *s)
 {
 	if (s)
@@ -138,19 +139,21 @@ static inline void status_clear(WeftStatus *s)
 }
 
 /* Executes the entry's run_fn with at most n threads of the provider. The caller has set the fields
- * of the region up to put_back. Returns WEFT_OK, or an error code with the message in the region's
- * status; saved state is then put back. */
+ * from entry to leave (but `before`), share_all and device. Returns WEFT_OK, or an error code with
+ * the message in the region's status; saved state is then put back. */
 int region_run(WeftRegion *, const WeftThreads *, int32_t n);
-/* WeftThreads.parallel (weft_model.h) of a team: runs bodies at the same time, as many as threads
- * are free, at most n. */
+/* WeftThreads.parallel (weft_model.h) of a team: calls body(arg, i, m) for each i from 0 to m - 1
+ * at the same time, number 0 on this thread; m is the number of free threads, at most n, and 1 if
+ * there are none. Returns when all have returned. */
 void region_gang(Team *, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg);
-/* Calls run(r, arg) on this thread; at most n threads of the provider, this one included, execute
- * the tasks that it launches. Sets the region's fields from `n` on. */
+/* Calls run(r, arg) once, on this thread; at most n threads of the provider, this one included,
+ * execute the tasks that it launches. Sets the region's n, team, job, and the fields of the phase;
+ * the caller has set share_all. */
 void region_with_threads(WeftRegion *, const WeftThreads *, int32_t n, void (*run)(WeftRegion *, void *), void *arg);
 #define WORTH_IT 1e18 /* the ns of a launch of unknown, perhaps long time */
-/* Adds a launch of ntasks tasks, which take `ns` predicted ns on one thread, to the phase. last:
- * executes the phase and waits; so does a phase that is full. Launch.end is set here. buf and p of
- * the launch must stay unchanged until then. */
+/* Adds a launch of ntasks tasks (below 1: none), which together take `ns` predicted ns on one
+ * thread, to the phase. If `last`, or if the phase is full, executes the phase and waits; until
+ * then buf and p of the launch must stay unchanged. The Launch's end need not be set. */
 void region_launch(WeftRegion *, Launch, int64_t ntasks, double ns, bool last);
 /* Records a failure of `run` itself, with the code and message of the status, as if task 0 of call
  * 0 had failed: it replaces a failure of a later call that was recorded before. Returns 1. */
@@ -166,17 +169,18 @@ void region_record(WeftRegion *, uint32_t call, int id, const int64_t *failure, 
  * must have a profile. */
 void region_profile(WeftRegion *, uint32_t call);
 #endif
-/* Takes and executes tasks of the job, from that lane on, until none is left to take. Returns how
- * many it executed. */
+/* Takes and executes tasks of the job, from that lane on (counted modulo the number of lanes),
+ * until none is left to take. Returns how many it executed. */
 int64_t region_drain(Job *, int32_t lane);
 
 /* ---- threads.c ---- */
 
 /* The team of a provider that is a pool of this runtime; NULL: another provider. */
 Team *team_of(const WeftThreads *);
-/* Opens a job for the call, with at most WeftRegion.n threads; sets WeftRegion.n to the number that
- * can be had, and WeftRegion.done. The caller closes the job: sets Job.n to 0. Returns NULL if all
- * jobs are in use, or if the threads of the team stayed behind a fork. */
+/* Opens a job for the call, with at most WeftRegion.n threads, and starts threads of a pool that
+ * are missing; sets WeftRegion.n to the number that can be had, and WeftRegion.done. The caller
+ * closes the job: sets Job.n to 0. Returns NULL if all jobs are in use, or if the threads of the
+ * team stayed behind a fork. */
 Job *team_open(Team *, WeftRegion *);
 /* Posts a phase whose lanes are filled in: rings the gate of the team for `helpers` threads, and
  * wakes sleeping ones if that pays. */
@@ -188,7 +192,7 @@ void team_help(Team *, int32_t i);
 /* Tells all threads of the team to end; does not wait for them. */
 void team_stop(Team *);
 /* Whether the call should post no phases, because threads of the team lacked processors a short
- * time ago. */
+ * time ago; never with share_all. */
 bool team_rests(const WeftRegion *);
 
 /* The default provider; never NULL, never freed. */

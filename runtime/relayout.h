@@ -29,8 +29,8 @@ typedef struct {
  * `count` of the result is the number of elements of the packed tensor, padding included. */
 WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int64_t *dim,
 			 uint32_t nlayout, const WeftLayoutDim *layout);
-/* Writes the elements first .. first + n - 1 of the packed tensor to to[0], to[1], ...; padding is
- * zero. Any thread may call. */
+/* Writes the elements first .. first + n - 1 of the packed tensor, at most `count` of which there
+ * are, to to[0], to[1], ...; padding is zero. Any thread may call, several at the same time. */
 void weft_pack_part(const WeftPacking *, uint64_t first, uint64_t n, void *to);
 
 #endif

@@ -131,8 +131,8 @@ static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, c
 	return offset + nbuf;
 #undef WEFT_WORD
 }
-/* Copies `bytes` bytes as a phase of its own. The ranges must not overlap (equal pointers are
- * fine). */
+/* Copies `bytes` bytes as a phase of its own; none if bytes is below 1. The ranges must not overlap
+ * (equal pointers are fine). */
 void weft_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 /* Old contents of state, in a list of all that a call has saved, the last first. */
 typedef struct WeftSaved {
@@ -147,8 +147,8 @@ typedef struct WeftSaved {
  * record: room for a WeftSaved. record, values and at must stay unchanged until the call ends. The
  * last saved is put back first. */
 void weft_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
-/* Reads an integer from memory: the only way from memory to control flow. code and bits as in
- * WeftDType; a bool is 0 or 1. */
+/* Returns an integer in memory that `run` uses: the only way from that memory to control flow. code
+ * and bits as in WeftDType; a bool is 0 or 1. If a check has failed on a device, returns 0. */
 int64_t weft_read(WeftRegion *, const void *from, int code, int bits);
 /* Returns an integer in memory of the host, as weft_read does; any thread may call. */
 static inline int64_t weft_value(const void *from, int code, int bits)
@@ -165,16 +165,17 @@ static inline int64_t weft_value(const void *from, int code, int bits)
 	default: return *(const int64_t *)from;
 	}
 }
-/* Allocates buffer k of run_fn's buf: p[0] bytes; of an output, memory for the extents p[rank],
- * which are written to its shape. p NULL: frees the buffer. Returns 0, or 1 after setting the
- * call's status (no memory, or an output of the caller that is too small); the caller then returns
- * at once. */
+/* Sets buffer k of run_fn's buf to new memory of p[0] bytes; of an output, to memory for the
+ * extents p[rank], which are written to its shape: the memory that the caller of `run` gave, else
+ * new memory, which is the caller's after the call. p NULL: frees the buffer. Returns 0, or 1 after
+ * setting the call's status (no memory, or the caller's memory is too small); the caller then
+ * returns at once. */
 int weft_room(WeftRegion *, uint32_t k, const int64_t *p);
 /* Sets the call's status after a violated assertion of `run`. Returns 1, which the caller returns
  * at once. */
 int weft_region_fail(WeftRegion *, const char *fmt, ...) WEFT_PRINTF(2, 3);
-/* Sets code and message of the status, which may be NULL. Returns code. For sizes_fn: return
- * weft_fail(status, WEFT_ERR_INPUT, "...", ...). Any thread may call. */
+/* Sets code and message of the status, which may be NULL (not with WEFT_SERIAL). Returns code. For
+ * sizes_fn: return weft_fail(status, WEFT_ERR_INPUT, "...", ...). Any thread may call. */
 int weft_fail(WeftStatus *, int code, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
 /* How set_weights makes a parameter of the weight section: from WeftModel.source number `source`,
@@ -250,7 +251,8 @@ int weft_rt_no_weights(WeftInstance *, uint32_t n, const char *const *names, con
 /* WeftModel.state_get and state_set of models that have neither state nor replaceable weights:
  * returns WEFT_ERR_ARGUMENT, with a message that says so. */
 int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus *);
-/* WeftModel.state_reset of such models: there is nothing to reset. Returns WEFT_OK. */
+/* WeftModel.state_reset of models that have neither state nor replaceable weights: there is nothing
+ * to reset. Returns WEFT_OK; WEFT_ERR_ARGUMENT if the instance is NULL. */
 int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 
 #ifdef WEFT_SERIAL
@@ -290,8 +292,9 @@ int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slo
 /* Returns the first of n tables (best first) whose instructions this processor has, else the last,
  * whose `open` says what is missing. Any thread may call at any time. */
 const WeftModel *weft_rt_select(const WeftModel *(*const *level)(void), uint32_t n);
-/* Returns 0 if this processor has all features (named as in WeftManifest.features); else 1, and
- * `missing` is the first one it lacks. */
+/* Returns 0 if this processor has all features (named as in WeftManifest.features; NULL: none);
+ * else 1, and `missing` is the first one it lacks. A feature that the system does not tell of
+ * counts as there. `missing` is overwritten in both cases. */
 int weft_cpu_lacks(const char *features, char missing[32]);
 
 /* WeftEntry.sizes_bytes; nextent: the sum of the ranks of all inputs. */

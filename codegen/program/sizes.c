@@ -343,7 +343,7 @@ void program_guard(Program *p, SymLower *s, const Graph *g, const GraphGuard *w)
 	uint32_t n = 2;
 	Text text;
 	text_init(&text, arena);
-	const char *why = w->why ? escape_percent(arena, w->why) : "required by the model";
+	const char *why = *w->why ? escape_percent(arena, w->why) : "required by the model";
 	text_printf(&text, "the inputs violate %s %s ", sym_str(syms, w->a), sign);
 	text_printf(&text, "%s (%s): %%lld %s %%lld", sym_str(syms, w->b), why, sign);
 	arg[0] = sym_lower(s, w->a);

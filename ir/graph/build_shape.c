@@ -87,16 +87,19 @@ bool b_common_shape(Build *b, const Node *x, uint32_t n, uint32_t *rank, Sym *di
 	Sym own[MAX_RANK];
 	uint32_t r;
 	*rank = 0;
-	for (uint32_t k = 0; k < n; k++)
-		if (x[k].i && node_rank(b->g, x[k]) > *rank)
-			*rank = node_rank(b->g, x[k]);
-	for (uint32_t d = 0; d < *rank; d++)
-		dim[d] = b_int(b, 1);
 	for (uint32_t k = 0; k < n; k++) {
 		if (!x[k].i)
 			continue;
 		if (!dims_of(b, x[k], &r, own))
 			return false;
+		*rank = r > *rank ? r : *rank;
+	}
+	for (uint32_t d = 0; d < *rank; d++)
+		dim[d] = b_int(b, 1);
+	for (uint32_t k = 0; k < n; k++) {
+		r = 0;
+		if (x[k].i)
+			dims_of(b, x[k], &r, own);
 		for (uint32_t d = 0; d < r; d++) {
 			Sym *at = &dim[*rank - r + d];
 			if (!unify(b, *at, own[d], at))

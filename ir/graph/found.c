@@ -53,7 +53,7 @@ bool node_uses_itself(const Graph *g, Node n, Sym var)
 bool node_finds(const Graph *g, Node n, Sym var)
 {
 	if (node_op(g, n) == OP_to_size)
-		return attrs_use(g, n, var, true);
+		return sym_uses(g->ir->syms, node_sym(g, n, "size"), var);
 	if (node_op(g, n) == OP_input || !type_uses(g->ir, node_type_id(g, n), var) ||
 	    attrs_use(g, n, var, true))
 		return false;

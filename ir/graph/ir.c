@@ -211,14 +211,14 @@ AttrId ir_attrs(Ir *ir, uint32_t n, const Attr *a)
 {
 	bool empty = true;
 	size_t len = 16 * (size_t)n;
-	for (uint32_t k = 0; k < n; k++) {
+	for (uint32_t k = 0; k < n && n <= MAX_ARGS; k++) {
 		empty = empty && a[k].kind == ATTR_none;
 		len += (attr_list_bytes(&a[k]) + 7) & ~(size_t)7;
 	}
-	if (empty)
-		return (AttrId){0};
 	if (n > MAX_ARGS || len > UINT32_MAX)
 		ctx_bug(ir->ctx, "attribute tuple of %u slots", n);
+	if (empty)
+		return (AttrId){0};
 	ArenaMark mark = arena_mark(ir->ctx->scratch);
 	char *key = arena_alloc(ir->ctx->scratch, len), *list = key + 16 * (size_t)n;
 	for (uint32_t k = 0; k < n; k++) {
@@ -229,6 +229,8 @@ AttrId ir_attrs(Ir *ir, uint32_t n, const Attr *a)
 		memcpy(key + 16 * (size_t)k + 8, &word, 8);
 		if (bytes)
 			memcpy(list, attr_list(&a[k]), bytes);
+		for (uint32_t i = 0; a[k].kind == ATTR_floats && i < a[k].n; i++)
+			((double *)(void *)list)[i] = attr_canon_float(a[k].floats[i]);
 		list += (bytes + 7) & ~(size_t)7;
 	}
 	bool fresh;

@@ -198,7 +198,7 @@ static bool check_guard(EvalCtx *e, const Graph *g, const GraphGuard *u)
 	return holds(u->kind, x, y) ||
 	       ctx_error(e->ctx, NULL, "expected %s %s %s, got %" PRId64 " and %" PRId64 " for %s%s%s", sym_str(e->syms, u->a),
 	                 spelling[u->kind], sym_str(e->syms, u->b), x, y, print_values(e, g, u->a, u->b),
-	                 u->why ? ": " : "", u->why ? u->why : "");
+	                 *u->why ? ": " : "", u->why);
 }
 
 /* A size in it depends on data, and has no value yet. */

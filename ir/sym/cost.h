@@ -8,22 +8,22 @@
 
 typedef struct Cost Cost; /* immutable; in the arena */
 
-/* The next functions return a cost, which refers to its operands. */
+/* The next functions return a new cost, in the given arena, which refers to its operands. */
 
-/* A number. */
+/* Returns a constant cost. */
 Cost *cost_number(Arena *, double);
-/* The value of a symbolic integer; 0 if that is negative. */
+/* Returns the cost that is the value of a symbolic integer; 0 where that is negative. */
 Cost *cost_sym(Arena *, Sym);
-/* The sum. */
-Cost *cost_add(Arena *, const Cost *, const Cost *);
-/* The product. */
-Cost *cost_mul(Arena *, const Cost *, const Cost *);
-/* The smaller one. */
-Cost *cost_min(Arena *, const Cost *, const Cost *);
+/* Returns a + b. */
+Cost *cost_add(Arena *, const Cost *a, const Cost *b);
+/* Returns a * b. */
+Cost *cost_mul(Arena *, const Cost *a, const Cost *b);
+/* Returns the smaller of a and b. */
+Cost *cost_min(Arena *, const Cost *a, const Cost *b);
 
-/* Returns the value with var[k] = value[k] for k < n. A symbolic integer in the cost that sym_eval
- * cannot evaluate (it contains other variables, or leaves int64) counts with its value at the hints
- * (sym_hint). */
+/* Returns the value of a cost with var[k] = value[k] for k < n. A symbolic integer in the cost that
+ * sym_eval cannot evaluate (it contains other variables, or leaves int64) counts with its value at
+ * the hints (sym_hint). */
 double cost_at(const SymTab *, const Cost *, const Sym *var, const int64_t *value, uint32_t n);
 
 #endif

@@ -4,8 +4,8 @@
  * mono(mial) is a product of atoms without coefficient, an atom, or the constant 1. A term is
  * coef * mono, and an expression a sum of terms with different monos.
  *
- * Functions named *_quiet return none if a coefficient leaves int64 or an operand is none, and
- * record no error; sym.h's functions of the same names record one. */
+ * Functions named *_quiet return a canonical expression, or none, without an error, where sym.h's
+ * functions of the same names give up, and if an operand is none. */
 #ifndef WEFT_IR_SYM_PRIV_H
 #define WEFT_IR_SYM_PRIV_H
 
@@ -84,31 +84,36 @@ typedef struct {
 	SymTerm local[12];
 } Poly;
 
-/* Returns the node of an expression; valid until the next expression is made. */
+/* Returns the node of an expression of the table, not none; valid until the next expression is
+ * made. */
 static inline SymNode *sym_node(const SymTab *t, Sym e)
 {
 	assert(e.i && e.i <= t->node.n);
 	return &t->node.data[e.i - 1];
 }
 
+/* Whether a and b are the same handle. */
 static inline bool sym_same(Sym a, Sym b)
 {
 	return a.i == b.i;
 }
 
-/* Interning is not observable, so questions may build expressions. */
+/* Returns the same table without const: interning is not observable, so questions may build
+ * expressions. */
 static inline SymTab *sym_mutable(const SymTab *t)
 {
 	return (SymTab *)(uintptr_t)t;
 }
 
 /* sym.c */
-/* Returns the node of these arguments, which must be in canonical form: simplifies nothing. */
+/* Returns the expression of this kind with the n arguments args[], which must be in canonical form:
+ * simplifies nothing. */
 Sym sym_make(SymTab *, SymKind, const Sym *args, uint32_t n);
-/* Records the error that op(a, b) leaves int64; later calls for the table record nothing. Returns
- * t->unknown, which the first call makes. */
+/* The first call for a table records the error that op(a, b) leaves int64, and makes t->unknown;
+ * later calls record nothing. Returns t->unknown. */
 Sym sym_give_up(SymTab *, const char *op, Sym a, Sym b);
-/* An internal error if the expression is none or not of this table. */
+/* An internal error if the handle is none or no handle of this table (a handle of another table is
+ * not recognised). */
 void sym_check(const SymTab *, Sym);
 /* Returns a / b rounded towards minus infinity; b > 0. */
 int64_t sym_floor(int64_t a, int64_t b);
@@ -116,24 +121,27 @@ int64_t sym_floor(int64_t a, int64_t b);
  * 2^62. */
 int64_t sym_gcd(int64_t a, int64_t b);
 
-/* real.c */
 /* Returns the constant double with these bits. */
-Sym sym_make_real(SymTab *, int64_t bits); /* in sym.c */
+Sym sym_make_real(SymTab *, int64_t bits);
+
+/* real.c */
 /* Returns the number of operands of a kind from SYM_REAL to SYM_REAL_EQUAL. Sets *of_reals to
  * whether the operands are doubles, *gives_real to whether the result is one. Returns 0 for other
  * kinds, and sets nothing. */
 uint32_t sym_real_signature(SymKind, bool *of_reals, bool *gives_real);
-/* Returns the name of such a kind in the text form. */
+/* Returns the name of a kind from SYM_REAL to SYM_REAL_EQUAL in the text form. */
 const char *sym_real_name(SymKind);
-/* Sets *out to the value of such a kind. A double stands in an int64 as its bits. Returns false,
- * with *out unchanged, if the result is to be an integer and the double is NaN or of a magnitude
- * above 2^62. */
+/* Sets *out to the result of an operation, of a kind from SYM_REAL to SYM_REAL_EQUAL, on the values
+ * arg[]. A double stands in an int64 as its bits. Returns false, with *out unchanged, if the kind
+ * rounds to an integer and the rounded double is NaN or of a magnitude above 2^62. */
 MUST_LOOK bool sym_real_eval(SymKind, const int64_t *arg, int64_t *out);
-/* Sets *lo and *hi to integers that enclose the values of a node of such a kind or of a constant
- * double, found from the ranges of its operands; -SYM_INF, SYM_INF: no bound is known. */
+/* Sets *lo and *hi to integers that enclose the values of an expression, of a kind from
+ * SYM_REAL_CONST to SYM_REAL_EQUAL, found from the ranges of its operands; -SYM_INF, SYM_INF: no
+ * bound is known. */
 void sym_real_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
-/* range.c: computes lo and hi of the node from those of its arguments. */
+/* range.c: computes lo and hi of the expression's node from those of its arguments; of a variable
+ * from its SymVar. */
 void sym_set_range(const SymTab *, Sym);
 
 /* poly.c */
@@ -155,31 +163,32 @@ Sym mono_div(SymTab *, Sym a, Sym b);
 /* Returns the product of the atoms that two monos have in common; the constant 1 if they have
  * none. */
 Sym mono_gcd(SymTab *, Sym a, Sym b);
-/* Begins a sum, which is 0. */
-void poly_init(Poly *, SymTab *);
-/* Adds coef * mono to the sum. */
+/* Makes *p a sum without terms. */
+void poly_init(Poly *p, SymTab *);
+/* Adds coef * mono to the sum. A coefficient that leaves int64 makes the sum fail (poly_done). */
 void poly_add_term(Poly *, Sym mono, int64_t coef);
 /* Adds e * times to the sum; an e or times.mono that is none makes the sum fail (poly_done). */
 void poly_add(Poly *, Sym e, SymTerm times);
 /* Returns the sum as a canonical expression; none if a coefficient left int64, an operand was none,
  * or the sum had more than 4096 terms. Uses up the sum. */
 Sym poly_done(Poly *);
-/* Return the canonical expression; none, without an error, if a coefficient left int64. */
 
-/* a + b. */
+/* Returns a + b; none where it cannot (*_quiet, see the top). */
 Sym add_quiet(SymTab *, Sym a, Sym b);
-/* a - b. */
+/* Returns a - b; none where it cannot (*_quiet, see the top). */
 Sym sub_quiet(SymTab *, Sym a, Sym b);
-/* a + a constant. */
-Sym addi_quiet(SymTab *, Sym a, int64_t);
-/* a * b. */
+/* Returns a + b; none where it cannot (*_quiet, see the top). */
+Sym addi_quiet(SymTab *, Sym a, int64_t b);
+/* Returns a * b; none where it cannot (*_quiet, see the top). */
 Sym mul_quiet(SymTab *, Sym a, Sym b);
-/* a * a constant. */
-Sym scale_quiet(SymTab *, Sym a, int64_t);
+/* Returns a * scale; none where it cannot (*_quiet, see the top). */
+Sym scale_quiet(SymTab *, Sym a, int64_t scale);
 
-/* simplify.c: sym_floordiv of sym.h, without an error. */
+/* simplify.c: returns what sym_floordiv returns; none, without an error, where that gives up, and
+ * if an operand is none. */
 Sym floordiv_quiet(SymTab *, Sym e, Sym d);
-/* simplify.c: sym_mod of sym.h, without an error. */
+/* simplify.c: returns what sym_mod returns; none, without an error, where that gives up, and if an
+ * operand is none. */
 Sym mod_quiet(SymTab *, Sym e, Sym d);
 
 /* prove.c: returns true if e >= 0 is proved for all values of the variables within their

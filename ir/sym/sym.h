@@ -1,8 +1,11 @@
 /* Symbolic integers: hash-consed and canonical at construction, so that a.i == b.i proves equality
  * (sym_eq proves more). An expression is a sum of terms coef * product of atoms, plus a constant;
- * an atom is a variable, floordiv, mod, min or max. Each expression caches its range and a known
- * divisor. Arithmetic that leaves int64 reports an error and gives a variable of unknown value,
- * never a wrapped value. Loop axes of kernels are variables of the same table.
+ * an atom is a variable, floordiv, mod, min, max, or an operation on doubles (SYM_REAL ...). Each
+ * expression caches its range and a known divisor. Arithmetic that leaves int64 gives up: see
+ * below. Loop axes of kernels are variables of the same table.
+ *
+ * To give up: the operation returns the table's unknown variable (sym_gave_up), never a wrapped
+ * value, and records an error if it is the first of the table that gives up.
  *
  * All expressions of a call are of one table and not none, unless said. Questions (const SymTab *)
  * never guess: they say YES, NO or true only if that holds for all values of the variables within
@@ -46,21 +49,26 @@ SymTab *symtab_new(Ctx *);
 
 /* Names of SIZE and UNBACKED variables belong to a scope, so that s0 of one file is not s0 of
  * another in the same table. Functions that make, find or count variables use the current scope.
- * Scope 0 exists from the start. Expressions may contain variables of any scope. */
-uint32_t sym_scope_new(SymTab *); /* makes an empty scope the current one; returns its number */
-uint32_t sym_scope(const SymTab *); /* returns the current scope's number */
-void sym_set_scope(SymTab *, uint32_t scope); /* makes an existing scope the current one */
+ * Scope 0 exists from the start, as the current one. Expressions may contain variables of any
+ * scope. */
+
+/* Makes a new, empty scope, which becomes the current one, and returns its number. */
+uint32_t sym_scope_new(SymTab *);
+/* Returns the number of the current scope. */
+uint32_t sym_scope(const SymTab *);
+/* Makes an existing scope the current one. */
+void sym_set_scope(SymTab *, uint32_t scope);
 
 /* ---- making expressions ---- */
 
 /* Returns the constant. */
 Sym sym_int(SymTab *, int64_t);
-/* Returns a new variable in lo..hi (lo <= hi; -SYM_INF, SYM_INF: no bound). Copies the name. The
- * name of a SIZE or UNBACKED variable must be new in the current scope; AXIS names may repeat: each
- * call makes another variable. */
+/* Returns a new variable in lo..hi (-SYM_INF, SYM_INF: no bound). Copies the name. AXIS names may
+ * repeat. It is an internal error if lo > hi, or if the current scope has a SIZE or UNBACKED
+ * variable of the name of a new one. */
 Sym sym_var(SymTab *, const char *name, SymVarKind, int64_t lo, int64_t hi);
-/* Returns a new AXIS variable in 0..extent - 1; extent may be symbolic. Comparisons and
- * simplification use the bound. */
+/* Returns a new AXIS variable in 0..extent - 1, in no scope; extent may be symbolic. Copies the
+ * name, which may repeat. Comparisons and simplification use the bound. */
 Sym sym_axis(SymTab *, const char *name, Sym extent);
 /* Returns the SIZE or UNBACKED variable of that name (len bytes) in the current scope, or none. */
 Sym sym_find(const SymTab *, const char *name, uint32_t len);
@@ -72,78 +80,79 @@ bool sym_bound(SymTab *, Sym var, int64_t lo, int64_t hi);
  * range to the greatest value of the bound, unless the range would become empty. If the variable
  * has no hint, the bound's hint becomes its hint. Has no effect if the variable has such a bound
  * already or is of another kind, if `most` contains the variable, or if sym_most finds no bound for
- * `most`. */
+ * `most`. `var` is a variable. */
 void sym_set_most(SymTab *, Sym var, Sym most);
 /* Returns an upper bound of the value that contains no UNBACKED variable, found from the ranges and
  * sym_set_most. Returns the expression itself if it contains no UNBACKED variable, and none (0) if
  * no bound is known. */
 Sym sym_most(SymTab *, Sym);
-/* Whether the bound of sym_most is close: no product in the expression contains two UNBACKED
- * factors. The product of two bounds would mostly be far too large. */
+/* Whether the bound of sym_most is close: no term of the expression has two factors that contain
+ * UNBACKED variables (the product of two bounds would mostly be far too large). Products inside an
+ * atom do not count. */
 bool sym_most_is_near(const SymTab *, Sym);
 /* Sets the hint of a variable: its value when the model was exported, 0 if unknown. Hints serve
  * costs and sampling, never correctness. An expression that is no variable is an internal error. */
 void sym_set_hint(SymTab *, Sym var, int64_t hint);
-/* Returns the value of an expression at the hints; variables without a hint have their least value,
- * or 0 without one. Returns 0 if that value does not exist (overflow, division by 0), and of
- * a double its bits. */
+/* Returns the value of an expression at the hints; a variable whose hint is 0 has its least value,
+ * or 0 if it has no lower bound. Returns 0 if the expression has no value there (overflow, division
+ * by 0), and of a double its bits. */
 int64_t sym_hint(const SymTab *, Sym);
 
-/* The next functions return the canonical expression of an operation on a and b, in this order. If
- * the value would leave int64 they record an error and return a variable of unknown value
- * (sym_gave_up). */
+/* The next functions return a canonical expression, of integers. They give up (see the top) if a
+ * number in the result would leave int64, if the result would have more than 4096 terms, and on a
+ * divisor that is the constant 0. */
 
-/* The sum. */
-Sym sym_add(SymTab *, Sym, Sym);
-/* The difference. */
-Sym sym_sub(SymTab *, Sym, Sym);
-/* The product. */
-Sym sym_mul(SymTab *, Sym, Sym);
-/* The quotient rounded towards minus infinity. Here and below a divisor that is the constant 0
- * counts as a value that leaves int64. */
-Sym sym_floordiv(SymTab *, Sym, Sym);
-/* a - b * floordiv(a, b): has the sign of the divisor, as Python's %. */
-Sym sym_mod(SymTab *, Sym, Sym);
-/* The quotient rounded towards plus infinity. */
-Sym sym_ceildiv(SymTab *, Sym, Sym);
-/* The smaller one. */
-Sym sym_min(SymTab *, Sym, Sym);
-/* The greater one. */
-Sym sym_max(SymTab *, Sym, Sym);
-/* sym_add with a constant. */
-Sym sym_addi(SymTab *, Sym, int64_t);
-/* sym_mul with a constant. */
-Sym sym_muli(SymTab *, Sym, int64_t);
-/* sym_floordiv with a constant divisor. */
-Sym sym_divi(SymTab *, Sym, int64_t);
-/* sym_mod with a constant divisor. */
-Sym sym_modi(SymTab *, Sym, int64_t);
+/* Returns a + b. */
+Sym sym_add(SymTab *, Sym a, Sym b);
+/* Returns a - b. */
+Sym sym_sub(SymTab *, Sym a, Sym b);
+/* Returns a * b. */
+Sym sym_mul(SymTab *, Sym a, Sym b);
+/* Returns a / b rounded towards minus infinity. */
+Sym sym_floordiv(SymTab *, Sym a, Sym b);
+/* Returns a - b * floordiv(a, b): has the sign of the divisor, as Python's %. */
+Sym sym_mod(SymTab *, Sym a, Sym b);
+/* Returns a / b rounded towards plus infinity. */
+Sym sym_ceildiv(SymTab *, Sym a, Sym b);
+/* Returns the smaller of a and b. */
+Sym sym_min(SymTab *, Sym a, Sym b);
+/* Returns the greater of a and b. */
+Sym sym_max(SymTab *, Sym a, Sym b);
+/* sym_add with a constant b. */
+Sym sym_addi(SymTab *, Sym a, int64_t b);
+/* sym_mul with a constant b. */
+Sym sym_muli(SymTab *, Sym a, int64_t b);
+/* sym_floordiv with a constant divisor b. */
+Sym sym_divi(SymTab *, Sym a, int64_t b);
+/* sym_mod with a constant divisor b. */
+Sym sym_modi(SymTab *, Sym a, int64_t b);
 
-/* Whether this is the variable that replaces a value which left int64. The error was reported
- * already. */
+/* Whether the expression is the unknown variable, which an operation returned that gave up. False
+ * for an expression that contains this variable. */
 bool sym_gave_up(const SymTab *, Sym);
 
 /* Returns the constant double. */
 Sym sym_real_const(SymTab *, double);
-/* Returns an operation of kind SYM_REAL to SYM_REAL_EQUAL. b is none for kinds with one operand. An
- * operand that is an integer where the kind reads a double, or the reverse, is an internal
- * error. */
+/* Returns the result of an operation, of a kind from SYM_REAL to SYM_REAL_EQUAL, on a and b; b is
+ * none for kinds with one operand. Computes an operation on constants. An operand that is an
+ * integer where the kind reads a double, or the reverse, is an internal error. */
 Sym sym_real_op(SymTab *, SymKind, Sym a, Sym b);
-/* Whether the value is a double. */
+/* Whether the expression is a double, and no integer. */
 bool sym_is_real(const SymTab *, Sym);
-/* Sets *value (not NULL) to a constant double and returns true. Returns false for other
- * expressions. */
+/* Returns true, and the value in *value (not NULL), if the expression is a constant double. Returns
+ * false for other expressions, with *value unchanged. */
 MUST_LOOK bool sym_real_is_const(const SymTab *, Sym, double *value);
 
 /* ---- questions ---- */
 
-/* Returns true, and the value in *value (which may be NULL), if the expression is a constant. */
+/* Returns true, and the value in *value (which may be NULL), if the expression is a constant
+ * integer. Returns false for other expressions, with *value unchanged. */
 MUST_LOOK bool sym_is_const(const SymTab *, Sym, int64_t *value);
-/* Returns the value of a constant, `otherwise` for other expressions. */
+/* Returns the value of a constant integer, `otherwise` for other expressions. */
 int64_t sym_const_or(const SymTab *, Sym, int64_t otherwise);
-/* Returns the value of a constant; any other expression is an internal error. */
+/* Returns the value of a constant integer; any other expression is an internal error. */
 int64_t sym_const(const SymTab *, Sym);
-/* Whether the expression is this constant. */
+/* Whether the expression is the constant integer `value`. */
 bool sym_is(const SymTab *, Sym, int64_t value);
 /* Whether a == b: for all values of the variables (YES), for none (NO), or not known (MAYBE). */
 Truth sym_eq(const SymTab *, Sym a, Sym b);
@@ -153,7 +162,8 @@ Truth sym_le(const SymTab *, Sym a, Sym b);
 Truth sym_lt(const SymTab *, Sym a, Sym b);
 /* Whether k provably divides the value. 0 divides the constant 0 only. */
 MUST_LOOK bool sym_divides(const SymTab *, int64_t k, Sym);
-/* Sets *lo and *hi to bounds of the value, inclusive; -SYM_INF, SYM_INF: no bound is known. */
+/* Sets *lo and *hi to bounds of the value, inclusive; -SYM_INF, SYM_INF: no bound is known. The
+ * bounds of a double are integers that enclose it. */
 void sym_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
 /* ---- the structure of an expression; terms and factors are in canonical order ---- */
@@ -174,7 +184,7 @@ Sym sym_axis_extent(const SymTab *, Sym var);
 uint32_t sym_nargs(const SymTab *, Sym);
 /* Returns term, factor or operand k. k >= sym_nargs is an internal error. */
 Sym sym_arg(const SymTab *, Sym, uint32_t k);
-/* Whether the variable occurs in e. */
+/* Whether the variable occurs in e, or is e. */
 bool sym_uses(const SymTab *, Sym e, Sym var);
 /* Whether any variable of that kind occurs in e. */
 bool sym_uses_kind(const SymTab *, Sym e, SymVarKind);
@@ -185,11 +195,13 @@ Sym sym_divisor_of(const SymTab *, Sym e, Sym var);
  * var. Returns false if e is not linear in var; *coef and *rest then have no meaning. */
 MUST_LOOK bool sym_linear(SymTab *, Sym e, Sym var, Sym *coef, Sym *rest);
 /* Returns e with the n variables var[] replaced by by[], all at the same time. n = 0: makes e
- * again, so that ranges that were narrowed since may simplify it. */
+ * again, so that ranges that were narrowed since may simplify it. An operation may give up, as in
+ * sym_add. */
 Sym sym_subst(SymTab *, Sym e, const Sym *var, const Sym *by, uint32_t n);
 
-/* Sets *out to the value of e with var[k] = value[k]; of a double, to its bits. Returns false if a
- * variable is missing, on overflow and on division by 0; *out then has no meaning. */
+/* Sets *out to the value of e with var[k] = value[k], k < n; of a double, to its bits. Returns
+ * false, with *out of no meaning, if a variable of e is missing in var[], on overflow, on division
+ * by 0, and where a NaN or a double above 2^62 is rounded to an integer. */
 MUST_LOOK bool sym_eval(const SymTab *, Sym e, const Sym *var, const int64_t *value, uint32_t n,
 			int64_t *out);
 /* Returns the number of SIZE and UNBACKED variables of the current scope. */
@@ -202,25 +214,30 @@ Sym sym_var_at(const SymTab *, uint32_t k);
 /* A translation of expressions of table `from`, which may contain variables of from's current scope
  * only, to expressions of `to`. Lies in to's arena. */
 typedef struct SymImport SymImport;
-/* Makes a new scope in `to`, the current one, with variables of the same names, ranges and hints as
- * in from's current scope. */
+/* Returns a translation into a new scope of `to`, which becomes the current one. The scope has
+ * variables of the same names, kinds, ranges and hints as from's current scope, without the bounds
+ * of sym_set_most. */
 SymImport *sym_import_new(SymTab *to, const SymTab *from);
-/* Works in to's current scope: the variable var[k] of from becomes the expression by[k] of `to`;
- * for each other variable of from's current scope a variable is made whose name is new in `to`. */
+/* Returns a translation into to's current scope: the variable var[k] of `from` becomes the
+ * expression by[k] of `to` (k < n). For each other variable of from's current scope, makes a
+ * variable of the same kind, range and hint. A variable of its name in the scope gives the new one
+ * the name with "_" and a number. */
 SymImport *sym_import_at(SymTab *to, const SymTab *from, const Sym *var, const Sym *by, uint32_t n);
-/* Returns the expression of `to` that stands for an expression of `from`. A variable of another
- * scope than the one that the translation was made for is an internal error. */
+/* Returns the expression of `to` that stands for an expression of `from`. A variable that was not
+ * in from's scope when the translation was made, and is no var[k], is an internal error. */
 Sym sym_import(SymImport *, Sym of_from);
 
 /* ---- text ---- */
 
-/* Appends "2*s0 + s1*s2 - 3", "floordiv(s0, 2)", "mod(s0, 3)", "min(a, b)", which sym_parse
- * reads. */
+/* Appends the text of an expression: "2*s0 + s1*s2 - 3", "floordiv(s0, 2)", "mod(s0, 3)", "min(a,
+ * b)". sym_parse reads that of an integer whose variables are in the current scope. */
 void sym_print(const SymTab *, Sym, Text *);
-const char *sym_str(const SymTab *, Sym); /* the same text, in the scratch arena */
-/* Parses an expression at *s and advances *s behind it. Makes no variable. Returns none, without a
- * message, if the text is no expression or the current scope lacks a name; *s is then where parsing
- * stopped. An operation that leaves int64 records an error as sym_add does. */
+/* Returns the text of sym_print, in the scratch arena. */
+const char *sym_str(const SymTab *, Sym);
+/* Parses an integer expression at *s and advances *s behind it. Makes no variable. Returns none,
+ * without a message, if the text is no expression, divides by the constant 0, or has a name that
+ * the current scope lacks; *s is then where parsing stopped. An operation may give up, as in
+ * sym_add. */
 Sym sym_parse(SymTab *, const char **s);
 
 #endif

@@ -271,6 +271,21 @@ static void test_matmul(void **state)
 	expect_error(b_matmul(&b, in("z", "f32[2, 3]"), in("w", "f32[2, 3]")), "3 and 2");
 }
 
+/* A tuple has no shape, however many elements it has: nothing is written behind dim[]. */
+static void test_shape_of_tuple(void **state)
+{
+	(void)state;
+	Node x = in("x", "f32[2]"), xs[MAX_RANK + 2];
+	Sym dim[MAX_RANK + 2] = {{0}};
+	uint32_t rank;
+	for (uint32_t k = 0; k < MAX_RANK + 2; k++)
+		xs[k] = x;
+	Node t = b_tuple(&b, xs, MAX_RANK + 2);
+	assert_false(b_common_shape(&b, &t, 1, &rank, dim));
+	assert_int_equal(ctx->nerror, 1);
+	assert_int_equal(dim[MAX_RANK].i, 0);
+}
+
 static void test_tuple(void **state)
 {
 	(void)state;
@@ -373,6 +388,7 @@ int main(void)
 		T(test_bad_reshape),
 		T(test_reduce),
 		T(test_matmul),
+		T(test_shape_of_tuple),
 		T(test_tuple),
 		T(test_coerce),
 		T(test_wrap_dim),

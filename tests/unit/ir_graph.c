@@ -80,6 +80,9 @@ static void test_interning(void **state)
 	Attr nan2 = attr_float(-NAN);
 	assert_int_not_equal(ir_attrs(ir, 1, &zero).i, ir_attrs(ir, 1, &minus).i);
 	assert_int_equal(ir_attrs(ir, 1, &nan1).i, ir_attrs(ir, 1, &nan2).i);
+	double some[] = {1, NAN}, other[] = {1, -NAN};
+	Attr list = {ATTR_floats, 2, {.floats = some}}, same = {ATTR_floats, 2, {.floats = other}};
+	assert_int_equal(ir_attrs(ir, 1, &list).i, ir_attrs(ir, 1, &same).i);
 	Attr none[3] = {{0}};
 	assert_int_equal(ir_attrs(ir, 3, none).i, 0);
 
@@ -127,6 +130,21 @@ static void test_dce(void **state)
 	assert_false(graph_dce(g));
 	assert_int_equal(node_nuses(g, x), 1);
 	assert_true(graph_verify(g));
+}
+
+/* A size that is counted is found by the node that counts it, and not where it bounds another. */
+static void test_found(void **state)
+{
+	(void)state;
+	Sym u = sym_var(ir->syms, "u", SYMVAR_UNBACKED, 0, 9), v = sym_var(ir->syms, "v", SYMVAR_UNBACKED, 0, 9);
+	Node n = graph_add_input(g, "n", INPUT_USER, ir_type(ir, DT_i64, 0, NULL));
+	Build b = {.g = g, .where = "test"};
+	b_to_size(&b, n, u, (Sym){0}, "a count");
+	Node first = g->last;
+	b_to_size(&b, n, v, u, "a smaller count");
+	assert_true(node_finds(g, first, u) && node_finds(g, g->last, v));
+	assert_false(node_finds(g, first, v));
+	assert_false(node_finds(g, g->last, u));
 }
 
 static void test_names(void **state)
@@ -277,6 +295,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_interning, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dce, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_found, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_guards, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_clone_inline, setup, teardown),

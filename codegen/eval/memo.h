@@ -26,8 +26,8 @@ typedef struct {
 void memo_init(Memo *, const LoopFn *f, Arena *);
 /* Returns the value of the key, n integers, that was added last, of those that are known in the
  * innermost open block of f and in all lanes of `mask` (none: all lanes); none if there is no such
- * value. That a value's mask includes `mask` is seen only if they are equal or `mask` is an SC_and
- * of it. */
+ * value. That a value is known in these lanes is seen only if it has no mask, or `mask` is the
+ * value's mask or an SC_and of it. */
 Lx memo_find(Memo *, const uint32_t *key, uint32_t n, Lx mask);
 /* Adds a value of the key, n integers, which is known until the innermost open block of f is
  * closed, in the lanes of `mask` (none: all lanes). Copies the key. */

@@ -135,11 +135,12 @@ bool b_common_shape(Build *, const Node *x, uint32_t n, uint32_t *rank, Sym *dim
  * is the shape of the result. */
 
 /* Broadcasts x to the shape, with dimensions aligned at the end, as torch.broadcast_to. An extent
- * of x is 1 or that of the result: a guard requires that where it is not proved. */
+ * of x other than the constant 1 equals that of the result: a guard requires that where it is not
+ * proved. */
 Node b_broadcast(Build *, Node x, uint32_t rank, const Sym *dim);
 /* Broadcasts x to the shape so that dimension k of x becomes dimension map[k] of the result; map[]
- * increases. The other dimensions of the result are new. An extent of x is 1 or that of the result:
- * a guard requires that where it is not proved. */
+ * increases. The other dimensions of the result are new. An extent of x other than the constant 1
+ * equals that of the result: a guard requires that where it is not proved. */
 Node b_broadcast_in_dim(Build *, Node x, uint32_t rank, const Sym *dim, const uint32_t *map);
 /* x with another shape and the same elements in row-major order. A guard requires that the numbers
  * of elements are equal where that is not proved. */
@@ -197,7 +198,7 @@ Node b_matmul_wide(Build *, Node x, Node y);
 
 /* ---- tuples ---- */
 
-/* The tuple of n values, tensors or tuples (OP_tuple). */
+/* The tuple of n tensors (OP_tuple). */
 Node b_tuple(Build *, const Node *x, uint32_t n);
 /* Element k of a tuple (OP_get); of an OP_tuple the operand itself. An error if the tuple has no
  * element k. */

@@ -95,7 +95,7 @@ bool sym_most_is_near(const SymTab *, Sym);
 void sym_set_hint(SymTab *, Sym var, int64_t hint);
 /* Returns the value of an expression at the hints; a variable whose hint is 0 has its least value,
  * or 0 if it has no lower bound. Returns 0 if the expression has no value there (overflow, division
- * by 0), and of a double its bits. */
+ * by 0). Of a double, returns the bits of the value. */
 int64_t sym_hint(const SymTab *, Sym);
 
 /* The next functions return a canonical expression, of integers. They give up (see the top) if a
@@ -220,8 +220,8 @@ typedef struct SymImport SymImport;
 SymImport *sym_import_new(SymTab *to, const SymTab *from);
 /* Returns a translation into to's current scope: the variable var[k] of `from` becomes the
  * expression by[k] of `to` (k < n). For each other variable of from's current scope, makes a
- * variable of the same kind, range and hint. A variable of its name in the scope gives the new one
- * the name with "_" and a number. */
+ * variable of the same name, kind, range and hint; if the scope has a variable of that name, "_"
+ * and a number are appended. */
 SymImport *sym_import_at(SymTab *to, const SymTab *from, const Sym *var, const Sym *by, uint32_t n);
 /* Returns the expression of `to` that stands for an expression of `from`. A variable that was not
  * in from's scope when the translation was made, and is no var[k], is an internal error. */

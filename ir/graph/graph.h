@@ -238,7 +238,7 @@ typedef struct {
 const char *input_role(InputKind, const char *name);
 
 typedef struct {
-	Node node;        /* none: PyTorch's model returns None here */
+	Node node;        /* none: no tensor; lowering and the interpreter refuse the output */
 	const char *name; /* the name that users see */
 	int32_t writes; /* the index of the input that the call replaces with this value, or -1; no
 	                   two outputs have the same index */

@@ -353,6 +353,8 @@ bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor 
 		return ctx_error(e->ctx, NULL, "expected %u outputs, got %u", g->output.n, nout);
 	for (uint32_t k = 0; k < nout; k++) {
 		out[k] = (Tensor){0};
+		if (!g->output.data[k].node.i)
+			return ctx_error(e->ctx, NULL, "output %u is none, expected a tensor", k);
 		if (!node_has_data_size(g, g->output.data[k].node))
 			TRY(eval_alloc(e, node_type_id(g, g->output.data[k].node), g, &out[k]));
 	}

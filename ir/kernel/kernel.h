@@ -166,9 +166,9 @@ typedef struct {
 
 typedef struct Kernel {
 	const char *name; /* from the root's name: "conv2d_3_relu" */
-	const Graph *graph;    /* The nodes that the kernel computes, in the graph's order. The
-	                          graph may be NULL, and */
-	ARRAY(Node) computes;  /* must not change any more. */
+	const Graph *graph;    /* of `computes`, and must not change any more; NULL if there are no
+	                          such nodes */
+	ARRAY(Node) computes;  /* the nodes that the kernel computes, in the graph's order */
 	const char *stored; /* why the result is stored and not computed in the kernel that reads
 	                       it; NULL: it only copies */
 	SourceLines lines;

@@ -34,9 +34,11 @@
 
 #include "ir/loop/program.h"
 
-/* The most executed statements, counted for each task, and the most bytes of memory. Programs of
- * blocks have so many times as many statements, counted for each thread: tiles compute beyond the
- * operands, and threads in lockstep are fast. */
+/* LOOP_INTERP_STATEMENTS: the most statements that a call executes; a statement counts once for
+ * each task that executes it. Programs with blocks of threads execute LOOP_INTERP_OF_BLOCKS times
+ * as many at most, counted for each thread: tiles compute beyond the operands, and threads in
+ * lockstep are fast. LOOP_INTERP_BYTES: the most bytes of an output, the workspace, the state, a
+ * room. */
 enum { LOOP_INTERP_STATEMENTS = 100000000, LOOP_INTERP_OF_BLOCKS = 4, LOOP_INTERP_BYTES = 256 << 20 };
 
 typedef enum {
@@ -45,7 +47,7 @@ typedef enum {
 	                 compiled model */
 	LOOP_FINDING, /* the program is wrong */
 	LOOP_NO_ROOM, /* LoopReport.room returned false */
-	LOOP_LIMIT    /* too much work */
+	LOOP_LIMIT    /* more statements or bytes than the limits allow */
 } LoopOutcome;
 
 typedef struct {
@@ -59,10 +61,11 @@ typedef struct {
 	bool depths;
 	uint16_t depth;
 	char deepest[64];
-	/* LS_ROOM: allocates buffer k and sets buf[k]. Returns false after a failure that it has
-	 * reported. */
+	/* For LS_ROOM: allocates buffer k of `run` and sets buf[k]; p: the extents of an output,
+	 * else the bytes; p NULL: frees the buffer. Returns false after a failure that it has
+	 * reported. room NULL: a program with rooms ends with LOOP_NO_ROOM. */
 	bool (*room)(void *user, uint32_t k, const int64_t *p);
-	void *user;
+	void *user; /* the first argument of `room` */
 	const struct WeftOpContext *context; /* of calls of user operators; NULL: what a caller
 	                                        without a context has */
 } LoopReport;

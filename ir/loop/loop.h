@@ -318,7 +318,7 @@ static inline Lb loop_top(const LoopFn *f, uint32_t k)
 LoopFn *loop_new(Ir *, const char *name);
 /* Makes the function one that blocks of threads execute. threads: the number of threads of a block,
  * a multiple of WARP up to MAX_THREADS. shared: the most bytes of shared memory that a block has on
- * the target. Both are stored; loop_verify checks them. */
+ * the target. loop_verify checks them, this function does not. */
 void loop_block(LoopFn *, uint32_t threads, uint64_t shared);
 /* Turns a finished function of a CPU into one of blocks: each task becomes a thread, and `threads`
  * of them the block of the new task. So the caller launches ntasks / threads tasks, rounded up.
@@ -550,12 +550,13 @@ Lx lx_rebuild(LoopFn *, Lx x, const Lx *in);
  * of their values, all positive, in the arena of the Ir's context. */
 uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
 /* Appends the text form of the function; a library function has a form of its own, which loop_parse
- * does not take. anonymous: the text does not depend on any name or comment; it is the key by which
- * equal functions are found. */
+ * does not take. anonymous: the text of a kernel does not depend on the names of the kernel, its
+ * buffers, parameters and variables, nor on comments; it is the key by which equal kernels are
+ * found. */
 void loop_print(const LoopFn *, Text *, bool anonymous);
 /* Parses text that loop_print wrote, of a function whose buffers and parameters have distinct
- * names. Scalar functions in the text must exist already (scalar_by_name). Lost is what the text
- * does not say: comments of the function, tables of launches, what statements keep for the
+ * names. Scalar functions in the text must exist already (scalar_by_name). What the text does not
+ * say is lost: LoopFn.comment, LsData.rare, tables of launches, what statements keep for the
  * interpreter. A call of a user operator is an error. Returns a function to which no statements can
  * be added, in the arena of the Ir's context; NULL after an error, which the context has
  * recorded. */

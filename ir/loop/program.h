@@ -177,9 +177,9 @@ bool program_is_found(const ProgramEntry *, uint32_t k);
 /* Whether buffer argument buf of `run` is a room: LS_ROOM allocates it. Rooms are the buffers after
  * the state, and the outputs for which program_is_found is true. */
 bool program_is_room(const ProgramEntry *, uint32_t buf);
-/* Checks every function by loop_verify; isa: the instruction set for which the program is legal, or
- * NULL: an operation may be any. Returns true if all is well; false after errors, which the context
- * has recorded. */
+/* Checks every function of the program, those of the entries included, by loop_verify; isa: as
+ * there. The program of the recipes is not checked. Returns true if all is well; false after
+ * errors, which the context has recorded. */
 MUST_LOOK bool program_verify(const Program *, const struct Isa *isa);
 /* f: `sizes` or a function outlined from it. Returns how many of its parameters, the first ones,
  * are read from result slots; 0 for `sizes` itself. */

@@ -53,13 +53,14 @@ typedef struct {
 	const char *text;
 } WeftMessage;
 
-/* The number of messages so far: errors, warnings and notes of all calls on the Weft. 0 for
+/* Returns the number of messages so far: errors, warnings and notes of all calls on the Weft. 0 for
  * NULL. */
 uint32_t weft_nmessages(const Weft *);
-/* Message k < weft_nmessages, in the order in which they were recorded; texts are valid until the
- * next call on the Weft. Other k: texts are "". */
+/* Returns message k < weft_nmessages, in the order in which they were recorded; texts are valid
+ * until the next call on the Weft. For other k, and for NULL, texts are "". */
 WeftMessage weft_message(const Weft *, uint32_t k);
-/* All messages so far as one text, one per line; "" if there are none, and for NULL. */
+/* Returns all messages so far as one text, one per line, valid until the next call on the Weft; ""
+ * if there are none, and for NULL. */
 const char *weft_messages(Weft *);
 
 /* ---- graphs ---- */
@@ -99,8 +100,9 @@ typedef struct {
 } WeftMemory;
 /* The Weft refers to the memory and copies nothing: release is called by weft_free, after all that
  * refers to the memory is gone; the contents do not change before. For constants of traces
- * (weft_trace_param). Returns false after an error: the memory is NULL or has 0 bytes. Also after
- * an error release is called once, at once if there is no Weft. */
+ * (weft_trace_param). Returns false after an error: the WeftMemory or its data are NULL, or it has
+ * 0 bytes. Also after an error release is called once: by weft_free, or at once if there is no
+ * Weft. */
 bool weft_hold(Weft *, const WeftMemory *);
 /* weft_load of a file with these contents. `name` stands for the path in messages and in the
  * model's name. Constants of an archive stay in the memory, if that is aligned to 16 bytes and the
@@ -113,8 +115,9 @@ WeftGraph *weft_load_memory_with(Weft *, const WeftMemory *, const char *name,
 /* Parses the text form of a graph. Messages call the graph `name`. */
 WeftGraph *weft_parse(Weft *, const char *text, const char *name);
 /* Loads a library that exports weft_ops (weft_op.h), and registers its operators for all graphs
- * that this Weft loads afterwards. The library stays loaded until weft_free. Returns false after an
- * error: also if an operator is refused (weft_op_register). */
+ * that this Weft loads afterwards. A path without '/' is a file of the current folder. The library
+ * stays loaded until weft_free. Returns false after an error, and then registers none of them: also
+ * if an operator is refused (weft_op_register). */
 bool weft_op_load(Weft *, const char *path);
 /* Applies the pass of that name ("canon", "cse", ...; see weft_passes) to the graph, in place; to
  * each entry of joined graphs. Returns false after an error: also if there is no such pass. */
@@ -263,38 +266,45 @@ WeftGraph *weft_join_with(Weft *, uint32_t n, const char *const *name, WeftGraph
 
 /* ---- inspect ---- */
 
-/* The graph's text form. after NULL: of the graph as it is; else of a copy, after all passes up to
- * and including the one of that name (weft_passes). The graph stays unchanged. Of joined graphs:
- * the texts of all entries, one behind the other. */
+/* Returns the graph's text form. after NULL: of the graph as it is; else of a copy, after all
+ * passes up to and including the one of that name (weft_passes). The graph stays unchanged. Of
+ * joined graphs: the texts of all entries, one behind the other. Returns NULL after an error: also
+ * if there is no such pass. */
 const char *weft_graph_text(Weft *, const WeftGraph *, const char *after);
-/* The graph as weft_graph_text has it, in the language of graphviz. Joined graphs are an error. */
+/* Returns the graph as weft_graph_text has it, in the language of graphviz. Returns NULL after an
+ * error: also for joined graphs. */
 const char *weft_graph_dot(Weft *, const WeftGraph *, const char *after);
-/* The names of all passes, in the order in which a compilation applies them, followed by NULL. */
+/* Returns the names of all passes, in the order in which a compilation applies them, followed by
+ * NULL. The list is constant. */
 const char *const *weft_passes(void);
-/* The next functions return a list, and set *n (n may be NULL) to the number of its elements. If
- * there are none, the result is not NULL. After an error they return NULL and set *n to 0. They
- * take graphs that were not joined.
+/* Lists of a graph that was not joined. Each function returns a list, and sets *n (n may be NULL)
+ * to the number of its elements. If there are none, the result is not NULL. After an error it
+ * returns NULL and sets *n to 0.
  *
- * The inputs of the model, in order, without state. */
+ * Returns the list of the model's inputs, in order, without state. */
 const WeftTensorInfo *weft_inputs(Weft *, const WeftGraph *, uint32_t *n);
-/* The outputs of the model, in order, without new values of state and without new values of inputs
- * that the model writes. (The outputs of a compiled model, weft_output, include those of
- * inputs.) */
+/* Returns, as weft_inputs does, the list of the model's outputs, in order, without new values of
+ * state and without new values of inputs that the model writes. (The outputs of a compiled model,
+ * weft_output, include those of inputs.) */
 const WeftTensorInfo *weft_outputs(Weft *, const WeftGraph *, uint32_t *n);
-/* State: the parameters and buffers that the graph writes. Each instance of the compiled model has
- * its own. */
+/* Returns, as weft_inputs does, the list of the state: the parameters and buffers that the graph
+ * writes. Each instance of the compiled model has its own. */
 const WeftTensorInfo *weft_states(Weft *, const WeftGraph *, uint32_t *n);
-/* Symbols: the sizes that are known only at run time, by name and range. */
+/* Returns, as weft_inputs does, the list of the symbols: the sizes by name that extents of inputs
+ * and state mention, which are known only at run time. */
 const WeftSymbolInfo *weft_symbols(Weft *, const WeftGraph *, uint32_t *n);
-/* Guards: the conditions on symbols that a call checks, as text. */
+/* Returns, as weft_inputs does, the list of the guards: the conditions on symbols that a call
+ * checks, as text. */
 const char *const *weft_guards(Weft *, const WeftGraph *, uint32_t *n);
 typedef struct {
 	const char *name; /* "aten.conv2d" */
 	uint32_t count;
 } WeftOpCount;
-/* The operators of the graph, by count, then by name. */
+/* Returns, as weft_inputs does, the list of the operators that nodes of the graph call, the most
+ * frequent first, then by name; nodes of bodies of control flow do not count. */
 const WeftOpCount *weft_operators(Weft *, const WeftGraph *, uint32_t *n);
-/* The bytes of all parameters and buffers of the model; 0 for NULL. */
+/* Returns the bytes of all parameters and buffers of the model, of joined graphs of all of them; 0
+ * for NULL. */
 uint64_t weft_weight_bytes(const WeftGraph *);
 /* Sets shape[rank] to the extents of input k (of weft_inputs), if symbol[i] is the value of element
  * i of weft_symbols; symbol may be NULL if weft_symbols has none. Returns false after an error. */
@@ -334,9 +344,9 @@ typedef struct {
 	                     end needs */
 	const char *machine; /* the machine whose costs the target assumes */
 } WeftTargetInfo;
-/* The targets; *n (n may be NULL) is their number. name NULL: all known targets of
- * CPUs; else the targets that WeftOptions.target would name, one or several levels. Returns NULL,
- * with *n 0, after an error: there is no such target. */
+/* Returns a list of targets, and sets *n (n may be NULL) to their number. name NULL: all known
+ * targets of CPUs; else the targets that WeftOptions.target would name, one or several levels.
+ * Returns NULL, with *n 0, after an error: there is no such target. */
 const WeftTargetInfo *weft_targets(Weft *, const char *name, uint32_t *n);
 
 /* ---- compile ---- */
@@ -363,8 +373,8 @@ typedef struct {
 	const char *name, *about; /* about: what it makes, in a line */
 	bool available;           /* weft_has_llvm, for LLVM */
 } WeftBackendInfo;
-/* The back ends of this build and those that were registered with this Weft. *n (n may be NULL) is
- * their number. */
+/* Returns the back ends of this build and those that were registered with this Weft, and sets *n (n
+ * may be NULL) to their number. Returns NULL, with *n 0, after an error. */
 const WeftBackendInfo *weft_backends(Weft *, uint32_t *n);
 /* Whether the LLVM back end of this build (weft_llvm.so) is found. It is searched in
  * $WEFT_LLVM_FOLDER if that is set; else beside libweft.so or the program, in the folder weft
@@ -459,8 +469,8 @@ void weft_jit_free(const WeftModel *);
  * like the result of weft_jit, but only by the thread that uses the Weft, and always on one thread;
  * WeftContext.profile is not called. */
 const WeftModel *weft_loops(Weft *, const WeftGraph *, const WeftOptions *);
-/* The text that the option `dump` asked for in the last compilation; "" if it asked for nothing.
- * Valid until weft_free. */
+/* Returns the text that the option `dump` asked for in the last compilation; "" if that asked for
+ * nothing or failed in its passes. Valid until weft_free. */
 const char *weft_dump(Weft *);
 
 /* A schedule that did not take a kernel, and the reason. near: the kernel has the form that the
@@ -539,14 +549,14 @@ typedef struct {
 	uint32_t nstate;
 	const WeftStateReport *state;
 } WeftReport;
-/* The report on the last compilation, with counts at the sizes seen while exporting; valid until
- * the next one. Returns NULL, without a message, if nothing was compiled, or if the last
- * compilation failed before it had planned all kernels. */
+/* Returns the report on the last compilation, with counts at the sizes seen while exporting; valid
+ * until the next compilation. Returns NULL, without a message, if nothing was compiled, or if the
+ * last compilation failed (but there may be a report if only the output could not be written). */
 const WeftReport *weft_report(Weft *);
-/* The report with counts at other sizes: symbol[k] is the value of symbol k, in the order of
- * weft_symbols, of WeftEntry.symbol and of the first slots of WeftSizes; of several entries, one
- * after the other. n is the number of all symbols. Returns NULL if nothing was compiled, n is
- * wrong, or a value is out of its symbol's range. */
+/* Returns the report with counts at other sizes: symbol[k] is the value of symbol k, in the order
+ * of weft_symbols, of WeftEntry.symbol and of the first slots of WeftSizes; of several entries, one
+ * after the other. n is the number of all symbols. Returns NULL after an error: nothing was
+ * compiled, n is wrong, or a value is out of its symbol's range. */
 const WeftReport *weft_report_at(Weft *, const int64_t *symbol, uint32_t n);
 /* Plans kernels and memory as weft_compile does, without making code: fills in weft_report. Returns
  * false after an error. */
@@ -570,18 +580,20 @@ void weft_not_temporary(const char *path);
 /* A list of named tensors, with texts as metadata. It belongs to the Weft. */
 typedef struct WeftTensors WeftTensors;
 
-/* Reads .safetensors, .npz or .npy, by extension; a .npy holds one tensor, named after the file.
- * Complex tensors that the file stores as pairs of reals, listed in its metadata, become
- * complex. */
+/* Reads .npz or .npy, by extension, else .safetensors; a .npy holds one tensor, named after the
+ * file. Contents may stay in the mapped file, for which the rules of weft_load hold. Complex
+ * tensors that the file stores as pairs of reals, listed in its metadata, become complex. Returns
+ * NULL after an error. */
 WeftTensors *weft_tensors_read(Weft *, const char *path);
-/* Makes an empty list. */
+/* Makes an empty list. Returns NULL after an error. */
 WeftTensors *weft_tensors_new(Weft *);
-/* The number of tensors; 0 for NULL. */
+/* Returns the number of tensors; 0 for NULL. */
 uint32_t weft_tensors_count(const WeftTensors *);
 /* The name of tensor k. Tensors of a file are sorted by name (numbers in names sort as numbers);
  * tensors that are added follow. Returns NULL, without a message, if k is out of range. */
 const char *weft_tensors_name(const WeftTensors *, uint32_t k);
-/* Tensor k; NULL if k is out of range. Valid until the next weft_tensors_add. */
+/* Returns tensor k, valid until the next weft_tensors_add; NULL, without a message, if k is out of
+ * range or the list is NULL. */
 const WeftTensor *weft_tensors_at(const WeftTensors *, uint32_t k);
 /* The tensor of that name, as from weft_tensors_at; NULL, without a message, if there is none. */
 const WeftTensor *weft_tensors_find(const WeftTensors *, const char *name);

@@ -522,7 +522,8 @@ static inline const char *weft_model_check(const WeftModel *m)
 	return WEFT_HAS(m->size, WeftModel, get_weights) ? NULL : "the table of the model is incomplete";
 }
 
-/* WeftModel.wait, of any model. */
+/* Calls WeftModel.wait if the model has that function, and returns what it returns; else returns
+ * WEFT_OK: calls of other models are complete when they return. */
 static inline int weft_wait(const WeftModel *m, WeftInstance *in, const WeftContext *c, WeftStatus *status)
 {
 	return WEFT_HAS(m->size, WeftModel, wait) && m->wait ? m->wait(in, c, status) : WEFT_OK;
@@ -535,76 +536,79 @@ static inline const void *weft_element(const WeftModel *m, WeftStruct kind, cons
 	return (const char *)first + (size_t)k * m->stride[kind];
 }
 
-/* The functions below return NULL if an argument is NULL or the index is out of range.
+/* The functions below return NULL if an argument is NULL or the index is out of range. Entries,
+ * tensors and parameters that they take are of the model m.
  *
- * Entry k of the model. */
+ * Returns entry k of the model. */
 static inline const WeftEntry *weft_entry(const WeftModel *m, uint32_t k)
 {
 	return m && k < m->nentry ? m->entry[k] : NULL;
 }
 
-/* Input k of an entry; state is no input. */
+/* Returns input k of an entry, or NULL, as weft_entry does; state is no input. */
 static inline const WeftTensorInfo *weft_input(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
 	return m && e && k < e->ninput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->input, k) : NULL;
 }
 
-/* Output k of an entry; state is no output. */
+/* Returns output k of an entry, or NULL, as weft_entry does; state is no output. */
 static inline const WeftTensorInfo *weft_output(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
 	return m && e && k < e->noutput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->output, k) : NULL;
 }
 
-/* State k of the model. */
+/* Returns state k of the model, or NULL, as weft_entry does. */
 static inline const WeftTensorInfo *weft_state_info(const WeftModel *m, uint32_t k)
 {
 	return m && k < m->nstate ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, m->state, k) : NULL;
 }
 
-/* Dimension d of an input, output or state. */
+/* Returns dimension d of an input, output or state, or NULL, as weft_entry does. */
 static inline const WeftDim *weft_dim(const WeftModel *m, const WeftTensorInfo *t, uint32_t d)
 {
 	return m && t && d < t->rank ? (const WeftDim *)weft_element(m, WEFT_DIM, t->dim, d) : NULL;
 }
 
-/* Symbol k of an entry: a size that is known only at run time. */
+/* Returns symbol k of an entry, a size that is known only at run time, or NULL, as weft_entry
+ * does. */
 static inline const WeftSymbolInfo *weft_symbol(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
 	return m && e && k < e->nsymbol ? (const WeftSymbolInfo *)weft_element(m, WEFT_SYMBOL_INFO, e->symbol, k) : NULL;
 }
 
-/* Kernel call k of an entry. */
+/* Returns kernel call k of an entry, or NULL, as weft_entry does. */
 static inline const WeftCallInfo *weft_call(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
 	return m && e && k < e->ncall ? (const WeftCallInfo *)weft_element(m, WEFT_CALL_INFO, e->call, k) : NULL;
 }
 
-/* Parameter or folded constant k of the weight section. */
+/* Returns parameter or folded constant k of the weight section, or NULL, as weft_entry does. */
 static inline const WeftParamInfo *weft_param(const WeftModel *m, uint32_t k)
 {
 	return m && k < m->nparam ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->param, k) : NULL;
 }
 
-/* Parameter k of those that set_weights takes. */
+/* Returns parameter k of those that set_weights takes, or NULL, as weft_entry does. */
 static inline const WeftParamInfo *weft_source(const WeftModel *m, uint32_t k)
 {
 	return m && k < m->nsource ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k) : NULL;
 }
 
-/* Dimension d of the layout of a parameter. */
+/* Returns dimension d of the layout of a parameter, or NULL, as weft_entry does. */
 static inline const WeftLayoutDim *weft_layout_dim(const WeftModel *m, const WeftParamInfo *p, uint32_t d)
 {
 	return m && p && d < p->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, p->layout, d) : NULL;
 }
 
-/* Dimension d of the layout of a state. */
+/* Returns dimension d of the layout of a state, or NULL, as weft_entry does. */
 static inline const WeftLayoutDim *weft_state_layout(const WeftModel *m, const WeftTensorInfo *t, uint32_t d)
 {
 	return m && t && d < t->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, t->layout, d) : NULL;
 }
 
-/* The extents of output k, as `sizes` found them: an array of its rank in *s, with -1 for an extent
- * that depends on data. e: the entry with which `sizes` was called. */
+/* Returns the extents of output k, as `sizes` found them: an array of its rank in *s, with -1 for
+ * an extent that depends on data; or NULL, as weft_entry does. e: the entry with which `sizes` was
+ * called. */
 static inline const int64_t *weft_output_shape(const WeftModel *m, const WeftEntry *e, const WeftSizes *s, uint32_t k)
 {
 	if (!m || !e || !s || k >= e->noutput)

@@ -107,7 +107,8 @@ typedef const WeftOpDef *const *(*WeftOpsFn)(void);
 typedef struct Weft Weft;
 /* Registers an operator for all graphs that this Weft loads afterwards. Copies the definition and
  * its texts (not what `user` points to). Returns false after a message if `size` is wrong, the name
- * is taken, `schema` or `types` do not parse or do not agree, or a rule is not linear. */
+ * or a symbol is taken or refused, `schema` or `types` do not parse or do not agree, or a rule is
+ * not linear. */
 bool weft_op_register(Weft *, const WeftOpDef *);
 
 /* For the function of an operator: sets code (WEFT_ERR_CHECK) and message, formatted as by printf,

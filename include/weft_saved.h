@@ -44,13 +44,13 @@ static inline int weft_saved_is(const WeftTensorInfo *t)
 	return 1;
 }
 
-/* Private. The type of a tensor as one number of the header. */
+/* Private. Returns the type of a tensor as one number of the header. */
 static inline int64_t weft_saved_type(const WeftTensorInfo *t)
 {
 	return (int64_t)t->rank << 16 | (int64_t)t->dtype.bits << 8 | t->dtype.code;
 }
 
-/* Private. n rounded up to a multiple of 64. */
+/* Private. Returns n rounded up to a multiple of 64. */
 static inline uint64_t weft_saved_round(uint64_t n)
 {
 	return (n + WEFT_SAVED_ALIGN - 1) / WEFT_SAVED_ALIGN * WEFT_SAVED_ALIGN;
@@ -70,8 +70,8 @@ static inline int weft_saved_size(WeftDType d, uint32_t rank, const int64_t *sha
 	return 1;
 }
 
-/* Private. The number of 64-bit numbers in the header of a block of the forward entry e; *count
- * receives the number of its tensors. */
+/* Private. Returns the number of 64-bit numbers in the header of a block of the forward entry e;
+ * sets *count to the number of its tensors. */
 static inline uint64_t weft_saved_head(const WeftModel *m, const WeftEntry *e, int64_t *count)
 {
 	uint64_t n = WEFT_SAVED_HEAD;
@@ -84,9 +84,9 @@ static inline uint64_t weft_saved_head(const WeftModel *m, const WeftEntry *e, i
 	return n;
 }
 
-/* The bytes of a block for outputs of the sizes s, which `sizes` of the forward entry filled in; a
- * multiple of 64. Returns 0 if an argument is NULL, if the entry saves nothing, or if an extent is
- * negative or too large. */
+/* Returns the bytes of a block for outputs of the sizes s, which `sizes` of the forward entry
+ * filled in; a multiple of 64. Returns 0 if an argument is NULL, if the entry saves nothing, or if
+ * an extent is negative or too large. */
 static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s)
 {
 	int64_t count;

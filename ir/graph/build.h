@@ -164,7 +164,7 @@ Node b_select_dim(Build *, Node x, int dim, Sym index);
 /* Puts low[k] elements in front of, and high[k] behind, those of x along each dimension k; a
  * negative number removes elements. The new elements are `value`, a tensor without dimensions,
  * which is converted to x's dtype. A result with an extent that is provably negative is an error;
- * where that is not known, a guard is added (graph_require, ir/ops/op.h). */
+ * where that is not known, graph_require (ir/ops/op.h) adds a guard later. */
 Node b_pad(Build *, Node x, const Sym *low, const Sym *high, Node value);
 /* The n >= 1 tensors one behind the other along the dimension, in their promoted dtype; x[0] itself
  * if n is 1. Tensors of rank 0 are an error if n is more. */
@@ -181,11 +181,11 @@ Node b_reverse(Build *, Node x, int dim);
 Node b_reduce(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
 Node b_reduce_keep(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
 /* The contraction (general matrix product) of x and y: the sum of x * y over the pairs in sum[].
- * batch[], sum[]: pairs (dimension of x, dimension of y); those in sum[] are summed over, those in
- * batch[] are shared. The result has the batch dimensions, then the other dimensions of x, then
- * those of y, each in order. x and y are converted to their promoted dtype, which the result has;
- * sums are accumulated in its dtype_compute. A guard requires that paired extents are equal where
- * that is not proved. */
+ * batch[], sum[]: pairs (dimension of x, dimension of y); those in sum[] are summed over; a pair in
+ * batch[] is one dimension of the result. The result has the batch dimensions, then the other
+ * dimensions of x, then those of y, each in order. x and y are converted to their promoted dtype,
+ * which the result has; sums are accumulated in its dtype_compute. A guard requires that paired
+ * extents are equal where that is not proved. */
 Node b_contract(Build *, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
                 const uint32_t (*sum)[2], uint32_t nsum);
 /* torch.matmul of x and y, of ranks from 1 on, in their promoted dtype; rank 0 is an error. */

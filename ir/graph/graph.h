@@ -128,8 +128,8 @@ TypeId ir_tuple(Ir *, uint32_t n, const TypeId *elem);
 /* Returns the type of a handle; of 0 {DT_none, 0}. The pointer is valid until a function makes a
  * type; its dim or elem stays valid. */
 const Type *ir_type_of(const Ir *, TypeId);
-/* Returns the number of elements of a tensor type, the product of its extents; 1 for a tuple and
- * for the handle 0. */
+/* Returns the number of elements of a tensor type, the product of its extents (sym_mul); 1 for a
+ * tuple and for the handle 0. */
 Sym type_numel(const Ir *, TypeId);
 
 /* Interns a tuple of n attributes, one for each argument of the schema (ir/ops/op.h): equal tuples

@@ -12,10 +12,10 @@
 typedef struct EvalCtx {
 	Ctx *ctx;
 	Arena *arena; /* results and temporaries */
-	uint32_t nsym, room; /* room: length of `sym` and `value`, which grow if a graph computes
-	                        sizes */
-	Sym *sym;
-	int64_t *value;
+	uint32_t nsym, room; /* nsym: symbols that have a value; room: length of `sym` and `value`,
+	                        which grow if a graph computes sizes */
+	Sym *sym;       /* the symbols that have a value */
+	int64_t *value; /* value[k] is that of sym[k] */
 	Graph *bound; /* the graph whose inputs gave the symbols their values, or NULL */
 	const struct Tensor *given; /* the inputs of `bound` */
 	const SymTab *syms; /* set by interp_bind and interp_run; a caller of eval_* alone sets

@@ -364,13 +364,11 @@ bool graph_dce(Graph *);
  * handles of the original mean nothing in the copy; inputs, outputs and nodes are in the same
  * order. */
 Graph *graph_clone(const Graph *);
-/* Returns a copy of src in another Ir, in a new scope of symbols (sym.h). The new scope becomes the
- * current one of `to`; src's scope becomes that of its Ir. Subgraphs are copied. Adds to `to` the
- * constants that the graph reads (those of state and of subgraphs, too) and their other names
- * (same_as), without holder and view_of. The data of constants is
- * not copied, and must stay valid as long as `to`. No constant of src may have a recipe, and `to`
- * has the user operators that its nodes call, by name. The copy's fields decomposed, exported and
- * other_mode are zero. */
+/* Returns a copy of src in another Ir, in a new scope of symbols (sym.h), which becomes the current
+ * one of `to`; src's scope becomes that of its Ir. Adds to `to` the constants that the graph and
+ * its subgraphs have, and their other names (same_as), without holder and view_of. The data of
+ * constants is not copied, and must stay valid as long as `to`. No constant of src may have a
+ * recipe, and `to` has the user operators that nodes of src call, by name. */
 Graph *graph_import(Ir *to, const Graph *src);
 /* As graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
  * expression by[k] of `to` (k < n); other symbols get names that are new there. constant[], by

@@ -93,6 +93,9 @@ static Graph *import(Import *m, const Graph *src)
 {
 	Arena *arena = m->to->ctx->arena;
 	Graph *g = graph_new(m->to, src->name);
+	g->decomposed = src->decomposed;
+	g->exported = src->exported;
+	g->other_mode = src->other_mode ? intern_str(&m->to->strings, src->other_mode) : NULL;
 	Node *map = ARENA_ARRAY(arena, Node, src->node.n);
 	for (Node n = src->first; n.i; n = node_next(src, n))
 		map[n.i] = import_node(m, g, src, n, map);

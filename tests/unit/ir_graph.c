@@ -229,7 +229,11 @@ static void test_import(void **state)
 	for (int k = 0; k < 2; k++) {
 		Graph *one = graph_parse(ir_new(ctx), text[k], "file");
 		assert_non_null(one);
+		one->decomposed = one->exported = true;
+		one->other_mode = "net.py:3";
 		copy[k] = graph_import(to, one);
+		assert_true(copy[k]->decomposed && copy[k]->exported);
+		assert_string_equal(copy[k]->other_mode, "net.py:3");
 		assert_true(graph_verify(copy[k]));
 		s0[k] = sym_find(to->syms, "s0", 2);
 		assert_int_equal(sym_nvars(to->syms), 1);

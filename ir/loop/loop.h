@@ -108,7 +108,8 @@ typedef enum {
 	LS_FOR,   /* for v in [x, y) step `step`: body                                       */
 	LS_WHILE, /* while x: body                                                           */
 	LS_IF,    /* if x: body else other                                                   */
-	LS_LOCAL, /* a task-local array of `count` elements of `dtype`, in a block of the thread */
+	LS_LOCAL, /* an array of `count` elements of `dtype` that belongs to the task; of blocks, to
+	             the thread */
 	LS_FAIL,  /* record failure k with arg[] for the message's %lld, unless this call of the
 	             kernel has recorded one; go on */
 	LS_CALL,  /* call a user operator, `call`. arg[]: by tensor, operands first, the extents,
@@ -147,9 +148,9 @@ typedef enum {
 	              arg[3] */
 	LS_ASSERT, /* if not x: end the call with message k; arg[] for its %lld */
 	LS_RESULT, /* result slot k of `sizes` = x */
-	LS_OUTLINED, /* call function k of those outlined from `run` or `sizes` (ProgramEntry).
-	                arg[]: its parameters; none: those of this function. Of `sizes`: its extents
-	                start at number `count` */
+	LS_OUTLINED, /* call function k of those outlined from `run` or `sizes` (ProgramEntry). Of
+	                `run`: arg[] are its parameters; no arg: those of this function. Of `sizes`:
+	                its extents start at number `count` */
 	LS_LAUNCHES, /* legal functions: the launches of `body`, which the runtime reads from a
 	              launch table (codegen/program/launches.h). arg[]: values computed
 	              before */
@@ -244,7 +245,7 @@ typedef enum {
 	V_DATA,   /* new: data, never index arithmetic */
 	V_VAR,    /* new and mutable, initially x */
 	V_ARRAY,  /* a new array */
-	V_LOOP,   /* new, in `body` only: x and more */
+	V_LOOP,   /* new, in `body` only: x in the first round, then larger values */
 	V_SET     /* v is set to x */
 } LsVariable;
 
@@ -590,9 +591,9 @@ void ls_assert(LoopFn *, Lx ok, uint32_t message, const Lx *arg, uint32_t narg);
 /* Adds an LS_RESULT: sets result slot `slot` of `sizes` to an i64 scalar. */
 void ls_result(LoopFn *, uint32_t slot, Lx value);
 /* Adds an LS_OUTLINED: calls function k of those that are outlined from `sizes` or `run`
- * (ProgramEntry). first_extent: of `sizes`, the number of the extent with which those of the called
- * function start; of `run` 0. arg[]: the parameters of the called function; narg 0: those of this
- * one. Copies arg[]. */
+ * (ProgramEntry). Of `run`: arg[] are the parameters of the called function, narg 0: those of this
+ * one; first_extent is 0. Of `sizes`: the called function reads the slots of the symbols, then the
+ * extents from number first_extent on; narg is 0. Copies arg[]. */
 void ls_outlined(LoopFn *, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg);
 /* Checks scopes, types, memory and structure; of blocks that all threads reach barriers together,
  * and all of a warp its exchanges. isa: the instruction set for which every operation and statement

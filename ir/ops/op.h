@@ -408,10 +408,10 @@ Attr op_default(Ir *, const Arg *);
  * int[]: a list of integers, or one integer if the schema says how many. Any kind if the argument
  * is optional: None. True for arguments of other kinds, and if there is no default. */
 bool op_default_reads(const Arg *);
-/* Whether an attribute is of the argument's kind. ATTR_none fits an argument that is optional. The
- * attribute of a Tensor argument, and of an ignored one, is ATTR_none. The attribute of a Tensor[]
- * argument is the constant number of its tensors. A Scalar argument takes a bool, an integer, a
- * float or a complex number. */
+/* Whether an attribute is of the argument's kind. The attribute of a Tensor argument, and of an
+ * ignored one, is ATTR_none. The attribute of a Tensor[] argument is the constant number of its
+ * tensors. ATTR_none fits every other argument that is optional. A Scalar argument takes a bool, an
+ * integer, a float or a complex number. */
 bool op_attr_fits(const Ir *, const Arg *, const Attr *);
 
 /* Returns the type of the result of a call of a scalar function, or of an operator with .infer;

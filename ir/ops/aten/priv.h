@@ -116,8 +116,8 @@ Node aten_scalar(Build *, Node x, const Attr *);
 /* Returns aten_scalar, beside x, of a Scalar argument of n. */
 Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
 /* Returns a Python scalar as a value of fills and bounds, in the given dtype. A value out of range
- * is an error, but a negative integer that an unsigned dtype has with the other sign wraps. None is
- * an error. */
+ * is an error, but a negative integer that an unsigned dtype has with the other sign wraps, and a
+ * symbolic integer is not checked. None is an error. */
 Node aten_scalar_as(Build *, const Attr *, DType);
 /* Returns a Python scalar as a factor (alpha, beta, value of addcmul), in the given dtype: of an
  * integer dtype as aten_scalar_as; a value out of range of a float dtype becomes infinity. None is

@@ -19,7 +19,8 @@ Arena *arena_new(jmp_buf *unwind);
 /* Sets where this thread unwinds to if an arena without `unwind` runs out of memory; NULL: abort().
  * Returns the place that was set before. */
 jmp_buf *arena_catch(jmp_buf *);
-/* Unwinds to the place of arena_catch with UNWIND_OOM. */
+/* Unwinds to the place that arena_catch set for this thread, with UNWIND_OOM; abort() if there is
+ * none. */
 _Noreturn void arena_out_of_memory(void);
 /* Frees the arena and all its allocations. NULL is allowed. */
 void arena_free(Arena *);
@@ -29,14 +30,14 @@ void arena_free(Arena *);
 void *arena_alloc(Arena *, size_t n);
 /* Returns n * size zeroed bytes. An overflow of the product counts as out of memory. */
 void *arena_calloc(Arena *, size_t n, size_t size);
-/* Copies in the arena, valid as long as those of arena_alloc. */
-/* Returns a copy of the n bytes at p. p may be NULL if n is 0. */
+/* Returns a copy, in the arena, of the n bytes at p. p may be NULL if n is 0. */
 void *arena_dup(Arena *, const void *p, size_t n);
-/* Returns a copy of the string s, which must not be NULL. */
+/* Returns a copy, in the arena, of the string s, which must not be NULL. */
 char *arena_strdup(Arena *, const char *s);
-/* Returns a copy of exactly n bytes of s, with a NUL behind them; a NUL in s does not end it. */
+/* Returns a copy, in the arena, of exactly n bytes of s, with a NUL behind them; a NUL in s does
+ * not end it. s may be NULL if n is 0. */
 char *arena_strndup(Arena *, const char *s, size_t n);
-/* Returns the text that printf would print, as long as needed. */
+/* Returns the text that printf would print, as long as needed, in the arena. */
 char *arena_printf(Arena *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* A position in an arena, for arena_release. */

@@ -61,8 +61,8 @@ bool ctx_is_input(const Ctx *, uint64_t device, uint64_t number);
  * failure ("after ctx_error" in other headers). */
 bool ctx_error(Ctx *, const char *where, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
-/* Returns false: with it compilers and analysers know in every file that ctx_error returns
- * false. */
+/* Returns false whatever the argument is: with this function compilers and analysers know in every
+ * file that ctx_error returns false. */
 static inline bool ctx_false(bool failed)
 {
 	(void)failed;
@@ -92,9 +92,11 @@ CtxMark ctx_mark(const Ctx *);
  * matter. */
 void ctx_rewind(Ctx *, CtxMark);
 /* Removes every diagnostic behind the first error since the mark, because later errors follow from
- * that error. Returns true, and removes nothing, if there was no error since the mark. */
+ * that error, and returns false. Returns true, and removes nothing, if there was no error since the
+ * mark. */
 bool ctx_first_only(Ctx *, CtxMark);
-/* Appends all diagnostics to the text, each as "where: error: text" and a line break. */
+/* Appends all diagnostics to the text, each as "where: error: text" (warning, note) and a line
+ * break; without "where: " if the diagnostic has no place. */
 void ctx_print(const Ctx *, Text *);
 
 /* For functions that leave results unset if they return false: the caller must look at the

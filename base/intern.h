@@ -21,15 +21,15 @@ typedef struct {
 	ARRAY(InternEntry) entry; /* entry.data[id - 1] */
 } Intern;
 
-/* Makes the table empty. Its memory comes from the arena. */
+/* Makes the table empty: call it first. The table's memory comes from the arena. */
 void intern_init(Intern *, Arena *);
 /* Returns the id of the key of len < 2^32 bytes. A new key gets the next id, and the table keeps a
  * copy of it. Sets *fresh to whether the key is new; fresh may be NULL. */
 uint32_t intern(Intern *, const void *key, size_t len, bool *fresh);
-/* Returns the id, or 0 if the key is not in the table. */
+/* Returns the id of the key of len bytes, or 0 if the key is not in the table. */
 uint32_t intern_find(const Intern *, const void *key, size_t len);
-/* Returns the table's copy of the NUL-terminated string s, and adds a new string: equal strings
- * have equal pointers. */
+/* Returns the table's copy of the NUL-terminated string s, and adds s if it is new: equal strings
+ * have equal pointers. The key of a string includes its NUL. */
 const char *intern_str(Intern *, const char *s);
 /* Returns the table's copy of the key with this id, or NULL for id 0. */
 const void *intern_key(const Intern *, uint32_t id);

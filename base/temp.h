@@ -18,15 +18,16 @@ void temp_begin_program(pid_t);
 /* Takes a program off the list, because it has ended. */
 void temp_end_program(pid_t);
 
-/* Removes a file, or a folder with its contents, listed or not. Errors are ignored.
- * Async-signal-safe. */
+/* Removes a file, or a folder with its contents (up to 16 folders deep), listed or not. Symbolic
+ * links are removed, not followed. Errors are ignored. Async-signal-safe. */
 void temp_remove(const char *path);
 /* temp_remove, and also removes the files path.tmp... that a linker which crashed or was ended left
  * beside a path whose name contains ".tmp-". */
 void temp_remove_all(const char *path);
-/* Ends all programs of the list and removes all its files, but not those that were listed by a
- * process from which this one was forked. Async-signal-safe. The process must end next: from now on
- * a thread that calls temp_begin waits for ever. */
+/* Ends all programs of the list (SIGTERM, after a second SIGKILL) and removes all files and folders
+ * of the list, but not those that were listed by a process from which this one was forked.
+ * Async-signal-safe. The process must end next: from now on a thread that calls temp_begin waits
+ * for ever. */
 void temp_abandon(void);
 
 #endif

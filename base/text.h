@@ -17,7 +17,7 @@ typedef struct {
 
 /* Makes the text empty. Its memory comes from the arena. */
 void text_init(Text *, Arena *);
-/* Appends a string. */
+/* Appends a string, which is not NULL and not part of the text. */
 void text_add(Text *, const char *s);
 /* Appends the n bytes at s. */
 void text_addn(Text *, const char *s, size_t n);
@@ -33,8 +33,8 @@ void text_format(Text *, const char *s);
  * ("1.0", "1e+20"); or "inf", "-inf", "nan". Independent of the locale. */
 void text_double(Text *, double v);
 /* Writes the text to a file, whole or not at all (temporary file and rename), and replaces a file
- * of that name. Devices and pipes are written to directly. Returns false and sets errno on
- * failure. */
+ * or symbolic link of that name. Devices and pipes are written to directly. Returns false and sets
+ * errno on failure. */
 bool text_write_file(const Text *, const char *path);
 /* Whether s is formed as an identifier of C and of Python: letters, digits and _, at least one, no
  * digit first. Keywords count. */

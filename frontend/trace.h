@@ -16,9 +16,9 @@ typedef struct {
 } TraceArg;
 
 /* Adds a call of the operator of that name ("aten.add.Tensor") or alias, with n arguments; defaults
- * fill in the others. If the schema has a tensor and the argument is a number, the call is one of
- * the overload .Scalar. Returns the result, a tuple if there are several, or no node after an error
- * that names b->where. */
+ * fill in the others. If the name ends with ".Tensor", and a positional argument that is a tensor
+ * in the schema is a number, the call is one of the overload ".Scalar", if there is one. Returns
+ * the result, a tuple if there are several, or no node after an error that names b->where. */
 Node trace_call(Build *, const char *op, const TraceArg *, uint32_t n);
 
 #endif

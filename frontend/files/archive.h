@@ -41,11 +41,13 @@ bool archive_open(Ctx *, const char *path, Archive *);
 /* Reads the directory of an archive whose contents are in memory, and must stay there as long as
  * the context. path: for messages. Returns false after an error. */
 bool archive_open_bytes(Ctx *, const char *path, const void *data, size_t size, Archive *);
-/* The member of that name below the root folder (Archive.root), or NULL. */
+/* Returns the member of that name below the root folder (Archive.root), or NULL, without an error,
+ * if there is none. */
 Member *archive_find(const Archive *, const char *name);
-/* Reads a member, compares its checksum, and sets *Bytes to its contents: aligned to 16 bytes, in
- * the mapped file if possible, else in the arena. Returns false after an error. A second call is
- * free. */
+/* Reads a member of the archive, compares its checksum, and sets *Bytes to its contents: aligned to
+ * 16 bytes, in the mapped file if possible, else in the arena. A second call returns the same
+ * bytes. Returns false after an error: the member is damaged, encrypted, or cannot be
+ * decompressed. */
 bool archive_read(Ctx *, const Archive *, Member *, Bytes *);
 
 #endif

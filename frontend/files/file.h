@@ -11,7 +11,7 @@ typedef struct {
 	size_t size;
 } FileMap;
 
-/* Maps a regular file, until ctx_free. Returns false after an error. */
+/* Maps a regular file, which may be empty, until ctx_free. Returns false after an error. */
 bool file_map(Ctx *, const char *path, FileMap *);
 /* Maps a regular file that is not empty, until ctx_free. Returns false after an error. */
 bool file_map_full(Ctx *, const char *path, FileMap *);

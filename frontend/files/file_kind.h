@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The first bytes of a file, size of them: returns a sentence for messages that says which kind of
- * file it is, and what to do: "it is an ONNX model: ...", "it is empty", "it is a binary file of an
- * unknown kind". Returns NULL if the bytes may be a text. */
+/* data: the first `size` bytes of a file that is no model. Returns a constant sentence for messages
+ * that says which kind of file it is, and what to do: "it is an ONNX model: ...", "it is empty",
+ * "it is a binary file of an unknown kind". Returns NULL if the bytes may be a text. */
 const char *file_kind(const void *data, size_t size);
-/* Whether a text may be the text form of a graph: after white space and comments (";" to the end of
- * the line) it has the word "graph". */
+/* Whether a text of `size` bytes may be the text form of a graph: what follows white space and
+ * comments (";" to the end of the line) begins with "graph". */
 bool is_graph_text(const char *text, size_t size);
 
 #endif

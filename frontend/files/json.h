@@ -14,8 +14,8 @@ typedef struct {
 	Arena *memory;
 } JsonDoc;
 
-/* Parses n bytes of text; flags: those of json_loadb. The result is never NULL, and valid until
- * json_release or ctx_free. Records no error: look at root. */
+/* Parses n bytes of text, which need not stay; flags: those of json_loadb. The result is never
+ * NULL; its values are valid until json_release or ctx_free. Records no error: look at root. */
 JsonDoc *json_read(Ctx *, const void *text, size_t n, size_t flags);
 /* Frees a document and all its values; root becomes NULL. May be called twice. */
 void json_release(JsonDoc *);

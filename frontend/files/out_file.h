@@ -30,7 +30,7 @@ void out_spare(Ctx *, const char *path);
 OutFile *out_begin(Ctx *, const char *path);
 /* Opens tmp for out_write. Returns false after an error. */
 bool out_open(Ctx *, OutFile *);
-/* Appends n bytes. A failure is reported by out_commit. */
+/* After out_open: appends n bytes. A failure is reported by out_commit. */
 void out_write(OutFile *, const void *data, size_t n);
 /* Ends the output: tmp becomes the file at the path. Returns false after an error, with the old
  * file unchanged and tmp removed; a device may have got a part. */
@@ -38,14 +38,15 @@ bool out_commit(Ctx *, OutFile *);
 /* Gives up: removes tmp; the old file stays. Does nothing after out_commit. */
 void out_drop(OutFile *);
 
-/* A name for a temporary file beside path, in the arena: no other call returns it, in any process.
- * Makes no file. */
+/* Returns a name for a temporary file or folder beside path, in the arena: no other call returns
+ * this name, in any process. Makes no file. */
 const char *path_temp(Ctx *, const char *path);
-/* Removes files beside path whose names path_temp made for this path in processes of this machine
- * that have ended. */
+/* Removes files and folders beside path whose names path_temp made for this path in processes of
+ * this machine that have ended. Errors are ignored. */
 void path_sweep(Ctx *, const char *path);
-/* Makes an empty folder for temporary files, registered by temp_begin (base/temp.h). Returns its
- * path, in the arena, or NULL after an error. */
+/* Makes an empty folder for temporary files below $TMPDIR, else /tmp, registered by temp_begin
+ * (base/temp.h); the caller removes the folder and calls temp_end. Returns its path, in the arena,
+ * or NULL after an error. */
 const char *folder_temp(Ctx *);
 
 #endif

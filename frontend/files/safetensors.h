@@ -28,9 +28,9 @@ bool st_open(Ctx *, const char *path, StFile *);
 /* Checks the contents of a file in memory, to which tensors that are aligned refer: they must stay
  * as long as the context. path: for messages. Returns false after an error. */
 bool st_open_bytes(Ctx *, const char *path, void *data, size_t size, StFile *);
-/* The tensor of that name, or NULL. */
+/* Returns the tensor of that name, or NULL, without an error, if there is none. */
 const Tensor *st_find(const StFile *, const char *name);
-/* The value of that key in the metadata, or NULL. */
+/* Returns the value of that key in the metadata, or NULL, without an error, if there is none. */
 const char *st_meta(const StFile *, const char *key);
 
 /* Writes a file, whole or not at all (out_file.h), with n tensors in the given order, without gaps,

@@ -33,16 +33,16 @@ typedef struct PickleValue {
 /* Reads a pickle (protocols 0 to 5, the operations that tensors need). The tree is in the arena.
  * Takes time and memory linear in size. Returns NULL after an error, which begins with `where`. */
 const PickleValue *pickle_read(Ctx *, const char *where, const uint8_t *data, size_t size);
-/* Item k; NULL if there is none, or v is NULL. */
+/* Returns item k of the value; NULL if there is none, or the value is NULL. */
 const PickleValue *pickle_item(const PickleValue *, uint32_t k);
-/* The value of a text key in a dictionary, the last one if the key occurs twice. NULL if there is
- * none, or the value is NULL or no dictionary. */
+/* Returns the value of a text key in a dictionary, the last one if the key occurs twice; NULL if
+ * there is none, or the PickleValue is NULL or no dictionary. */
 const PickleValue *pickle_get(const PickleValue *, const char *key);
 /* Whether the value is not NULL, of the kind and, if text is not NULL, has that text; the kind must
  * then be one with a text. */
 bool pickle_is(const PickleValue *, PickleKind, const char *text);
-/* The tuple of arguments if the value is a call of this global, "torch._utils _rebuild_tensor_v2";
- * else NULL. The value may be NULL. */
+/* Returns the tuple of arguments if the value is a call of this global, "torch._utils
+ * _rebuild_tensor_v2"; else NULL. The value may be NULL. */
 const PickleValue *pickle_call_of(const PickleValue *, const char *global);
 
 #endif

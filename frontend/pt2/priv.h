@@ -163,18 +163,19 @@ DType pt2_dtype(int64_t code);
 /* Returns the name of a code of the schema's, for messages: a constant text; "unknown" if no dtype
  * has the code. */
 const char *pt2_dtype_name(int64_t code);
-/* Reads a size, {as_int} or {as_expr}. Returns no size after an error at `where`. */
+/* Returns a size, {as_int} or {as_expr}. Adds the conditions without which the size has no value to
+ * Import.need. Returns no size after an error at `where`. */
 Sym meta_sym(Import *, const json_t *, const char *where);
 /* Reads a TensorMeta object into *Meta. A size that is a symbol is at least 0 from then on. name:
  * of the tensor, for messages. Returns false after an error at `where`. */
 bool meta_read(Import *, const json_t *, const char *name, const char *where, Meta *);
-/* The type with the dtype and sizes; strides and offset are left out. */
+/* Returns the type with the dtype and sizes; strides and offset are left out. */
 TypeId meta_type(Import *, const Meta *);
 /* Whether the strides are those of a row-major tensor without gaps, as far as that is known at
  * compile time; strides of extents 1 do not matter. */
 bool meta_is_contiguous(Import *, const Meta *);
-/* Creates the file's symbols, with their ranges and hints (the values while exporting). Returns
- * false after an error. */
+/* Creates the file's symbols, with their ranges and hints (the values while exporting), and fills
+ * in Import.loose. Returns false after an error. */
 bool meta_symbols(Import *);
 /* Whether a condition is to be ignored: it only says that one of Import.loose is at least 2. */
 bool meta_is_loose(const Import *, const Cond *);
@@ -188,7 +189,7 @@ bool meta_require(Import *, Graph *, const Cond *, const char *where, const char
 /* Requires of the graph what the sizes read since the last such call need: no divisor is zero.
  * Returns false after an error at `where`. */
 bool meta_require_divisors(Import *, Graph *, const char *where);
-/* Adds a warning at `where` to Import.warning. */
+/* Adds a warning at `where`, which is not copied, to Import.warning. */
 void import_warn(Import *, const char *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -197,12 +198,13 @@ void import_warn(Import *, const char *where, const char *fmt, ...)
 /* Reads the leaves of a treespec of the signature: which is "in_spec" or "out_spec". A treespec
  * that is absent or malformed gives no leaves, without an error. */
 void tree_read(Import *, const char *which, Tree *);
-/* The name of positional argument k of `forward`; NULL if the file does not say. */
+/* Returns the name of positional argument k of `forward`, a text of the file's JSON; NULL if the
+ * file does not say. */
 const char *tree_argument(const Import *, size_t k);
-/* The number of the leaf of the inputs that the guard's text L['name']... means; path[n]: the keys
- * behind the L. Returns -1 if no leaf, or more than one, has this path. */
+/* Returns the number of the leaf of the inputs that the guard's text L['name']... means; path[n]:
+ * the keys behind the L. Returns -1 if no leaf, or more than one, has this path. */
 int64_t tree_find(const Import *, const Tree *, const PathKey *path, uint32_t n);
-/* A name for a leaf: its keys joined by "_". Returns NULL if all keys are numbers or empty. */
+/* Returns a name for a leaf: its keys joined by "_"; NULL if all keys are numbers or empty. */
 const char *tree_name(Import *, const TreeLeaf *);
 
 /* ---- pt2/weights.c ---- */
@@ -226,8 +228,8 @@ void share_written(Import *, uint32_t spec);
 /* Checks that each memory that the graph writes is held by one tensor, of which the others are
  * views. Returns false after an error. */
 bool share_check(Import *, uint32_t n);
-/* The value of a state spec as a view of `owner`, the value of the spec that holds its memory;
- * `owner` itself if both describe the memory alike. name: of a new node. Returns 0 after an
+/* Returns the value of a state spec as a view of `owner`, the value of the spec that holds its
+ * memory; `owner` itself if both describe the memory alike. name: of a new node. Returns 0 after an
  * error. */
 uint32_t share_view(Scope *, uint32_t spec, uint32_t owner, const char *name);
 
@@ -238,7 +240,7 @@ uint32_t share_view(Scope *, uint32_t spec, uint32_t owner, const char *name);
 bool wrapped_read(Import *, const char *label, const char *member, const Bytes *, bool is_param, StateSpec *);
 /* Binds a name of the graph to a weight that wraps tensors; replaces an earlier binding. */
 void wrapped_bind(Import *, const char *name, Wrapped *);
-/* The weight to which wrapped_bind bound the name, or NULL. */
+/* Returns the weight to which wrapped_bind bound the name, or NULL. */
 Wrapped *wrapped_find(const Import *, const char *name);
 /* Imports a node that reads one tensor of a weight that wraps tensors (TARGET_INNER_TENSOR): adds
  * nodes and binds the name of its result. Returns false after an error. */
@@ -246,14 +248,15 @@ bool import_inner_tensor(Scope *, const json_t *node);
 
 /* ---- pt2/alias.c: which results are views, and how to write through them ---- */
 
-/* How the result `out` of the node shares the memory of its operand `in`: ViewKind of its operator
- * (ir/ops/op.h), or VIEW_NONE if this call makes a copy. */
+/* Returns how the result `out` of the node shares the memory of its operand `in`: the ViewKind of
+ * its operator (ir/ops/op.h; VIEW_SAME if that is for complex numbers only and `in` is real), or
+ * VIEW_NONE if this call makes a copy. */
 ViewKind alias_kind(State *, Node made, const Meta *in, const Meta *out);
 /* Whether such a result, of the kind that alias_kind gave, is the operand itself: autograd then
  * sees no operator. */
 bool alias_is_itself(const State *, Node made, ViewKind, const Meta *in, const Meta *out);
-/* The new contents of the parent of v, which had the contents `parent`, after v was overwritten
- * with `update`. Returns no node after an error. */
+/* Returns the new contents of the parent of v, which had the contents `parent`, after v was
+ * overwritten with `update`. Returns no node after an error. */
 Node alias_inverse(State *, Build *, const Value *v, Node parent, Node update);
 
 /* ---- pt2/functional.c: memory ---- */
@@ -274,12 +277,13 @@ Node value_read(State *, Build *, uint32_t v);
 /* Sets the contents of a value, and so of all values in the same memory. Returns false after an
  * error; also, without another one, if `contents` is no node. */
 bool value_write(State *, Build *, uint32_t v, Node contents);
-/* Returns the value to read at this place: v, or, where gradients are enabled, a new value that is
- * v cut off from the history of what was computed under torch.no_grad(). Returns 0 after an
- * error. */
+/* Returns the value to read at this place instead of v. Where gradients are enabled, v is cut off
+ * from the history of what was computed under torch.no_grad(): if v's memory was made there, its
+ * contents change and the result is v; if v is a view made there, the result is a new value. Else
+ * the result is v. Returns 0 after an error. */
 uint32_t value_enter(State *, Build *, uint32_t v);
-/* A node with the contents `value` and the derivatives of `old`; `value` itself if its dtype has no
- * derivatives. */
+/* Returns a node with the contents `value` and the derivatives of `old`; `value` itself if its
+ * dtype has no derivatives, or `old` is no node. */
 Node value_with_history(Build *, Node value, Node old);
 /* Makes a view with one dimension of the whole memory in which v lies, and returns its number.
  * Returns 0 after an error: the memory has gaps. */
@@ -310,11 +314,11 @@ json_t *arg_find(const json_t *node, const char *name, size_t k, const char **ta
 /* Whether an argument, found as by arg_find, is true; `fallback` if there is none, or it is no
  * bool. */
 bool arg_bool(const json_t *node, const char *name, size_t k, bool fallback);
-/* The value of a number argument, found as by arg_find; `fallback` if there is none, or it is no
- * constant number. */
+/* Returns the value of a number argument, found as by arg_find; `fallback` if there is none, or it
+ * is no constant number. */
 double arg_double(const json_t *node, const char *name, size_t k, double fallback);
-/* The value of a tensor argument, found as by arg_find; 0, without an error, if there is none, or
- * no node so far has defined the tensor. */
+/* Returns the value of a tensor argument, found as by arg_find; 0, without an error, if there is
+ * none, or no node so far has defined the tensor. */
 uint32_t arg_value(Scope *, const json_t *node, const char *name, size_t k);
 /* The next functions read an argument that arg_find found; another kind of argument is an error. */
 
@@ -347,7 +351,7 @@ typedef ARRAY(Result) Results;
 /* Reads the results of a node; lists are flattened. The array is in the scratch arena. Returns
  * false after an error. */
 bool read_results(Scope *, const json_t *node, Results *);
-/* The value of a name; 0 if no node so far has defined it. */
+/* Returns the value of a name; 0, without an error, if no node so far has defined the name. */
 uint32_t scope_find(const Scope *, const char *name);
 /* Defines a name. Returns false after an error: the name is defined already. */
 bool scope_bind(Scope *, const char *name, uint32_t value);
@@ -356,12 +360,12 @@ void scope_rebind(Scope *, uint32_t old, uint32_t new);
 /* Reads the description of the tensor of that name in the file's graph. Returns false after an
  * error. */
 bool scope_meta(Scope *, const char *name, Meta *);
-/* Whether ranks and sizes are equal. */
+/* Whether ranks are equal, and sizes are the same expressions. */
 bool meta_shapes_agree(const Meta *, const Meta *);
-/* The name of a node, else of its first result, else its target; never NULL. */
+/* Returns the name of a node, else of its first result, else its target; never NULL. */
 const char *node_label(const json_t *node);
-/* "net.py:12 in encoder.layer.0": the user's line and the module, in the scratch arena; NULL if the
- * file does not say. */
+/* Returns "net.py:12 in encoder.layer.0", the user's line and the module, in the scratch arena;
+ * NULL if the file does not say. */
 const char *node_frame(Import *, const json_t *node);
 /* Returns the place of a node for messages, "model.pt2: node add (net.py:12)", in the arena; never
  * NULL. */
@@ -438,8 +442,8 @@ bool targets_check(Import *, const json_t *graph);
 /* Each import_ function adds the nodes for a node of the file and binds the names of its results.
  * It returns false after an error. */
 
-/* A bool of Python that is an argument, {as_sym_bool}, as a bool tensor without dimensions. Returns
- * no node after an error (hop.c). */
+/* Returns a bool of Python that is an argument, {as_sym_bool}, as a bool tensor without dimensions.
+ * Returns no node after an error (hop.c). */
 Node symbolic_condition(Scope *, const json_t *arg);
 /* Imports a node whose operator has graphs as arguments: TARGET_INLINE to TARGET_MAP (hop.c).
  * Returns false after an error. */
@@ -465,8 +469,8 @@ bool import_user(Scope *, const json_t *node, const struct UserOp *);
  * writes them; does nothing for other operators, or if the call does not train. Call it for a node
  * that is imported as TARGET_OP, too (norm.c). Returns false after an error. */
 bool import_running_stats(Scope *, const json_t *node, const char *name);
-/* The functional form of a fake quantisation that writes what it observes; OP_none for other
- * operators (norm.c). */
+/* Returns the functional form of a fake quantisation that writes what it observes; OP_none for
+ * other operators (norm.c). */
 Op observed_operator(const char *name);
 /* Imports a node of TARGET_OBSERVED: a call of the functional form, which observed_operator gave,
  * and the writes of what it observes (norm.c). Returns false after an error. */

@@ -46,8 +46,8 @@ bool expr_cond(ExprEnv *, const char *text, const Cond **out, uint32_t *n);
 /* Parses a number that depends on no size, as in sym_float_values. Returns false, and sets
  * env->error, if the text is no number or depends on sizes. */
 bool expr_float(ExprEnv *, const char *text, double *out);
-/* The symbol of that name, created with this range if it is new, else with its range narrowed to
- * it. Returns no size, and sets env->error, if the range is then empty. */
+/* Returns the symbol of that name, created with the range lo to hi if it is new, else with its
+ * range narrowed to lo to hi. Returns no size, and sets env->error, if the range is then empty. */
 Sym expr_symbol(ExprEnv *, const char *name, int64_t lo, int64_t hi);
 /* Whether a condition holds for all values of the symbols (YES), for none (NO), or is not known. */
 Truth cond_truth(const SymTab *, const Cond *);

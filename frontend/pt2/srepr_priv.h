@@ -33,11 +33,12 @@ typedef struct {
  * false. */
 bool expr_fail(Parser *, const char *why);
 
-/* The value of an integer. */
+/* Returns the value of an integer expression of sizes: a NUM. */
 Val val_num(Sym);
-/* The value of a constant double: exact if it is a short binary fraction, else a REAL. */
+/* Returns the value of a constant double: a NUM if the double is a short binary fraction, else a
+ * REAL. */
 Val val_double(Parser *, double);
-/* The condition that is always true, or false. */
+/* Returns the condition that always has this truth: a COND. */
 Val val_fixed(Parser *, bool truth);
 /* Checks that a value is an integer, no fraction. Returns false after expr_fail. */
 bool val_is_int(Parser *, const Val *);

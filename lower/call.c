@@ -1,5 +1,6 @@
-/* Calls of user operators become steps. Operands are whole row-major buffers, results too, where their readers want them if
- * such a buffer is there. What the operator's types demand of sizes and is not known becomes a guard of the graph. */
+/* Calls of user operators become steps. Operands are whole row-major buffers, results too, where
+ * their readers want them if such a buffer is there. What the operator's types demand of sizes and
+ * is not known becomes a guard of the graph. */
 #include "ir/ops/user/userop.h"
 #include "lower/stage.h"
 
@@ -69,7 +70,7 @@ static Sym require_extents(Lower *s, Node n, const UserOp *op, const UserScalars
 	return userop_work(s->ir, op, &found);
 }
 
-bool lower_call(Lower *s, Node n)
+void lower_call(Lower *s, Node n)
 {
 	Graph *g = s->g;
 	const UserOp *op = userop_of(g, n);
@@ -92,5 +93,4 @@ bool lower_call(Lower *s, Node n)
 	array_push(s->arena, &s->steps->step, (Step){.kind = STEP_CALL, .call = call});
 	for (uint32_t k = 0; k < op->nout; k++)
 		lower_publish_result(s, n, k, &out[k]);
-	return true;
 }

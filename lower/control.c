@@ -1,11 +1,12 @@
 /* Operators that hold graphs become steps that hold steps; see ir/kernel/kernel.h.
  *
- *   scan    a loop over t: the body reads slices at t of the stacked inputs and writes the stacked outputs at t
+ *   scan    a loop over t: the body reads slices at t of the stacked inputs and writes the stacked
+ *           outputs at t
  *   while   a test and a body around the same carried values
  *   cond    two branches that write the same results
  *
- * A body is lowered as a graph of its own whose inputs are where the operands are: carried buffers, slices, and
- * values from outside, which are stored for it. */
+ * A body is lowered as a graph of its own whose inputs are where the operands are: carried buffers,
+ * slices, and values from outside, which are stored for it. */
 #include "lower/stage.h"
 
 /* ---- operands ---- */
@@ -75,7 +76,8 @@ static void pass_operands(Lower *s, Lower *in, uint32_t at, Node n, uint32_t fir
 
 /* ---- carried values ---- */
 
-/* Pairs of buffers for the inputs of a body from the first on; the initial values are copied into them. */
+/* Pairs of buffers for the inputs of a body from the first on; the initial values are copied into
+ * them. */
 static void make_carry(Lower *s, Lower *in, Step *step, Node n, uint32_t init, uint32_t ninit, NodePlace *out)
 {
 	step->carry = ARENA_ARRAY(s->arena, struct StepCarry, ninit);
@@ -124,7 +126,7 @@ static void bind_stacked(Lower *s, Node n, uint32_t ninit, uint32_t nout, Sym t,
 	}
 }
 
-bool lower_scan(Lower *s, Node n)
+void lower_scan(Lower *s, Node n)
 {
 	Graph *g = s->g, *body = node_attr(g, n, "body")->graph;
 	uint32_t init, xs, consts, ninit = node_args(g, n, "init", &init), nxs = node_args(g, n, "xs", &xs);
@@ -139,15 +141,14 @@ bool lower_scan(Lower *s, Node n)
 	pass_operands(s, &in, ninit + nxs, n, consts, nconsts);
 	publish_carry(s, n, ninit, out);
 	bind_stacked(s, n, ninit, body->output.n, t, out);
-	TRY(lower_body_to(&in, out));
+	lower_body_to(&in, out);
 	array_push(s->arena, &s->steps->step, step);
-	return true;
 }
 
 /* ---- while ---- */
 
 /* The test reads what the body reads. */
-static bool lower_test(Lower *s, const Lower *body, Step *step, Graph *test)
+static void lower_test(Lower *s, const Lower *body, Step *step, Graph *test)
 {
 	Lower in;
 	step->test = start_body(s, &in, test);
@@ -155,10 +156,10 @@ static bool lower_test(Lower *s, const Lower *body, Step *step, Graph *test)
 		place_input(&in, k, body->info.data[body->g->input.data[k].node.i].place.data[0]);
 	NodePlace pred = lower_new_place(&in, test->output.data[0].node, BUF_TEMP, 0);
 	step->pred = pred.buf;
-	return lower_body_to(&in, &pred);
+	lower_body_to(&in, &pred);
 }
 
-bool lower_while(Lower *s, Node n)
+void lower_while(Lower *s, Node n)
 {
 	Graph *g = s->g, *body = node_attr(g, n, "body")->graph;
 	uint32_t init, consts, ninit = node_args(g, n, "init", &init), nconsts = node_args(g, n, "consts", &consts);
@@ -168,16 +169,15 @@ bool lower_while(Lower *s, Node n)
 	step.body = start_body(s, &in, body);
 	make_carry(s, &in, &step, n, init, ninit, out);
 	pass_operands(s, &in, ninit, n, consts, nconsts);
-	TRY(lower_test(s, &in, &step, node_attr(g, n, "cond")->graph));
+	lower_test(s, &in, &step, node_attr(g, n, "cond")->graph);
 	publish_carry(s, n, ninit, out);
-	TRY(lower_body_to(&in, out));
+	lower_body_to(&in, out);
 	array_push(s->arena, &s->steps->step, step);
-	return true;
 }
 
 /* ---- cond ---- */
 
-static bool lower_branch(Lower *s, Node n, const char *name, const NodePlace *operand, NodePlace *out,
+static void lower_branch(Lower *s, Node n, const char *name, const NodePlace *operand, NodePlace *out,
                          StepList **list)
 {
 	Lower in;
@@ -185,10 +185,10 @@ static bool lower_branch(Lower *s, Node n, const char *name, const NodePlace *op
 	*list = start_body(s, &in, body);
 	for (uint32_t k = 0; k < body->input.n; k++)
 		place_input(&in, k, operand[k]);
-	return lower_body_to(&in, out);
+	lower_body_to(&in, out);
 }
 
-bool lower_cond(Lower *s, Node n)
+void lower_cond(Lower *s, Node n)
 {
 	Graph *g = s->g;
 	uint32_t xs, nxs = node_args(g, n, "xs", &xs), nout = node_type(g, n)->n;
@@ -198,20 +198,18 @@ bool lower_cond(Lower *s, Node n)
 		operand[k] = stored_place(s, node_in(g, n, xs + k));
 	for (uint32_t k = 0; k < nout; k++)
 		out[k] = lower_result_place(s, n, k);
-	TRY(lower_branch(s, n, "yes", operand, out, &step.body));
-	TRY(lower_branch(s, n, "no", operand, out, &step.other));
+	lower_branch(s, n, "yes", operand, out, &step.body);
+	lower_branch(s, n, "no", operand, out, &step.other);
 	array_push(s->arena, &s->steps->step, step);
 	for (uint32_t k = 0; k < nout; k++)
 		lower_publish_result(s, n, k, &out[k]);
-	return true;
 }
 
 /* ---- sizes ---- */
 
-bool lower_to_size(Lower *s, Node n)
+void lower_to_size(Lower *s, Node n)
 {
 	Step step = {.kind = STEP_SIZE, .pred = whole_buffer(s, node_in(s->g, n, 0)), .size = node_sym(s->g, n, "size"),
 	             .message = node_size_message(s->g, n), .differs = node_size_differs(s->g, n, s->l->graph)};
 	array_push(s->arena, &s->steps->step, step);
-	return true;
 }

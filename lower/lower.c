@@ -2,8 +2,9 @@
  *
  *   groups -> places -> kernels, in program order -> layouts
  *
- * A kernel that cannot be traced names the node that must be stored first; groups are then assigned again. Each round
- * makes at least one node a root for good, so this ends, and after as many rounds as a group has nodes. */
+ * A kernel that cannot be traced names the node that must be stored first; groups are then assigned
+ * again. Each round makes at least one node a root for good, so this ends, and after as many rounds
+ * as a group has nodes. */
 #include "lower/stage.h"
 #include "lower/state.h"
 #include "lower/roots.h"
@@ -141,11 +142,11 @@ static bool is_traced(const Lower *s, Node n)
 	return node_info(s, n)->is.role == ROLE_ROOT && !lower_holds_operands(s, n) && !has_steps(s, n);
 }
 
-/* Kernels of all roots are tried first. One that needs another node stored makes that a root and asks for a new round,
- * in which the kernels that were built before are not tried again: only the groups of the blocked kernel and of the new
- * root changed, unless an index map that several groups read was stored.
- * A kernel stays in s->kernel if it would be built the same way again: it reads no result of a loop, and has no checks,
- * which are numbered as steps are made. */
+/* Kernels of all roots are tried first. One that needs another node stored makes that a root and
+ * asks for a new round, in which the kernels that were built before are not tried again: only the
+ * groups of the blocked kernel and of the new root changed, unless an index map that several groups
+ * read was stored. A kernel stays in s->kernel if it would be built the same way again: it reads no
+ * result of a loop, and has no checks, which are numbered as steps are made. */
 static bool find_blocked(Lower *s, bool *built)
 {
 	ARRAY(StoredFirst) blocked = {0};
@@ -223,16 +224,18 @@ static void describe_kernel(Lower *s, Node root, Kernel *k)
 	k->name = lower_name(s, named);
 }
 
-static bool lower_node(Lower *s, Node n)
+static void lower_node(Lower *s, Node n)
 {
 	if (node_info(s, n)->is.role != ROLE_ROOT)
-		return true;
+		return;
 	s->at = n;
-	if (has_steps(s, n))
-		return has_steps(s, n)->steps(s, n);
+	if (has_steps(s, n)) {
+		has_steps(s, n)->steps(s, n);
+		return;
+	}
 	if (lower_holds_operands(s, n)) {
 		lower_copy_operands(s, n);
-		return true;
+		return;
 	}
 	Kernel *k = s->kernel[n.i];
 	StoredFirst first;
@@ -241,7 +244,6 @@ static bool lower_node(Lower *s, Node n)
 		        graph_name(s->g, first.node));
 	describe_kernel(s, n, k);
 	lower_push_kernel(s, k);
-	return true;
 }
 
 /* Outputs that are inputs, constants or second names of a stored value. */
@@ -270,8 +272,9 @@ static void assign_groups(Lower *s)
 	}
 }
 
-/* Outputs that are computed where they go. What a kernel stores into state comes after what else it stores: it may read
- * what it replaces. Of several steps the first place is read: that in state, where the rest of the value is. */
+/* Outputs that are computed where they go. What a kernel stores into state comes after what else it
+ * stores: it may read what it replaces. Of several steps the first place is read: that in state,
+ * where the rest of the value is. */
 static void place_outputs(Lower *s, NodePlace *out)
 {
 	const Graph *g = s->g;
@@ -294,7 +297,7 @@ static void place_outputs(Lower *s, NodePlace *out)
 		}
 }
 
-bool lower_body_to(Lower *s, NodePlace *out)
+void lower_body_to(Lower *s, NodePlace *out)
 {
 	Graph *g = s->g;
 	NodePlace *saved = ARENA_ARRAY(s->arena, NodePlace, g->node.n);
@@ -330,10 +333,9 @@ bool lower_body_to(Lower *s, NodePlace *out)
 	}
 	list_members(s);
 	for (Node n = g->first; n.i; n = node_next(g, n))
-		TRY(lower_node(s, n));
+		lower_node(s, n);
 	s->at = (Node){0};
 	copy_outputs(s, out);
-	return true;
 }
 
 void lower_init(Lower *s, Graph *g, Lower *parent, Lowered *l, StepList *steps)
@@ -427,7 +429,8 @@ static Lowered *lower_once(Graph *g, const LowerOptions *opt, LowerState *state)
 		out[k] = lower_new_place(&s, lower_output(g, k), BUF_OUTPUT, user++);
 		buf_of(l, out[k].buf)->layout_fixed = true;
 	}
-	return lower_body_to(&s, out) && (!state || lower_order_steps(&s)) ? l : NULL;
+	lower_body_to(&s, out);
+	return !state || lower_order_steps(&s) ? l : NULL;
 }
 
 static bool replaces_inputs(const Graph *g)

@@ -58,23 +58,26 @@ typedef struct {
  * step. Returns false, and sets *first, if another node must be stored before. */
 MUST_LOOK bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst *first);
 
-/* The functions below add the steps of one node, whose operands are stored, at the end of s->steps,
- * and make its results known to their readers. They return false after errors, which the Ir's
- * context has. */
+/* The functions below add the steps of one node, whose operands are stored, at the end of s->steps.
+ * They add the place from which readers read to each result (an OP_get node). */
 
-/* control.c: lowers a scan. Returns false after errors. */
-MUST_LOOK bool lower_scan(Lower *, Node);
-/* control.c: lowers a while loop. Returns false after errors. */
-MUST_LOOK bool lower_while(Lower *, Node);
-/* control.c: lowers a branch (cond). Returns false after errors. */
-MUST_LOOK bool lower_cond(Lower *, Node);
-/* control.c: lowers OP_to_size, which gives an unbacked size its value. Returns false after
- * errors. */
-MUST_LOOK bool lower_to_size(Lower *, Node);
-/* call.c: lowers a call of a user operator. Operands that are not whole row-major buffers are
- * copied before. What the operator demands of sizes, and is not known to hold, becomes guards of
- * the graph. Always returns true: the types were checked when the call was made. */
-MUST_LOOK bool lower_call(Lower *, Node);
+/* control.c: for a scan, adds kernels that copy the initial values, and slices' operands that have
+ * no buffer of their own; then a STEP_LOOP with the steps of the body. Sets the places of the
+ * results. */
+void lower_scan(Lower *, Node);
+/* control.c: for a while loop, adds kernels that copy the initial values; then a STEP_WHILE with
+ * the steps of the condition and of the body. Sets the places of the results. */
+void lower_while(Lower *, Node);
+/* control.c: for a cond, adds a STEP_IF with the steps of both branches, which store the results
+ * at the same places; then publishes these (lower_publish_result). */
+void lower_cond(Lower *, Node);
+/* control.c: for an OP_to_size, adds a STEP_SIZE, which reads the value of an unbacked size from
+ * the operand's buffer. */
+void lower_to_size(Lower *, Node);
+/* call.c: for a call of a user operator, adds kernels that copy operands which are not whole
+ * row-major buffers; then a STEP_CALL; then publishes the results (lower_publish_result). What the
+ * operator demands of sizes, and is not known to hold, becomes guards of the graph. */
+void lower_call(Lower *, Node);
 
 /* lower/lower.c */
 /* Makes *s the state for lowering a graph into `steps`. parent: NULL for the outermost graph. The
@@ -84,8 +87,8 @@ void lower_init(Lower *s, Graph *, Lower *parent, Lowered *, StepList *steps);
 void lower_place_constants(Lower *);
 /* Lowers the whole graph of s: groups, places, kernels and other steps. The places of inputs and
  * constants must be set. out[k]: the place that output k is to be stored to; the function sets
- * out[k] for an output that replaces state (lower_replaces). Returns false after errors. */
-MUST_LOOK bool lower_body_to(Lower *s, NodePlace *out);
+ * out[k] for an output with lower_replaces. */
+void lower_body_to(Lower *s, NodePlace *out);
 /* Returns the node whose value lies in an input's memory: the input; of a complex input that is
  * read its reader, which views it as pairs of real numbers. */
 Node lower_input(const Graph *, Node input);

@@ -1,11 +1,13 @@
-/* Operators whose kernels are more than a value at each point, one function each; see roots.h. Operands of those that are
- * more than one kernel or have no result are stored (.reads), so their kernels can always be built.
+/* Operators whose kernels are more than a value at each point, one function each; see roots.h.
+ * Operands of those that are more than one kernel or have no result are stored (.reads), so their
+ * kernels can always be built.
  *
- *   scatter(x, index, u)    copy x to the result; then, for every point of the axes that index does not
- *                           choose, the updates one after the other
+ *   scatter(x, index, u)    copy x to the result; then, for every point of the axes that index does
+ *                           not choose, the updates one after the other
  *   update_slice(x, u, at)  copy x to the result; then u over a part of it
- *   sort(x)                 one kernel: a merge sort between the results and two temporary buffers; where only the first
- *                           elements are wanted, a heap of these in the results
+ *   sort(x)                 one kernel: a merge sort between the results and two temporary buffers;
+ *                           where only the first elements are wanted, a heap of these in the
+ *                           results
  *   fft_lines(x, roots)     one kernel: each line is transformed */
 #include "lower/roots.h"
 
@@ -102,7 +104,8 @@ static Kx stands_after(Search *w, Sym place)
 	Node sorted = node_in(g, t->root, 0);
 	w->at[w->last] = place;
 	Sym zero = sym_int(g->ir->syms, 0);
-	Kx some = trace_in_range(t, zero, zero, node_dim(g, sorted, w->last)); /* an empty row has no element */
+	/* an empty row has no element */
+	Kx some = trace_in_range(t, zero, zero, node_dim(g, sorted, w->last));
 	Kx none = kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(g, sorted)));
 	Kx in[2] = {trace_guarded(t, sorted, w->at, (Kx){0}, some, none), w->x};
 	return kx_op(t->k, t->s->arena, w->right ? OP_gt : OP_ge, DT_bool, in, 2);
@@ -119,7 +122,8 @@ static Kx search_tree(Search *w, int64_t low, int64_t high)
 	return kx_select(t->k, t->s->arena, after, search_tree(w, low, middle), search_tree(w, middle + 1, high));
 }
 
-/* Halvings of a row of up to n elements until none is left; there is no memory for more than 2^46 bytes. */
+/* Halvings of a row of up to n elements until none is left; there is no memory for more than 2^46
+ * bytes. */
 static uint32_t halvings(int64_t n, DType d)
 {
 	uint32_t most = 47, steps = 0;
@@ -144,7 +148,8 @@ static Kx search_steps(Search *w, Sym length, uint32_t steps)
 		Kx done = kx_op(k, arena, OP_ge, DT_bool, (Kx[]){low, high}, 2);
 		Kx stays = kx_op(k, arena, OP_bit_or, DT_bool, (Kx[]){after, done}, 2);
 		Kx next = kx_op(k, arena, OP_add, DT_i64, (Kx[]){middle, one}, 2);
-		high = kx_select(k, arena, after, middle, high); /* where it is done, the middle is there already */
+		/* where it is done, the middle is there already */
+		high = kx_select(k, arena, after, middle, high);
 		low = kx_select(k, arena, stays, low, next);
 	}
 	return low;
@@ -206,7 +211,7 @@ static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 	return t.k;
 }
 
-static bool root_scatter(Lower *s, Node n)
+static void root_scatter(Lower *s, Node n)
 {
 	NodePlace *place = &node_info(s, n)->place.data[0], to = *place, acc = to;
 	DType d = node_dtype(s->g, n);
@@ -229,7 +234,6 @@ static bool root_scatter(Lower *s, Node n)
 		*place = to;
 	}
 	lower_publish_result(s, n, 0, &to);
-	return true;
 }
 
 /* ---- update_slice ---- */
@@ -250,7 +254,7 @@ static Kernel *update_kernel(Lower *s, Node n, const NodePlace *to)
 	return t.k;
 }
 
-static bool root_update_slice(Lower *s, Node n)
+static void root_update_slice(Lower *s, Node n)
 {
 	NodePlace to = lower_result_place(s, n, 0);
 	NodePlace part;
@@ -261,7 +265,6 @@ static bool root_update_slice(Lower *s, Node n)
 	if (!there)
 		lower_push_kernel(s, update_kernel(s, n, &to));
 	lower_publish_result(s, n, 0, &to);
-	return true;
 }
 
 /* ---- sort ---- */
@@ -337,7 +340,8 @@ static void first_stages(Trace *t, Node n, uint32_t dim, Sym first, const NodePl
 	}
 }
 
-/* One element per row: it is sorted, and comes from 0. As often as it is wanted, which may be not at all. */
+/* One element per row: it is sorted, and comes from 0. As often as it is wanted, which may be not
+ * at all. */
 static void copy_stages(Trace *t, Node n, uint32_t dim, Sym first, const NodePlace *to)
 {
 	uint32_t rank = node_rank(t->s->g, node_in(t->s->g, n, 0));
@@ -355,7 +359,7 @@ static void copy_stages(Trace *t, Node n, uint32_t dim, Sym first, const NodePla
 	}
 }
 
-static bool root_sort(Lower *s, Node n)
+static void root_sort(Lower *s, Node n)
 {
 	Graph *g = s->g;
 	Trace t = {.s = s, .root = n};
@@ -376,7 +380,6 @@ static bool root_sort(Lower *s, Node n)
 	lower_push_kernel(s, t.k);
 	lower_publish_result(s, n, 0, &to[0]);
 	lower_publish_result(s, n, 1, &to[1]);
-	return true;
 }
 
 /* ---- fft_lines ---- */
@@ -392,7 +395,7 @@ static void line_axes(Trace *t, Node n, uint32_t dim, Sym *at)
 	trace_all_outer(t);
 }
 
-static bool root_fft_lines(Lower *s, Node n)
+static void root_fft_lines(Lower *s, Node n)
 {
 	Graph *g = s->g;
 	Trace t = {.s = s, .root = n};
@@ -421,12 +424,11 @@ static bool root_fft_lines(Lower *s, Node n)
 	t.k->name = lower_name(s, n);
 	lower_push_kernel(s, t.k);
 	lower_publish_result(s, n, 0, &to);
-	return true;
 }
 
 /* ---- assert ---- */
 
-static bool root_assert(Lower *s, Node n)
+static void root_assert(Lower *s, Node n)
 {
 	Graph *g = s->g;
 	Trace t = {.s = s, .root = n};
@@ -442,7 +444,6 @@ static bool root_assert(Lower *s, Node n)
 	trace_order_axes(&t);
 	t.k->name = "assert";
 	lower_push_kernel(s, t.k);
-	return true;
 }
 
 /* ---- the table ---- */

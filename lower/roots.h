@@ -11,8 +11,9 @@ typedef struct {
 	 * in the same kernel (trace_value). Returns none if the last stage stores the value
 	 * itself. */
 	Kx (*value)(Trace *t, const Sym *idx);
-	/* Adds steps for a node, whose operands are stored. Returns false after errors. */
-	bool (*steps)(Lower *, Node);
+	/* Adds steps for a node, whose operands are stored, at the end of s->steps, and sets the
+	 * places of its results. */
+	void (*steps)(Lower *, Node);
 } RootFn;
 
 /* Returns the functions of an operator; NULL if its role is not LOWER_ROOT. */

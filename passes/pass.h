@@ -31,11 +31,13 @@ typedef struct {
 	bool (*run)(Graph *, PassCtx *); /* returns true if anything changed */
 } Pass;
 
-/* Expands composites, except those with op_is_kept and those in PassCtx.keep. Fails if a composite
+/* Expands composites, except those with op_is_kept and those in PassCtx.keep; if PassCtx.stays is
+ * set, it alone says which stay. Fails if a composite
  * has no expansion for its operands, or if the type of a result contradicts the type that the file
  * says. */
 bool pass_canon(Graph *, PassCtx *);
-/* Expands all composites except those in PassCtx.keep. Fails as pass_canon does. */
+/* Expands all composites except those in PassCtx.keep; if PassCtx.stays is set, it alone says which
+ * stay. Fails as pass_canon does. */
 bool pass_decompose(Graph *, PassCtx *);
 /* Replaces complex values by their real and imaginary parts (ir/ops/parts.h), except inputs,
  * outputs, and values for which there is no rule. */
@@ -49,7 +51,8 @@ bool pass_branch(Graph *, PassCtx *);
 /* Applies the rules of rules.h to each node that has readers, and to each node that a rule adds.
  * Erases the nodes that it replaces; other nodes that lose their readers are left to dce. */
 bool pass_simplify(Graph *, PassCtx *);
-/* Common subexpressions: of equal nodes keeps the first. Leaves nodes with effects and nodes whose
+/* Common subexpressions: of equal nodes keeps the first, which readers of the others then read.
+ * Leaves nodes with effects and nodes whose
  * operator says so (OpInfo.apart) alone. */
 bool pass_cse(Graph *, PassCtx *);
 /* Replaces nodes that depend on constants only, and have constant shapes, by constants: if the

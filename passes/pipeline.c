@@ -1,4 +1,5 @@
-/*   file -> canon -> decompose -> split_complex -> ( sink -> branch -> simplify -> cse -> fold -> fold_scale -> dce )* -> pad -> lowering
+/* file -> canon -> decompose -> split_complex -> ( sink -> branch -> simplify -> cse -> fold ->
+ * fold_scale -> dce )* -> pad -> lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -50,7 +51,7 @@ bool pass_subgraphs(Graph *g, PassCtx *c, bool (*run)(Graph *, PassCtx *))
 	bool changed = false;
 	for (Node n = g->first; n.i && !c->failed; n = node_next(g, n)) {
 		const Schema *s = op_schema(node_op(g, n));
-		for (uint32_t k = 0; k < s->narg; k++) {
+		for (uint32_t k = 0; k < s->narg && !c->failed; k++) {
 			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
 			if (s->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
 				changed |= run(a->graph, c);
@@ -83,7 +84,8 @@ static void check_round_trip(Graph *g, const char *pass)
 		ctx_bug(ctx, "the graph after %s is another one when read back", pass);
 }
 
-/* Its text without what is dead: what a pass that changes nothing leaves as it is. NULL for large graphs. */
+/* Its text without what is dead: what a pass that changes nothing leaves as it is. NULL for large
+ * graphs. */
 static const char *live_text(const Graph *g)
 {
 	enum { LARGE = 600 };
@@ -159,10 +161,10 @@ static PassCtx context(const PipelineOptions *o)
 			 .keep = o->keep, .nkeep = o->nkeep};
 }
 
-static bool clean(Graph *g, const PipelineOptions *o, PassCtx *c)
+static void clean(Graph *g, const PipelineOptions *o, PassCtx *c)
 {
 	bool changed = true;
-	for (uint32_t round = 0; changed && round < MAX_ROUNDS && !c->failed; round++) {
+	for (uint32_t round = 0; changed && round < MAX_ROUNDS; round++) {
 		changed = false;
 		for (size_t k = 0; k < COUNT(cleaning); k++) {
 			bool did = run(g, o, &cleaning[k], c);
@@ -172,22 +174,20 @@ static bool clean(Graph *g, const PipelineOptions *o, PassCtx *c)
 		}
 	}
 #ifndef NDEBUG
-	if (changed && !c->failed)
+	if (changed)
 		ctx_bug(g->ir->ctx, "the graph still changes after %d rounds", MAX_ROUNDS);
 #else /* once, not after each pass */
 	ArenaMark mark = arena_mark(g->ir->ctx->scratch);
-	if (!c->failed)
-		check(g, "all passes");
+	check(g, "all passes");
 	arena_release(g->ir->ctx->scratch, mark);
 #endif
-	return !c->failed;
 }
 
-bool pipeline_clean(Graph *g, const PipelineOptions *o)
+void pipeline_clean(Graph *g, const PipelineOptions *o)
 {
 	graph_enter(g);
 	PassCtx c = context(o);
-	return clean(g, o, &c);
+	clean(g, o, &c);
 }
 
 bool pipeline_run(Graph *g, const PipelineOptions *o)
@@ -196,7 +196,8 @@ bool pipeline_run(Graph *g, const PipelineOptions *o)
 	PassCtx c = context(o);
 	for (size_t k = 0; k < COUNT(expanding) && !c.failed; k++)
 		run(g, o, &expanding[k], &c);
-	TRY(!c.failed && clean(g, o, &c));
+	TRY(!c.failed);
+	clean(g, o, &c);
 	for (size_t k = 0; k < COUNT(closing) && !c.failed; k++)
 		run(g, o, &closing[k], &c);
 	return !c.failed;

@@ -27,8 +27,8 @@ typedef struct {
  * not be used then. What a pass allocates in the scratch arena is released after it. */
 bool pipeline_run(Graph *, const PipelineOptions *);
 /* Runs the cleaning passes only, until nothing changes: for results of transforms. The options are
- * not NULL. Returns true, since no cleaning pass can fail. */
-bool pipeline_clean(Graph *, const PipelineOptions *);
+ * not NULL. No cleaning pass can fail. */
+void pipeline_clean(Graph *, const PipelineOptions *);
 /* Runs one pass by name, once, with options of zeros. Returns false after an error: no such pass,
  * bad input. */
 bool pipeline_run_one(Graph *, const char *pass);

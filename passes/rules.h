@@ -16,8 +16,8 @@ typedef struct {
 /* Lists of rules; the last has a NULL name. */
 extern const Rule scalar_rules[], shape_rules[], reduce_rules[], conv_rules[];
 
-/* Whether all elements of n are this value by its making: n is a splat (node_splat), whose number
- * is no expression of symbols. False if n is none. A bool true is 1. -0 is not 0. */
+/* Whether n is a splat (node_splat) of the number v. False if n is none, or if its number is an
+ * expression of symbols. A bool true is 1. -0 is not 0. */
 bool is_splat(const Graph *, Node, double v);
 /* Whether n is a node (not none) of that operator. */
 static inline bool is_op(const Graph *g, Node n, Op op)
@@ -30,12 +30,10 @@ static inline bool is_nested(const Graph *g, Node n, Node x)
 	return is_op(g, x, node_op(g, n));
 }
 /* Goes back from x through reshapes as long as each keeps the last nsp extents, provably, and has
- * an operand with further dimensions. Returns the operand of the first of these reshapes; x if x is
- * no such reshape. (The last nsp dimensions are the spatial ones of an operand of a
- * convolution.) */
+ * an operand with further dimensions. Returns the node that it comes to; x if x is no such reshape.
+ * (The last nsp dimensions are the spatial ones of an operand of a convolution.) */
 Node below_reshape(const Graph *, Node x, uint32_t nsp);
-/* Whether both extents are provably equal. */
-bool same_dim(const Graph *, Sym, Sym);
+
 /* Whether the extent is the constant 1. */
 bool is_one(const Graph *, Sym);
 /* Sets out[] (room for MAX_RANK) and *n to the elements and the length of the named int[] argument

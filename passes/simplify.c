@@ -33,11 +33,6 @@ bool is_splat(const Graph *g, Node n, double v)
 	}
 }
 
-bool same_dim(const Graph *g, Sym x, Sym y)
-{
-	return sym_eq(g->ir->syms, x, y) == YES;
-}
-
 bool is_one(const Graph *g, Sym s)
 {
 	return sym_is(g->ir->syms, s, 1);

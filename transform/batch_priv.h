@@ -27,7 +27,7 @@ typedef struct {
 /* Changes graph g, a body, in place: input k gets the batch as dimension 0 if in[k], output k if
  * want[k] (at least the outputs for which batch_spread says true; else an internal error). masked:
  * adds a last input, bool [size], that says which members are active. Returns false after an error:
- * a value has no dimension left, or an operator no rule for batches. */
+ * a value has no dimension left for the batch. */
 bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool masked);
 /* Sets out[k] to whether output k of a body differs between members, if the inputs with in[k]
  * do. */

@@ -25,7 +25,8 @@ typedef struct {
 /* Sets *out to the nodes of the inputs and constants in the Wrt; its arrays lie in the scratch
  * arena. Changes the graph: each of these constants becomes one node, and bodies that read it get
  * an input for it, so the nodes that have these bodies are replaced. The caller has checked the
- * dtypes of the constants. Returns false after an error: an input without a derivative. */
+ * dtypes of the constants. Returns false after an error: an input in the Wrt whose dtype is neither
+ * float nor complex. */
 bool roots_of(Graph *, const Wrt *, Roots *out);
 
 /* ---- cotangents ---- */
@@ -138,7 +139,7 @@ Graph *body_forward(Linearized *l, uint32_t shared);
 void body_backward(Linearized *l, Build *b, const Node *in, const Node *ct, const Node *kept, Node *grad);
 /* Inlines the body at the end of b's graph, with inputs in[], and adds the nodes that compute its
  * tangents from t[], those of the inputs (none: zero). Sets out[] to the results, ty[] to their
- * tangents (none: zero). Returns false after errors. */
+ * tangents (none: zero). Returns false after an error: an operator without a derivative. */
 bool body_tangents(const Graph *body, Build *b, const Node *in, const Node *t, Node *out, Node *ty);
 
 /* Sets body[] to the graphs that are attributes of a node, of which it has at most two. Returns

@@ -60,7 +60,9 @@ typedef struct {
  * late from its results, by its inverse, and returns what was added. ninput: the number of the
  * model's inputs. */
 Undo partition_undo(Graph *, uint32_t ninput);
-/* Sets p->again[] and p->kept[], from p->undo and p->given[]. */
+/* Sets p->again[] and p->kept[], from p->undo and p->given[]: what an inverse gives is read from
+ * there, unless backward has it anyway; results of blocks, and further values that depend on what
+ * an inverse gives, are kept. */
 void partition_find_again(Parting *p);
 /* Returns the node whose value backward reads instead of n's, unless n is saved: p->again[n], or
  * the operand of a node that only marks it (node_marked). Returns none if backward computes n from

@@ -115,7 +115,7 @@ typedef struct {
  * batch at the input's position. Returns NULL after an error: batched[k] of state; state whose new
  * value differs between members, or an output with DIM_NO_BATCH that does; a position that does not
  * exist; a value with too many dimensions or bytes with the batch; random numbers, if Randomness
- * forbids them; an operator without a rule for batches. */
+ * forbids them. */
 Graph *transform_vmap_at(const Graph *g, const bool *batched, Sym size, Randomness, const BatchDims *dims);
 /* transform_vmap_at with BatchDims of NULL: the batch is dimension 0 of every input with batched[k]
  * and of every output that callers get. */

@@ -19,9 +19,11 @@ typedef struct Cpu {
 	bool streamed;     /* this phase has streaming stores */
 } Cpu;
 
-/* As code_begin_phase; the task has the whole of each axis. */
+/* Begins the function of the next phase, which evaluates the nest, by code_begin_phase. The task
+ * has the whole of each axis. */
 void cpu_begin_phase(Cpu *, const Nest *);
-/* As code_finish_phase; adds a fence at the end of the task if cpu_store made streaming stores. */
+/* Ends the current function by code_finish_phase, which adds it to the schedule as a phase with
+ * ntasks tasks. If cpu_store made streaming stores, a fence ends the function. */
 void cpu_finish_phase(Cpu *, Sym ntasks, KernelCost);
 
 /* Stores a value as the result of a RESULT_GLOBAL stage at the current point, in the active lanes,

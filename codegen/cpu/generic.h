@@ -39,8 +39,9 @@ uint64_t generic_known_axes(const Cpu *);
 /* Writes the code of a stage at the current outer point, as the current phase executes it
  * (generic_role); nothing with RUN_NOT. */
 void generic_stage(Generic *, uint32_t stage);
-/* The functions from here to generic_finish are the parts of generic_stage, for schedules that
- * reduce several points side by side. Begins a stage: its accumulators have the identity. */
+/* Begins a stage at the current outer point: sets its accumulators to the identity. (The functions
+ * from here to generic_finish are the parts of generic_stage, for schedules that reduce several
+ * points side by side.) */
 StageRun generic_start(Generic *, uint32_t stage);
 /* Opens the branch around the steps of one point, or of several points that differ in the vector
  * axis, if the stage has one (Branch). Sets r->value, which the steps combine. */

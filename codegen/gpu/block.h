@@ -13,7 +13,7 @@ Lx block_number(Code *);
 Lx block_thread(Code *);
 /* Returns the column of the thread, in a block whose threads are in rows of `row` threads. */
 Lx block_column(Code *, uint32_t row);
-/* Returns the row of the thread in such a block. */
+/* Returns the row of the thread, in a block whose threads are in rows of `row` threads. */
 Lx block_row(Code *, uint32_t row);
 /* Takes the number t apart into positions along n axes, the last axis fastest, and sets the axes to
  * them (eval_at). by[i]: elements of axis i that have one number together, to the first of which

@@ -71,21 +71,21 @@ PlanFn plan_depthwise, plan_contract, plan_generic;
 typedef void PrintFn(const Plan *, Text *);
 PrintFn print_depthwise, print_contract, print_generic;
 
-/* What a schedule answers. `why` is the reason of a refusal, NULL if there is none; the pointer is
- * kept. Whoever asks fills in Refusal.schedule. */
+/* What a schedule answers. Whoever asks fills in Refusal.schedule. */
 
 /* Returns the answer that the schedule takes the kernel. */
 static inline Refusal taken(void)
 {
 	return (Refusal){.why = NULL};
 }
-/* Returns a refusal, because the kernel does not have the schedule's form. */
+/* Returns a refusal, because the kernel does not have the schedule's form. The pointer `why`, the
+ * reason, is kept. */
 static inline Refusal refuse(const char *why)
 {
 	return (Refusal){.why = why};
 }
 /* Returns a refusal of a kernel that has the schedule's form, because of an index, a size or a
- * predicted cost. */
+ * predicted cost. The pointer `why`, the reason, is kept. */
 static inline Refusal refuse_near(const char *why)
 {
 	return (Refusal){.why = why, .near = true};

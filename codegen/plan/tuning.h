@@ -9,8 +9,8 @@
 int64_t tuning_tasks(const Machine *);
 /* The number of simple element operations that pays for a task of its own. */
 int64_t tuning_task_work(const Machine *);
-/* The same for a task that reduces a part of a row: a barrier and the combination of results
- * follow. */
+/* The number of simple element operations that pays for a task which reduces a part of a row: a
+ * barrier and the combination of results follow. */
 int64_t tuning_part_work(const Machine *);
 
 /* The number of bytes from which on a tensor is evicted from the caches before a later phase reads
@@ -26,12 +26,13 @@ enum { MAX_TILE_ROWS = 16, MAX_TILE_VECTORS = 4 };
 /* The elements of a vector of that dtype: as many as a register holds, but at least four (of f64 in
  * registers of 16 bytes two registers are one vector); 1 on a target without vectors. */
 uint32_t tuning_lanes(const Target *, DType);
-/* The number of registers that such a vector takes; at least 1. */
+/* The number of registers that a vector of tuning_lanes elements takes; at least 1. */
 uint32_t tuning_registers(const Target *, DType);
 
 /* The cycles of one step of k of a register tile of mr rows and nv vectors. */
 double tuning_tile_cycles(const Target *, DType, uint32_t mr, uint32_t nv);
-/* The factor by which spills make the multiply-adds of such a tile longer; 1 without spills. */
+/* The factor by which spills make the multiply-adds of a register tile of mr rows and nv vectors
+ * longer; 1 without spills. */
 double tuning_tile_spills(const Target *, DType, uint32_t mr, uint32_t nv);
 /* The most rows of a tile of nv vectors that fit the registers: at least 1, at most MAX_TILE_ROWS,
  * and no more than a tile has whose row takes two registers. */

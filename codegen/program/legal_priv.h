@@ -20,7 +20,9 @@ Lx library_call(Library *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t 
 /* Returns the value, in the compute dtype, of the bits of a storage dtype in memory (an integer of
  * dtype_raw). Values of a storage dtype that is kept as computed are returned unchanged. */
 Lx library_unpack(Library *, DType storage, Lx raw);
-/* The reverse of library_unpack: returns the bits that a value has in memory. */
+/* Returns the bits that a value, in the compute dtype, has in memory as the storage dtype (an
+ * integer of dtype_raw). Values of a storage dtype that is kept as computed are returned
+ * unchanged. */
 Lx library_pack(Library *, DType storage, Lx value);
 
 #endif

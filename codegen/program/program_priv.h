@@ -38,8 +38,8 @@ void sym_lower_forget(SymLower *, uint32_t n);
 /* Returns the name of an entry's function. role: "sizes" or "run". The name is `role` itself for
  * the entry "run", else "entry_NAME_ROLE" in the arena of the Ir's context. */
 const char *program_fn_name(const ProgramEntry *, const char *role);
-/* Returns the name of function k, from 1, that is outlined from that function, in the arena of the
- * Ir's context. */
+/* Returns the name of function k, from 1, that is outlined from the entry's function `role`
+ * ("sizes" or "run"), in the arena of the Ir's context. */
 const char *program_outlined_name(const ProgramEntry *, const char *role, uint32_t k);
 
 /* section.c: the weight section and the state section of a program. */

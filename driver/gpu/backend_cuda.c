@@ -105,7 +105,7 @@ static bool shared(Compilation *c, const Place *p)
 	o.launched = true;
 	o.export_name = c->o.symbol;
 	o.hidden = false;
-	TRY(emit_c(level->program, level->target, &o, &c->files));
+	emit_c(level->program, level->target, &o, &c->files);
 	phase_end(c, "print");
 	EmitFile stubs = {.name = "images.c", .flags = level->target->isa.flags};
 	text_init(&stubs.text, c->ctx->arena);

@@ -99,7 +99,7 @@ static void compile(Bench *b)
 		legalise(b->p->fn.data[k], &b->target->isa);
 	entry_legalise(&b->p->entry.data[0], &b->target->isa);
 	assert_true(program_verify(b->p, &b->target->isa));
-	assert_true(emit_c(b->p, b->target, &o, &files));
+	emit_c(b->p, b->target, &o, &files);
 	Text stub_text, cmd;
 	text_init(&stub_text, arena);
 	text_add(&stub_text, stub);
@@ -766,7 +766,7 @@ static void test_no_blocks(void **state)
 		ls_let(f, "t", lx_thread(f));
 		assert_true(loop_verify(f, NULL));
 		assert_false(loop_verify(f, &t->isa));
-		(void)emit_c_kernel(f, t, &text);
+		emit_c_kernel(f, t, &text);
 		fail_msg("printed");
 	}
 	assert_non_null(strstr(ctx->bug_text, "C: k is executed by a block of threads"));

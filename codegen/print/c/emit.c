@@ -113,7 +113,7 @@ static void emit_model(const Emission *e)
 	file->cost = 50 + (double)e->p->call.n;
 }
 
-bool emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
+void emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 {
 	Emission e = {.p = p, .target = t, .o = o, .suffix = o->suffix ? o->suffix : "", .out = out};
 	e.kernel = kernel_names(p, o->suffix);
@@ -132,7 +132,6 @@ bool emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 		emit_unit(&e, unit, k, load[k]);
 	if (t->gpu && !o->launched)
 		emit_blocks(&e);
-	return true;
 }
 
 void emit_c_select(Arena *arena, const EmitSelect *s, const Target *least, EmitFiles *out)
@@ -150,7 +149,7 @@ void emit_c_select(Arena *arena, const EmitSelect *s, const Target *least, EmitF
 	text_printf(t, "};\n\treturn weft_rt_select(level, %u);\n}\n", s->n);
 }
 
-bool emit_c_kernel(LoopFn *f, const Target *t, Text *out)
+void emit_c_kernel(LoopFn *f, const Target *t, Text *out)
 {
 	CUnit u;
 	Text body;
@@ -162,5 +161,4 @@ bool emit_c_kernel(LoopFn *f, const Target *t, Text *out)
 	unit_head(&u, out, NULL, NULL);
 	text_printf(out, "\ntypedef struct {\n\tvoid *const *buf;\n\tconst int64_t *p;\n\tint64_t *failure;\n} WeftFrame;\n\n"
 	            "int %s(const WeftFrame *f, int64_t begin, int64_t end);\n\n%s", name, body.data);
-	return true;
 }

@@ -19,16 +19,17 @@ typedef struct {
 } EmitFiles;
 
 /* Adds the files of a legal program to *out, to be compiled with runtime.h and weft_model.h in the
- * include path. Their texts lie in the arena of the Ir's context. Returns true; it cannot fail,
- * because an operation without a C form, which a legal program has not, is an internal error. */
-bool emit_c(Program *, const Target *, const EmitOptions *, EmitFiles *out);
+ * include path. Their texts lie in the arena of the Ir's context. An operation without a C form,
+ * which a legal program has not, is an internal error. */
+void emit_c(Program *, const Target *, const EmitOptions *, EmitFiles *out);
 
 /* Adds the file "select.c", whose text lies in the arena and whose function chooses between
  * programs emitted before, to be compiled for the least of their targets. */
 void emit_c_select(Arena *, const EmitSelect *, const Target *least, EmitFiles *out);
 
 /* Legalises the kernel in place, and appends a complete C file to `out`, which exports the kernel
- * under the C identifier of its name. For tests and `weft show`. Returns true, as emit_c. */
-bool emit_c_kernel(LoopFn *, const Target *, Text *out);
+ * under the C identifier of its name. An operation without a C form is an internal error. For
+ * tests. */
+void emit_c_kernel(LoopFn *, const Target *, Text *out);
 
 #endif

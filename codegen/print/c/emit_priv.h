@@ -72,10 +72,12 @@ void c_export(Text *out, const char *export_name);
 const char *c_elem(DType);                /* the C type of the dtype_compute: "float",
                                              "int64_t", "bool" */
 const char *c_storage(DType);             /* the C type of the dtype_raw: "uint16_t" for f16 */
-const char *c_type(CUnit *, LType);       /* "f32x16", "b16", "float"; declares it */
+const char *c_type(CUnit *, LType);       /* the C type of a value: "f32x16", "b16", "float";
+                                             declares it in the unit */
 const char *c_pack_function(CUnit *, LType); /* the name of the function that makes a pack of its
-                                                elements; declares it */
-const char *type_label(CUnit *, LType);   /* for names of functions: "f32x16", "b16", "f32" */
+                                                elements; declares it in the unit */
+const char *type_label(CUnit *, LType);   /* the type's part of a function's name: "f32x16", "b16",
+                                             "f32"; declares nothing */
 
 /* ---- expressions (ops.c) ---- */
 

@@ -13,8 +13,7 @@
 #include "ir/target/target.h"
 
 /* Sets fn[] and name[], room for Program.fn.n, to the functions of a program that blocks of threads
- * execute; all[k] is the name of function k of the program. Returns their number. The others call
- * functions of the user. */
+ * execute; all[k] is the name of function k of the program. Returns their number. */
 uint32_t cuda_kernels(const Program *, const char *const *all, LoopFn **fn, const char **name);
 
 /* Appends a complete text with n > 0 functions, which are legal for the target; name[k] is the

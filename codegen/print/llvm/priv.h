@@ -27,8 +27,8 @@ void lunit_free(LUnit *);
 LLVMTypeRef l_type(LUnit *, LType);       /* the type of a value; a bool is i1 */
 LLVMTypeRef l_raw(LUnit *, DType);        /* the type of an element in memory (dtype_raw) */
 LLVMTypeRef l_pointer(LUnit *);           /* the type of any address */
-LLVMValueRef l_int(LUnit *, LType, int64_t);  /* a literal in all lanes */
-LLVMValueRef l_float(LUnit *, LType, double); /* the same of a float */
+LLVMValueRef l_int(LUnit *, LType, int64_t);  /* an integer or bool literal in all lanes */
+LLVMValueRef l_float(LUnit *, LType, double); /* a float literal in all lanes */
 LLVMValueRef l_i64(LUnit *, int64_t);         /* a scalar literal */
 LLVMValueRef l_splat(LUnit *, LLVMValueRef, uint32_t lanes); /* the scalar in all lanes */
 LLVMValueRef l_iota(LUnit *, DType, uint32_t lanes);         /* the literal {0, 1, ...} */

@@ -31,7 +31,10 @@ enum {
 	CU_PARAM_END = 0, CU_PARAM_BUFFER = 1, CU_PARAM_SIZE = 2, /* CU_LAUNCH_PARAM_... */
 	CU_ERROR_LOG = 5, CU_ERROR_LOG_BYTES = 6,                 /* CUjit_option */
 	CU_NO_TIME = 2,                                           /* CU_EVENT_DISABLE_TIMING */
-	CU_ON_DEVICE = 2                                          /* CUmemorytype */
+	CU_ON_DEVICE = 2,                                         /* CUmemorytype */
+	CU_OF_ITS_OWN = 1,                                        /* CU_STREAM_NON_BLOCKING */
+	/* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
+	CU_OF_THREAD = 1
 };
 
 /* The parameters of nodes of graphs, as cuda.h has them. */
@@ -77,6 +80,8 @@ static struct {
 	int (*add_fill)(CuNode **, CuGraph *, CuNode *const *, size_t, const FillNode *, Context *), (*set_fill)(CuExec *, CuNode *, const FillNode *, Context *);
 	int (*add_copy)(CuNode **, CuGraph *, CuNode *const *, size_t, const CopyNode *, Context *), (*set_copy)(CuExec *, CuNode *, const CopyNode *, Context *);
 	int (*graph_launch)(CuExec *, Stream *);
+	int (*stream)(Stream **, unsigned), (*stream_drop)(Stream *), (*capture)(Stream *, int), (*captured)(Stream *, CuGraph **);
+	int (*add_child)(CuNode **, CuGraph *, CuNode *const *, size_t, CuGraph *);
 	char missing[400]; /* why it cannot be used; empty: it can */
 	int state;         /* of cuInit */
 } cu;
@@ -107,6 +112,8 @@ static void load_library(void)
 		{"cuGraphInstantiateWithFlags", &cu.make}, {"cuGraphAddKernelNode", &cu.add_kernel}, {"cuGraphExecKernelNodeSetParams", &cu.set_kernel},
 		{"cuGraphAddMemsetNode", &cu.add_fill}, {"cuGraphExecMemsetNodeSetParams", &cu.set_fill}, {"cuGraphAddMemcpyNode", &cu.add_copy},
 		{"cuGraphExecMemcpyNodeSetParams", &cu.set_copy}, {"cuGraphLaunch", &cu.graph_launch},
+		{"cuStreamCreate", &cu.stream}, {"cuStreamDestroy_v2", &cu.stream_drop}, {"cuStreamBeginCapture_v2", &cu.capture},
+		{"cuStreamEndCapture", &cu.captured}, {"cuGraphAddChildGraphNode", &cu.add_child},
 	};
 	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!so)
@@ -157,6 +164,10 @@ typedef struct Gpu {
 	Context *context;
 	Module **module;     /* by image */
 	Function **function; /* by kernel */
+	WeftProducts *products; /* NULL: kernels compute products */
+	uint64_t work_bytes;    /* for a product */
+	Stream *capture;        /* on which products are captured; NULL: they are not */
+	pthread_mutex_t capturing;
 	char name[96];
 	struct Gpu *next;
 } Gpu;
@@ -330,6 +341,7 @@ typedef struct {
 	unsigned blocks;
 	int64_t *arg;  /* of a fill: address, value, bytes; of a copy: to, from, bytes */
 	uint32_t narg;
+	bool library;  /* the kernel's product, by the library */
 	bool changed;  /* since the graph was made */
 	CuNode *node;
 } Work;
@@ -342,6 +354,8 @@ typedef struct {
 	CuGraph *graph;
 	CuExec *exec; /* NULL: not made yet */
 	Event *played; /* behind the last time */
+	Address room;  /* the workspace of its products */
+	uint32_t made; /* how often */
 } Graph;
 
 static void arguments(const Work *w, void *extra[5], size_t *bytes)
@@ -359,11 +373,31 @@ static const char *work_name(const Work *w)
 	return w->kernel == FILL ? "filling memory" : w->kernel == COPY ? "copying" : weft_cuda.kernel[w->kernel].name;
 }
 
+static bool product_begin(const Gpu *g, const Work *w, Address room, Stream *stream)
+{
+	const WeftCudaKernel *k = &weft_cuda.kernel[w->kernel];
+	return weft_product(g->products, k->product, (const uint64_t *)w->arg, w->arg + k->nbuf, room, g->work_bytes, stream);
+}
+
+/* By the library, if there is memory for it. */
+static bool product_now(const Gpu *g, const Work *w, Stream *stream)
+{
+	Address room = 0;
+	if (g->work_bytes && cu.alloc_async(&room, g->work_bytes, stream) != CU_OK)
+		return false;
+	const bool begun = product_begin(g, w, room, stream);
+	if (room)
+		note(g, cu.free_async(room, stream), "freeing memory");
+	return begun;
+}
+
 static void work_begin(const Gpu *g, const Work *w, Stream *stream)
 {
 	void *extra[5];
 	size_t bytes;
 	const int64_t *x = w->arg;
+	if (w->library && product_now(g, w, stream))
+		return;
 	arguments(w, extra, &bytes);
 	note(g,
 	     w->kernel == FILL   ? cu.fill((Address)x[0], (unsigned char)x[1], (size_t)x[2], stream)
@@ -388,7 +422,7 @@ static bool graph_record(Graph *x, const Work *w)
 	}
 	Work *old = &x->work[x->at];
 	if (x->at < x->n) {
-		if (old->kernel != w->kernel || old->blocks != w->blocks || old->narg != w->narg)
+		if (old->kernel != w->kernel || old->blocks != w->blocks || old->narg != w->narg || old->library != w->library)
 			return false;
 		old->changed = old->changed || memcmp(old->arg, w->arg, bytes) != 0;
 		memcpy(old->arg, w->arg, bytes);
@@ -412,6 +446,16 @@ static void work_give(const Gpu *g, DeviceCall *d, const Work *w)
 	work_begin(g, w, d->stream);
 }
 
+/* The library computes what it is given, also behind a check that failed: where state could be
+ * overwritten, kernels compute, which look. */
+static bool by_library(const Gpu *g, const WeftFrame *f, const WeftCudaKernel *k, const int64_t *arg)
+{
+	const DeviceCall *d = f->region->device;
+	if (!g->products || !k->product || (d->recorded && f->region->entry->flags & WEFT_ENTRY_WRITES_STATE))
+		return false;
+	return weft_product_takes(g->products, k->product, (const uint64_t *)arg, arg + k->nbuf, g->work_bytes);
+}
+
 int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
 {
 	enum { GRID = INT32_MAX };
@@ -432,9 +476,12 @@ int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
 		arg[kernel->nbuf + i] = f->p[i];
 	arg[n + 1] = d->recorded ? (int64_t)(uintptr_t)d->record : 0;
 	arg[n + 2] = d->launches;
+	const bool library = by_library(g, f, kernel, arg);
 	for (; begin < end; begin += GRID) {
 		arg[n] = begin;
-		work_give(g, d, &(Work){.kernel = (int32_t)k, .blocks = (unsigned)(end - begin < GRID ? end - begin : GRID), .arg = arg, .narg = n + 3});
+		work_give(g, d, &(Work){.kernel = (int32_t)k, .blocks = (unsigned)(end - begin < GRID ? end - begin : GRID), .arg = arg, .narg = n + 3, .library = library});
+		if (library)
+			break;
 	}
 	leave();
 	return 0;
@@ -472,9 +519,28 @@ static void gpu_graph_flush(void *self, void *graph, void *stream)
 	leave();
 }
 
+/* The library's work, captured from a stream of ours. */
+static int product_node(Gpu *g, Graph *x, Work *w, CuNode *before)
+{
+	CuGraph *child = NULL;
+	int rc = x->room || !g->work_bytes ? CU_OK : cu.alloc(&x->room, g->work_bytes);
+	if (rc != CU_OK)
+		return x->room = 0, rc;
+	pthread_mutex_lock(&g->capturing);
+	rc = cu.capture(g->capture, CU_OF_THREAD);
+	const bool begun = rc == CU_OK && product_begin(g, w, x->room, g->capture);
+	rc = rc == CU_OK ? cu.captured(g->capture, &child) : rc;
+	pthread_mutex_unlock(&g->capturing);
+	if (rc == CU_OK)
+		rc = begun ? cu.add_child(&w->node, x->graph, &before, before != NULL, child) : CU_LAUNCH_FAILED;
+	if (child)
+		cu.graph_drop(child);
+	return rc;
+}
+
 /* Adds the node of a graph behind the one before, or changes the arguments of the node of one that
  * was made. */
-static int graph_node(const Gpu *g, Graph *x, Work *w, CuNode *before)
+static int graph_node(Gpu *g, Graph *x, Work *w, CuNode *before)
 {
 	void *extra[5];
 	size_t bytes;
@@ -489,16 +555,42 @@ static int graph_node(const Gpu *g, Graph *x, Work *w, CuNode *before)
 				    .width = (size_t)arg[2], .height = 1, .depth = 1};
 		return x->exec ? cu.set_copy(x->exec, w->node, &p, g->context) : cu.add_copy(&w->node, x->graph, &before, n, &p, g->context);
 	}
+	if (w->library)
+		return product_node(g, x, w, before);
 	arguments(w, extra, &bytes);
 	const KernelNode p = {.function = g->function[w->kernel], .grid = {w->blocks, 1, 1}, .block = {weft_cuda.kernel[w->kernel].threads, 1, 1}, .extra = extra};
 	return x->exec ? cu.set_kernel(x->exec, w->node, &p) : cu.add_kernel(&w->node, x->graph, &before, n, &p);
 }
 
-/* Makes the graph, or changes what has changed. */
-static int graph_ready(const Gpu *g, Graph *x)
+static void graph_unmake(Graph *x)
 {
+	if (x->played) {
+		cu.event_wait(x->played);
+		cu.event_drop(x->played);
+	}
+	if (x->exec)
+		cu.exec_drop(x->exec);
+	if (x->graph)
+		cu.graph_drop(x->graph);
+	x->played = NULL;
+	x->exec = NULL;
+	x->graph = NULL;
+}
+
+/* Makes the graph, or changes what has changed. */
+static int graph_ready(Gpu *g, Graph *x)
+{
+	enum { OFTEN = 4 };
 	int rc = CU_OK;
+	bool again = false;
+	for (uint32_t k = 0; k < x->n; k++)
+		again = again || (x->exec && x->work[k].library && x->work[k].changed);
+	if (again && x->made == OFTEN)
+		return CU_NOT_READY; /* no gain where addresses change all the time */
+	if (again) /* what was captured has no arguments that change */
+		graph_unmake(x);
 	const bool made = x->exec;
+	x->made += !made;
 	if (!made && (rc = cu.graph_new(&x->graph, 0)) != CU_OK)
 		return x->graph = NULL, rc;
 	for (uint32_t k = 0; k < x->n && rc == CU_OK; k++) {
@@ -533,14 +625,9 @@ static void gpu_graph_free(void *self, void *graph)
 	const Gpu *g = self;
 	Graph *x = graph;
 	if (g->process == getpid() && cu.push(g->context) == CU_OK) {
-		if (x->played) {
-			cu.event_wait(x->played);
-			cu.event_drop(x->played);
-		}
-		if (x->exec)
-			cu.exec_drop(x->exec);
-		if (x->graph)
-			cu.graph_drop(x->graph);
+		graph_unmake(x);
+		if (x->room)
+			cu.free(x->room);
 		leave();
 	}
 	for (uint32_t k = 0; k < x->n; k++)
@@ -575,6 +662,22 @@ static int load_images(Gpu *g, const WeftCudaArch *arch, bool ptx, WeftStatus *s
 			return tell(status, rc, kernel->name, g->name);
 	}
 	return WEFT_OK;
+}
+
+/* The library for products, if kernels have some and it is there. */
+static void open_products(Gpu *g, int major)
+{
+	enum { MB = 1 << 20 };
+	bool any = false;
+	for (uint32_t k = 0; k < weft_cuda.nkernel; k++)
+		any = any || weft_cuda.kernel[k].product;
+	g->products = any ? weft_products_open() : NULL;
+	g->work_bytes = !g->pools ? 0 : major >= 9 ? 32 * MB : 4 * MB;
+	pthread_mutex_init(&g->capturing, NULL);
+	if (g->products && cu.graph_new && cu.stream(&g->capture, CU_OF_ITS_OWN) != CU_OK)
+		g->capture = NULL;
+	if (g->products && !g->capture)
+		g->driver.graph_new = NULL;
 }
 
 static int version_of(const WeftCudaArch *a)
@@ -615,6 +718,9 @@ static int check_device(const WeftModel *m, Gpu *g, const WeftCudaArch **arch, b
 static void gpu_drop(Gpu *g)
 {
 	if (g->context && g->process == getpid() && cu.push(g->context) == CU_OK) {
+		weft_products_close(g->products);
+		if (g->capture)
+			cu.stream_drop(g->capture);
 		for (uint32_t k = 0; g->module && k < weft_cuda.nimage; k++)
 			if (g->module[k])
 				cu.unload(g->module[k]);
@@ -650,7 +756,9 @@ static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
 	if ((rc = cu.push(g->context)) != CU_OK)
 		return tell(status, rc, "opening", g->name);
-	int code = load_images(g, arch, ptx, status);
+	int code = load_images(g, arch, ptx, status), major = 0;
+	cu.attribute(&major, CU_MAJOR, g->device);
+	open_products(g, major);
 	leave();
 	return code;
 }

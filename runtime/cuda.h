@@ -16,12 +16,28 @@ typedef struct {
 	uint64_t ptx;      /* where PTX begins, a text that ends with 0; 0: there is none */
 } WeftCudaImage;
 
+/* A kernel that computes a product, as LoopProduct says (ir/loop/loop.h). Types: 0 f32, 1 f16,
+ * 2 bf16. */
+typedef struct {
+	uint32_t a_type, b_type, c_type;
+	uint32_t a, b, c, bias;
+	uint32_t a_rows, b_rows, relu, gelu;
+	uint32_t least[3];
+	uint32_t param;
+} WeftCudaProduct;
+/* The parameters of the kernel from `param` on. */
+typedef struct {
+	int64_t m, n, k, batch, stride[3], member[3], first[3], bias;
+} WeftCudaSizes;
+
+/* product: NULL if it computes none. */
 typedef struct {
 	const char *name;  /* of the function in the image */
 	uint32_t image;    /* the number of the image that has the function */
 	uint32_t threads;  /* of a block */
 	uint32_t nbuf, nparam;
 	uint32_t checks;   /* 1: a check in it may fail */
+	const WeftCudaProduct *product;
 } WeftCudaKernel;
 
 /* Images for an architecture. */
@@ -47,6 +63,20 @@ extern const WeftCuda weft_cuda;
  * call, and does not wait. Returns 0 in every case: the next `wait` or `read` tells an error of the
  * launch, and a failed check is written to DeviceCall.record. */
 int weft_cuda_launch(const WeftFrame *, uint32_t k, int64_t begin, int64_t end);
+
+/* ---- cublas.c: products by cuBLASLt (libcublasLt.so), which is loaded at run time ---- */
+
+typedef struct WeftProducts WeftProducts;
+/* Loads the library, of which $WEFT_CUBLASLT may be the path ("none": no library), and makes a
+ * handle for the current context. NULL: kernels compute the products. */
+WeftProducts *weft_products_open(void);
+void weft_products_close(WeftProducts *); /* NULL is allowed */
+/* Begins a product on a stream, in the current context, with that workspace of the device. buf and
+ * p: of the kernel. Returns false, having begun nothing, if the library is slower at these sizes,
+ * or refuses them: the kernel is launched then. */
+bool weft_product(WeftProducts *, const WeftCudaProduct *, const uint64_t *buf, const int64_t *p, uint64_t work, uint64_t work_bytes, void *stream);
+/* Whether weft_product would begin; asks the library about sizes that are new. */
+bool weft_product_takes(WeftProducts *, const WeftCudaProduct *, const uint64_t *buf, const int64_t *p, uint64_t work_bytes);
 #endif
 
 #endif

@@ -3,10 +3,12 @@
 
 gpu_check.py pack WEFT FOLDER [--target cuda-sm_90] [--models MODEL...]   here: compiles models, collects all that is needed
 gpu_check.py run [FOLDER] [--seconds 1]                          there: checks results, measures, prints JSON
+gpu_check.py crossovers [FOLDER] [--seconds 0.2]                 there: times of products by kernels and by cuBLASLt, as JSON
 
 MODEL: a file with a reference beside it (MODEL.safetensors, or MODEL.0.safetensors, ...); by default the fixtures of tests/data
-and examples/digits. pack needs NVRTC, and no GPU. FOLDER holds weft with its libraries, the models, this script. The exit
-status of run is 1 if a result is wrong."""
+and examples/digits. pack needs NVRTC, and no GPU. FOLDER holds weft with its libraries, the models, products, this script. The
+exit status of run is 1 if a result is wrong. crossovers ends with the least M for which cuBLASLt is faster, by dtype, N and K:
+what ir/target/gpu.c estimates."""
 import argparse
 import json
 import os
@@ -46,6 +48,55 @@ def copy_weft(weft, folder):
             shutil.copy(path.split(" (")[0], folder / "lib" / name)
 
 
+ROWS = (1, 4, 16, 64, 128, 256, 512, 1024, 4096)
+SIDES = ((64, 64), (256, 128), (256, 256), (1024, 1024), (4096, 1024), (4096, 4096))
+DTYPES = ("f32", "f16", "bf16")
+
+
+def pack_products(args, folder):
+    """One artifact for each dtype, N, K and hint of M. M is a symbol, so that the library is an alternative at every size."""
+    made = 0
+    for dtype in DTYPES:
+        for n, k in SIDES:
+            for m in ROWS:
+                to = folder / "products" / f"{dtype}_{m}_{n}_{k}"
+                to.mkdir(parents=True, exist_ok=True)
+                (to / "product.ir").write_text(f"graph @product(%x: {dtype}[M, {k}], %w: {dtype}[{k}, {n}]) where 1 <= M ~ {m} {{\n  %y = aten.mm(%x, %w)\n"
+                                               "  return %y\n}\n")
+                p = subprocess.run([args.weft, "compile", to / "product.ir", "--target", args.target, "-o", to / "product.so"], capture_output=True, text=True)
+                if p.returncode:
+                    sys.exit(f"{to.name}: {p.stderr}")
+                made += 1
+    return made
+
+
+def crossovers(args):
+    folder, times = pathlib.Path(args.folder), {}
+    env = dict(os.environ, LD_LIBRARY_PATH=f"{folder / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}")
+    ways = {"kernel": dict(env, WEFT_CUBLASLT="none"), "library": dict(env, WEFT_CUBLASLT_ALWAYS="1")}
+    for so in sorted(folder.glob("products/*/product.so")):
+        dtype, m, n, k = so.parent.name.split("_")
+        one = {"dtype": dtype, "m": int(m), "n": int(n), "k": int(k)}
+        for way, where in ways.items():
+            p = subprocess.run([folder / "weft", "bench", so, "--seconds", str(args.seconds), "--json"], capture_output=True, text=True, env=where)
+            try:
+                one[way] = json.loads(p.stdout)
+            except ValueError:
+                one[way] = (p.stdout + p.stderr).strip()[-300:]
+        print(json.dumps(one), flush=True)
+        times[dtype, int(n), int(k), int(m)] = one
+    for dtype, n, k in sorted({t[:3] for t in times}):
+        faster = [m for m in ROWS if (one := times.get((dtype, n, k, m))) and 0 < median(one["library"]) < median(one["kernel"])]
+        print(json.dumps({"dtype": dtype, "n": n, "k": k, "faster at m": faster}))
+    return False
+
+
+def median(bench):
+    """Milliseconds of a call of the artifact; 0: unknown."""
+    rows = bench.get("rows", []) if isinstance(bench, dict) else []
+    return next((r["median_ms"] for r in rows if r.get("ok") and r["name"] == "compiled"), 0)
+
+
 def pack(args):
     folder = pathlib.Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -63,7 +114,8 @@ def pack(args):
         for r in references(m):
             shutil.copy(r, to)
         packed += 1
-    print(f"{packed} models, {sum(f.stat().st_size for f in folder.rglob('*') if f.is_file()) >> 20} MiB")
+    products = pack_products(args, folder) if args.products else 0
+    print(f"{packed} models, {products} products, {sum(f.stat().st_size for f in folder.rglob('*') if f.is_file()) >> 20} MiB")
 
 
 def run(args):
@@ -96,8 +148,12 @@ p.add_argument("weft")
 p.add_argument("folder")
 p.add_argument("--models", nargs="*", default=[])
 p.add_argument("--target", default="cuda-sm_90")
+p.add_argument("--products", action="store_true", help="for crossovers")
+p = what.add_parser("crossovers")
+p.add_argument("folder", nargs="?", default=os.path.dirname(os.path.abspath(__file__)))
+p.add_argument("--seconds", type=float, default=0.2)
 p = what.add_parser("run")
 p.add_argument("folder", nargs="?", default=os.path.dirname(os.path.abspath(__file__)))
 p.add_argument("--seconds", type=float, default=1)
 args = parser.parse_args()
-sys.exit(pack(args) if args.what == "pack" else run(args))
+sys.exit({"pack": pack, "run": run, "crossovers": crossovers}[args.what](args))

@@ -382,8 +382,8 @@ static void find_tile(Contract *c, Lx *row, Lx *col)
 	Lx b = block_number(c->s), cols = eval_size(e, p->grid.col_tiles), rows = eval_size(e, p->grid.row_tiles);
 	c->start = int_of(c, 0);
 	c->steps = eval_size(e, p->grid.steps);
-	if (p->per) {
-		Lx splits = eval_size(e, p->grid.splits), per = int_of(c, p->per);
+	if (p->grid.per) {
+		Lx splits = eval_size(e, p->grid.splits), per = int_of(c, p->grid.per);
 		c->part = eval_let(e, "part", lx_mod(e->f, b, splits));
 		b = eval_let(e, "tile", lx_div(e->f, b, splits));
 		c->start = eval_let(e, "start", lx_mul(e->f, c->part, per));
@@ -396,6 +396,33 @@ static void find_tile(Contract *c, Lx *row, Lx *col)
 	c->member = eval_let(e, "member", lx_div(e->f, *row, rows));
 	*row = eval_let(e, "row", lx_mod(e->f, *row, rows));
 	block_decode(c->s, c->member, p->batch.axis, p->batch.n, NULL);
+}
+
+/* The argument of the function that is the buffer. */
+static uint32_t argument_of(const Eval *e, BufId b)
+{
+	uint32_t k = 0;
+	while (k < e->args.arg.n && (e->args.arg.data[k].kind != ARG_BUF || e->args.arg.data[k].k != b.i))
+		k++;
+	return k;
+}
+
+/* For a library that computes the kernel in one call: what the function is given. */
+static void tell_product(Eval *e, const GpuContractPlan *p)
+{
+	static const char *const name[PRODUCT_SIZES] = {"m", "n", "k", "batch", "a_stride", "b_stride", "c_stride", "a_member", "b_member", "c_member",
+							"a_first", "b_first", "c_first", "bias_first"};
+	LoopProduct *x = arena_dup(e->arena, &p->product->of, sizeof *x);
+	x->a = argument_of(e, e->k->kx.data[p->a.load.i].buf);
+	x->b = argument_of(e, e->k->kx.data[p->b.load.i].buf);
+	x->c = argument_of(e, e->k->stage.data[e->k->stage.n - 1].buf);
+	x->bias = p->product->bias.i ? argument_of(e, e->k->kx.data[p->product->bias.i].buf) : UINT32_MAX;
+	x->param = e->args.param.n;
+	for (uint32_t k = 0; k < PRODUCT_SIZES; k++) {
+		array_push(e->arena, &e->args.param, p->product->size[k]);
+		loop_param(e->f, name[k]);
+	}
+	e->f->product = x;
 }
 
 static void run_tiles(Code *s, const GpuContractPlan *p)
@@ -412,6 +439,8 @@ static void run_tiles(Code *s, const GpuContractPlan *p)
 	make_sums(&c);
 	run_steps(&c);
 	run_results(&c);
+	if (p->product)
+		tell_product(e, p);
 	code_finish_phase(s, p->grid.nblock, p->cost);
 }
 
@@ -447,9 +476,9 @@ void emit_gpu_contract(Code *s, const Plan *plan)
 {
 	const GpuContractPlan *p = plan->of.gpu_contract;
 	SymTab *syms = p->nest->syms;
-	if (p->per)
+	if (p->grid.per)
 		code_temp(s, (SchedTemp){"partial", p->dtype, sym_mul(syms, p->grid.results, p->grid.splits), 0, 1});
 	run_tiles(s, p);
-	if (p->per)
+	if (p->grid.per)
 		run_parts(s, p);
 }

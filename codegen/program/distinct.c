@@ -197,11 +197,20 @@ static void write_key(DistinctKernels *d, const Kernel *k)
 
 /* ---- schedules ---- */
 
+/* Beside the text of the function, which does not have it. */
+static void print_product(const LoopProduct *p, Text *t)
+{
+	text_printf(t, "product %u %u %u; %u %u %u %u; %d %d %d %d; %u %u %u; %u\n", p->a_type, p->b_type, p->c_type, p->a, p->b, p->c, p->bias, p->a_rows,
+		    p->b_rows, p->relu, p->gelu, p->least[0], p->least[1], p->least[2], p->param);
+}
+
 static uint32_t add_function(DistinctKernels *d, LoopFn *f)
 {
 	Text key;
 	text_init(&key, d->l->ir->ctx->arena);
 	loop_print(f, &key, true);
+	if (f->product)
+		print_product(f->product, &key);
 	bool fresh;
 	uint32_t id = intern(&d->fn_text, key.data, key.n, &fresh);
 	if (fresh)

@@ -256,7 +256,7 @@ static void makefile_link(const Compilation *c, Text *t)
 /* Models without user operators, state, or replaceable weights go without some files. */
 static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 {
-	if (strcmp(f->name, "device.c") == 0 || strcmp(f->name, "flight.c") == 0 || strcmp(f->name, "graph.c") == 0 || strcmp(f->name, "cuda.c") == 0 || strcmp(f->name, "cuda.h") == 0)
+	if (strcmp(f->name, "device.c") == 0 || strcmp(f->name, "flight.c") == 0 || strcmp(f->name, "graph.c") == 0 || strcmp(f->name, "cuda.c") == 0 || strcmp(f->name, "cublas.c") == 0 || strcmp(f->name, "cuda.h") == 0)
 		return false;
 	if (strcmp(f->name, "op_call.c") == 0)
 		return user_ops(c).n;

@@ -279,6 +279,28 @@ const LsRow *ls_row(LsKind);
 
 /* One kernel: int name(const Frame *, int64_t begin, int64_t end) over tasks. Of one with a block
  * of threads each thread executes the statements; the block is a call for one task. */
+/* The function computes a product, and so can a library: rows of a times columns of b, both summed
+ * along k, for each member of a batch. Of each operand and of the result, whose columns lie side by
+ * side, the other dimension has a stride. The numbers are parameters of the function, in the order
+ * of LoopProductSize, from number `param` on, which no statement reads. */
+typedef enum {
+	PRODUCT_M, PRODUCT_N, PRODUCT_K, PRODUCT_BATCH,
+	PRODUCT_A_STRIDE, PRODUCT_B_STRIDE, PRODUCT_C_STRIDE, /* in elements */
+	PRODUCT_A_MEMBER, PRODUCT_B_MEMBER, PRODUCT_C_MEMBER, /* between members of the batch */
+	PRODUCT_A_FIRST, PRODUCT_B_FIRST, PRODUCT_C_FIRST, PRODUCT_BIAS_FIRST, /* the first one */
+	PRODUCT_SIZES
+} LoopProductSize;
+typedef struct LoopProduct {
+	DType a_type, b_type, c_type;
+	uint32_t a, b, c, bias; /* buffers; bias, of the type of c, one for each column: UINT32_MAX:
+	                           there is none */
+	bool a_rows, b_rows;    /* a's rows, or b's summed steps, lie side by side; else a's
+	                           summed steps, b's columns */
+	bool relu, gelu;        /* of the result; gelu: with tanh */
+	uint32_t least[3];      /* M, N, K from which the library is faster */
+	uint32_t param;
+} LoopProduct;
+
 typedef struct LoopFn {
 	Ir *ir;
 	const char *name;
@@ -297,6 +319,7 @@ typedef struct LoopFn {
 	/* [0] unused; statement indices into ls */
 	ARRAY(struct LBlock { ARRAY(uint32_t) stmt; }) block;
 	uint32_t threads;     /* of a block; 1: of CPUs */
+	const LoopProduct *product; /* NULL: none that a library computes */
 	uint64_t shared_most; /* of a block: the most bytes of shared memory that the target has */
 	Lb enter;             /* executed once per call, before its tasks; 0: nothing */
 	Lb body;              /* of a kernel: the statements of one task */

@@ -9,6 +9,12 @@
 
 #include "ir/target/machine.h"
 
+/* From which size on the products of a dtype are given to the vendor's library. */
+typedef struct {
+	const char *dtype;  /* of both operands, "f32" */
+	uint32_t m, n, k;   /* rows, columns, summed steps: each at least so many */
+} GpuLibrary;
+
 typedef struct Gpu {
 	const char *name;        /* "cuda-sm_90" */
 	const char *arch;        /* the architecture for compilers, "sm_90", "gfx90a"; NULL: only
@@ -25,6 +31,9 @@ typedef struct Gpu {
 	float ghz;
 	float memory;            /* bytes per second that are read or written, in 1e9 */
 	float f32;               /* operations per second, in 1e12: two for a multiply-add */
+	const GpuLibrary *library; /* where the library is faster than generated kernels:
+	                              estimated, not measured; NULL: there is no library */
+	uint32_t nlibrary;
 } Gpu;
 
 /* Returns GPU k of the table, or NULL after the last. */

@@ -147,6 +147,99 @@ def check_cases(folder, env, cases):
             fail(f"{model.stem} {what}", f"{p.stdout}{p.stderr}exit status {p.returncode}, expected: {want}")
 
 
+def write_tensors(path, tensors):
+    """tensors: {name: (dtype, shape, bytes)}, as safetensors."""
+    header, at = {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(t[2] for t in tensors.values()))
+
+
+def read_tensors(path):
+    data = path.read_bytes()
+    n = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + n])
+    return {k: (v["dtype"], v["shape"], data[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]) for k, v in header.items() if k != "__metadata__"}
+
+
+def numbers(dtype, *shape):
+    count, seed, values = 1, len(shape) * 7 + sum(shape), []
+    for n in shape:
+        count *= n
+    for k in range(count):
+        seed = (seed * 1103515245 + 12345) % 2**31
+        values.append((seed >> 16) % 65 / 32 - 1)
+    if dtype == "F32":
+        return dtype, list(shape), struct.pack(f"<{count}f", *values)
+    if dtype == "F16":
+        return dtype, list(shape), struct.pack(f"<{count}e", *values)
+    return dtype, list(shape), b"".join(struct.pack("<f", v)[2:] for v in values)
+
+
+# Products that cuBLASLt computes, in the order of results, and how many they are with 40 and with 20 rows.
+PRODUCTS = """graph @products(%x: f32[B, 96], %w: f32[96, 128], %b: f32[128], %v: f32[128, 96], %h: f16[B, 96], %u: f16[96, 64],
+                %r: bf16[64, 96], %c: bf16[64], %p: f32[4, 40, 48], %q: f32[4, 48, 64], %i: f32[2, 64, 8, 8], %k: f32[48, 64, 1, 1]) where 20 <= B {
+  %y0 = aten.mm(%x, %w)
+  %x1 = aten.slice.Tensor(%x, dim=1, start=16, end=80)
+  %w1 = aten.slice.Tensor(%w, dim=0, start=0, end=64)
+  %a1 = aten.addmm(%b, %x1, %w1)
+  %y1 = aten.relu(%a1)
+  %a2 = aten.linear(%x, %v, %b)
+  %y2 = aten.gelu(%a2, approximate="tanh")
+  %y3 = aten.mm(%h, %u)
+  %l = convert(%x, dtype=bf16)
+  %y4 = aten.linear(%l, %r, %c)
+  %y5 = aten.bmm(%p, %q)
+  %y6 = aten.conv2d(%i, %k)
+  return %y0, %y1, %y2, %y3, %y4, %y5, %y6
+}
+"""
+
+
+def check_library(folder, env, cases):
+    """Products by a stand-in for cuBLASLt, and by kernels where it is not there, refuses, or would be slower."""
+    model, so, library = folder / "products.ir", folder / "products.so", folder / "lt"
+    library.mkdir()
+    run(*cc, "-std=gnu17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", root / "tests/device/standin_lt.c", "-o", library / "libcublasLt.so.13", "-ldl", "-lm")
+    model.write_text(PRODUCTS)
+    run(weft, "compile", model, "--target", "gpu-model", "-o", so)
+    there = dict(env, LD_LIBRARY_PATH=f"{env['LD_LIBRARY_PATH']}:{library}")
+    for rows, most in (40, 7), (20, 4):
+        inputs, outputs = folder / "in.safetensors", folder / "out.safetensors"
+        x = [numbers("F32", rows, 96), numbers("F32", 96, 128), numbers("F32", 128), numbers("F32", 128, 96), numbers("F16", rows, 96), numbers("F16", 96, 64),
+             numbers("BF16", 64, 96), numbers("BF16", 64), numbers("F32", 4, 40, 48), numbers("F32", 4, 48, 64), numbers("F32", 2, 64, 8, 8),
+             numbers("F32", 48, 64, 1, 1)]
+        x = {f"x.{k}": t for k, t in enumerate(x)}
+        write_tensors(inputs, x)
+        run(weft, "run", model, "--inputs", inputs, "--outputs", outputs, "--backend", "interp")
+        write_tensors(outputs, {**x, **read_tensors(outputs)})
+        for name, where, want in [("library", there, most), ("none", env, 0), ("named none", dict(there, WEFT_CUBLASLT="none"), 0),
+                                  ("refused", dict(there, STANDIN_LT="refuse"), 0)]:
+            where = dict(where, STANDIN_LT_COUNT="1")
+            p = run(weft, "check", so, outputs, env=where, check=False)
+            count = p.stderr.count("standin_lt: product")
+            if p.returncode or count != want:
+                fail(f"{rows} rows, {name}", f"{p.stdout}{p.stderr}{count} products, expected {want}")
+    p = run(weft, "show", "--kernels", so)
+    if p.stdout.count("  library") != 4:
+        fail("show --kernels", p.stdout)
+    p = run(weft, "show", "--kernels", model, "--target", "gpu-model")
+    for text in "by cuBLASLt from 32 x 48 x 40 of f32 on (estimated), with bias, relu; not at these sizes; else tiles", "with bias, gelu", "of bf16 on (estimated), with bias;":
+        if text not in p.stdout:
+            fail("show --kernels of the graph", f"{text}: {p.stdout}")
+    for what in "graphs", "streams":
+        big = folder / "big.so"
+        text = folder / "big.ir"
+        text.write_text("graph @big(%x: f32[64, 64], %w: f32[64, 64], %b: f32[64]) {\n  %a = aten.addmm(%b, %x, %w)\n  %s = aten.softmax.int(%a, dim=1)\n"
+                        "  %c = aten.mm(%s, %w)\n  %d = aten.softmax.int(%c, dim=0)\n  return %d, %a\n}\n")
+        run(weft, "compile", text, "--target", "gpu-model", "-o", big)
+        p = run(cases, big, what, env=dict(there, STANDIN_LT_COUNT="1"), check=False)
+        if p.returncode or "equal" not in p.stdout or "standin_lt: product" not in p.stderr:
+            fail(f"products {what}", f"{p.stdout}{p.stderr[-500:]}exit status {p.returncode}")
+
+
 def check_tool(folder, env):
     """weft's own options, and what it refuses."""
     mlp, ref = root / "tests/data/mlp.pt2", root / "tests/data/mlp.safetensors"
@@ -179,6 +272,7 @@ with tempfile.TemporaryDirectory() as folder:
     env = {"LD_LIBRARY_PATH": str(library)}
     check_models(folder, env)
     check_cases(folder, env, cases)
+    check_library(folder, env, cases)
     check_tool(folder, env)
     check_real(folder, env, cases)
 sys.exit(bad != 0)

@@ -59,7 +59,8 @@ static struct {
 static __thread int current; /* contexts that are pushed */
 
 /* Work of a stream. */
-typedef enum { COPY, FILL, FREE, LAUNCH, MARK } Kind;
+typedef enum { COPY, FILL, FREE, LAUNCH, MARK, CALL } Kind; /* CALL: `from` with `arg`, of the
+                                                               stand-in for cuBLASLt */
 typedef struct Op {
 	Kind kind;
 	void *stream;
@@ -223,6 +224,9 @@ static void drain(void *stream, int all)
 	pthread_mutex_unlock(&queue.lock);
 }
 
+static Op *capture_op; /* what the captured stream was given */
+static void *captured_stream;
+
 /* At once on the default stream, else when somebody waits. The queue owns what the operation points
  * to. */
 static int give(Op op)
@@ -239,6 +243,12 @@ static int give(Op op)
 		return OUT_OF_MEMORY;
 	*copy = op;
 	copy->next = NULL;
+	if (op.stream == captured_stream) {
+		if (capture_op)
+			return INVALID_VALUE;
+		capture_op = copy;
+		return OK;
+	}
 	pthread_mutex_lock(&queue.lock);
 	*queue.last = copy;
 	queue.last = &copy->next;
@@ -602,6 +612,7 @@ static int execute(const Op *op)
 	case FILL: memset(to, (int)op->value, op->bytes); return OK;
 	case FREE: return release(op->to);
 	case LAUNCH: return launch(op);
+	case CALL: return ((int (*)(int64_t *))(uintptr_t)op->from)(op->arg);
 	default: ((Event *)(uintptr_t)op->to)->done = (uint64_t)op->value; return OK;
 	}
 }
@@ -805,6 +816,68 @@ EXPORT int cuGraphExecMemcpyNodeSetParams(Graph *exec, const Node *node, const C
 	Op op = {0};
 	int rc = copy_op(p, context, &op);
 	return set(exec, node, rc, op);
+}
+
+/* Of a captured graph with one node. */
+EXPORT int cuGraphAddChildGraphNode(Node **out, Graph *g, Node *const *after, size_t n, const Graph *child)
+{
+	if (child->n != 1)
+		return INVALID_VALUE;
+	Op op = child->node[0]->op;
+	op.arg = memcpy(malloc((size_t)op.value * 8), op.arg, (size_t)op.value * 8);
+	return add(out, g, after, n, OK, op);
+}
+
+EXPORT int cuStreamCreate(void **out, unsigned flags)
+{
+	*out = malloc(1);
+	self.events++;
+	return flags == 1 ? state() : INVALID_VALUE;
+}
+
+EXPORT int cuStreamDestroy_v2(void *stream)
+{
+	drain(stream, 0);
+	free(stream);
+	self.events--;
+	return OK;
+}
+
+EXPORT int cuStreamBeginCapture_v2(void *stream, int mode)
+{
+	if (mode != 1 || captured_stream || !stream)
+		return INVALID_VALUE;
+	captured_stream = stream;
+	return state();
+}
+
+EXPORT int cuStreamEndCapture(void *stream, Graph **out)
+{
+	Node *node;
+	Op *op = capture_op;
+	if (stream != captured_stream)
+		return INVALID_VALUE;
+	captured_stream = capture_op = NULL;
+	int rc = cuGraphCreate(out, 0);
+	if (rc == OK && op)
+		rc = add(&node, *out, NULL, 0, OK, *op);
+	free(op);
+	return rc;
+}
+
+/* For the stand-in for cuBLASLt: fn(arg) is work of the stream; arg has n values. */
+EXPORT int standin_call(int (*fn)(int64_t *), const int64_t *arg, size_t n, void *stream);
+int standin_call(int (*fn)(int64_t *), const int64_t *arg, size_t n, void *stream)
+{
+	self.stream = stream;
+	return give((Op){.kind = CALL, .stream = stream, .from = (uintptr_t)fn, .value = (int64_t)n, .arg = memcpy(malloc(n * 8), arg, n * 8)});
+}
+
+/* The real address of bytes of one block; NULL: there are none. */
+EXPORT void *standin_real(Address p, uint64_t bytes);
+void *standin_real(Address p, uint64_t bytes)
+{
+	return real_of(p, bytes);
 }
 
 EXPORT int cuGraphLaunch(const Graph *exec, void *stream)

@@ -136,17 +136,17 @@ static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxe
 static double predict(const PlanInput *in, const GpuContractPlan *p, double share)
 {
 	const Gpu *g = in->target->gpu;
-	const double steps = (double)plan_size(in, p->grid.steps), k = p->per ? fmin(steps, (double)p->per) : steps;
+	const double steps = (double)plan_size(in, p->grid.steps), k = p->grid.per ? fmin(steps, (double)p->grid.per) : steps;
 	const double tiles_of = (double)plan_size(in, p->grid.nblock), rows = p->tile.rows, cols = p->tile.cols;
 	const double rate = (double)g->f32 * 1000 / g->multiprocessors * share, size = dtype_size(p->dtype);
 	const double at_once = fmin(g->blocks, floor((double)g->warps * WARP / p->threads));
 	const double each = fmin(1, at_once * p->threads / 256.0);
 	const double compute = ceil(tiles_of / g->multiprocessors) * 2 * rows * cols * k * (p->dtype == DT_f64 ? 2 : 1) / (rate * fmax(each, 0.1));
-	const double left = p->per ? 2 * size * (double)plan_size(in, p->grid.results) * (double)plan_size(in, p->grid.splits) : 0;
+	const double left = p->grid.per ? 2 * size * (double)plan_size(in, p->grid.results) * (double)plan_size(in, p->grid.splits) : 0;
 	const double bytes = left + cost_at(in->nest->syms, in->cost.bytes, in->at.var, in->at.value, in->at.n);
 	const double moved = bytes + tiles_of * (rows + cols) * k * size / CACHED;
 	const double waits = ceil(tiles_of / (g->multiprocessors * at_once)) * k / GPU_K * STEP_NS;
-	return g->ghz * (3000 * (p->per ? 2 : 1) + fmax(fmax(compute, moved / g->memory), waits));
+	return g->ghz * (3000 * (p->grid.per ? 2 : 1) + fmax(fmax(compute, moved / g->memory), waits));
 }
 
 /* So many steps that all multiprocessors have a block; 0: they have. */
@@ -167,10 +167,10 @@ static void set_tile(const Nest *n, GpuContractPlan *p, uint32_t t)
 	p->threads = p->tile.rows / p->tile.trows * (p->tile.cols / p->tile.tcols);
 	p->grid.row_tiles = sym_ceildiv(n->syms, product(n, &p->m), sym_int(n->syms, p->tile.rows));
 	p->grid.col_tiles = sym_ceildiv(n->syms, product(n, &p->c), sym_int(n->syms, p->tile.cols));
-	p->grid.splits = p->per ? sym_ceildiv(n->syms, p->grid.steps, sym_int(n->syms, p->per)) : sym_int(n->syms, 1);
+	p->grid.splits = p->grid.per ? sym_ceildiv(n->syms, p->grid.steps, sym_int(n->syms, p->grid.per)) : sym_int(n->syms, 1);
 	p->grid.nblock = sym_mul(n->syms, product(n, &p->batch), sym_mul(n->syms, p->grid.row_tiles, p->grid.col_tiles));
 	p->grid.nblock = sym_mul(n->syms, p->grid.nblock, p->grid.splits);
-	const int64_t most = p->per ? p->per : sum_most(n->syms, p->grid.steps);
+	const int64_t most = p->grid.per ? p->grid.per : sum_most(n->syms, p->grid.steps);
 	p->sums = sum_plan(&most, 1, sum_limit(REDUCE_SUM, p->dtype, n->k->stage.data[0].dtype));
 }
 
@@ -202,8 +202,8 @@ static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 	PlanInput larger = *in;
 	larger.at = in->larger;
 	for (uint32_t t = 0; t < 2 * sizeof tiles / sizeof *tiles; t++) {
-		p->per = t % 2 ? choose_per(in, p) : 0;
-		if (t % 2 && !p->per)
+		p->grid.per = t % 2 ? choose_per(in, p) : 0;
+		if (t % 2 && (!p->grid.per || p->product)) /* a library has one phase */
 			continue;
 		set_tile(p->nest, p, t / 2);
 		p->a.wide = fits(a_wide, p->tile.rows, p->threads);
@@ -255,13 +255,19 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	choose_operand(nest, p, &p->c, &p->b);
 	p->grid.steps = product(nest, &p->k);
 	p->grid.results = sym_mul(nest->syms, product(nest, &p->batch), sym_mul(nest->syms, product(nest, &p->m), product(nest, &p->c)));
+	const char *library;
+	bool now;
+	p->product = gpu_product(&at, p, &library, &now);
 	if (!choose_tile(&at, p))
 		return refuse_near("registers or shared memory hold no tile");
 	plan->of.gpu_contract = p;
 	plan->cycles = p->cycles;
 	plan->larger = p->larger;
-	plan->algorithm = "contract";
-	plan->why = arena_printf(nest->arena, "tiles of %u by %u in shared memory, of %u by %u a thread", p->tile.rows, p->tile.cols, p->tile.trows, p->tile.tcols);
+	plan->algorithm = now ? "library" : "contract";
+	plan->why = arena_printf(nest->arena, "%s%stiles of %u by %u in shared memory, of %u by %u a thread", p->product ? library : "", p->product ? "; else " : "",
+				 p->tile.rows, p->tile.cols, p->tile.trows, p->tile.tcols);
+	if (library && !p->product)
+		plan->why = arena_printf(nest->arena, "%s; %s", plan->why, library);
 	return taken();
 }
 
@@ -291,9 +297,11 @@ void print_gpu_contract(const Plan *plan, Text *out)
 	text_printf(out, "; tile %u x %u, %u x %u a thread", p->tile.rows, p->tile.cols, p->tile.trows, p->tile.tcols);
 	print_operand("a", &p->a, out);
 	print_operand("b", &p->b, out);
-	if (p->per)
-		text_printf(out, ", k in parts of %lld", (long long)p->per);
+	if (p->grid.per)
+		text_printf(out, ", k in parts of %lld", (long long)p->grid.per);
 	for (uint32_t c = 0; c < p->sums.n; c++)
 		text_printf(out, ", sums cut every %lld steps", (long long)p->sums.cut[c].rounds);
+	if (p->product)
+		text_printf(out, "; cuBLASLt from %u x %u x %u on", p->product->of.least[0], p->product->of.least[1], p->product->of.least[2]);
 	text_printf(out, "; %u threads; blocks: %s", p->threads, sym_str(n->syms, p->grid.nblock));
 }

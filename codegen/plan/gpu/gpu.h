@@ -138,11 +138,19 @@ typedef struct {
 /* How much of what there is. */
 typedef struct {
 	Sym steps;                /* of k */
+	int64_t per;              /* steps of a block; 0: all */
 	Sym row_tiles, col_tiles; /* of one member of the batch */
 	Sym splits;               /* blocks of a tile */
 	Sym results;              /* of all members */
 	Sym nblock;
 } GpuGrid;
+
+/* How the library computes the kernel. */
+typedef struct {
+	LoopProduct of;          /* without buffers and `param` */
+	Kx bias;                 /* a load; 0: none */
+	Sym size[PRODUCT_SIZES];
+} GpuProduct;
 
 /* A product of a, which has the rows m, and b, which has the columns c, summed along k; for each
  * member of the batch. A block has a tile of rows by cols results, a thread trows by tcols of them
@@ -150,8 +158,8 @@ typedef struct {
  * the other half is multiplied. What is beyond the operands is 0. Chains of additions are cut as
  * plan/sums.h says. The rest of the kernel is computed at each result, from shared memory.
  *
- * per: where there are too few tiles for the GPU, a tile has several blocks, each with `per` steps
- * of k. They leave their sums in a temporary, and a second phase adds them in order. */
+ * grid.per: where there are too few tiles for the GPU, a tile has several blocks, each with `per`
+ * steps of k. They leave their sums in a temporary, and a second phase adds them in order. */
 typedef struct GpuContractPlan {
 	const Nest *nest;
 	DType dtype; /* of products and sums */
@@ -159,12 +167,17 @@ typedef struct GpuContractPlan {
 	GpuOperand a, b;
 	GpuTile tile;
 	uint32_t threads;
-	int64_t per; /* steps of a block; 0: all */
 	GpuGrid grid;
 	SumPlan sums;
+	const GpuProduct *product; /* the library is asked first; NULL: it is not */
 	double cycles, larger;
 	KernelCost cost;
 } GpuContractPlan;
+
+/* product.c: Returns the product for the library, in the arena of the nest; or NULL if the library
+ * cannot compute the kernel, or is slower. Sets *why to a text for reports in any case; NULL: the
+ * GPU has no library. *now: the library is faster at hint sizes. */
+const GpuProduct *gpu_product(const PlanInput *, const GpuContractPlan *, const char **why, bool *now);
 
 /* Plans, and prints plans. */
 PlanFn plan_gpu_points, plan_gpu_rows, plan_gpu_contract, plan_gpu_threads;

@@ -188,6 +188,23 @@ void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, cons
 
 /* ---- images ---- */
 
+static unsigned library_type(DType t)
+{
+	return t == DT_f32 ? 0 : t == DT_f16 ? 1 : 2;
+}
+
+/* What a library can compute in place of kernels. */
+static void print_products(LoopFn *const *fn, uint32_t n, Text *out)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		const LoopProduct *p = fn[k]->product;
+		if (p)
+			text_printf(out, "static const WeftCudaProduct product_%u = {%u, %u, %u, %u, %u, %u, %uu, %d, %d, %d, %d, {%u, %u, %u}, %u};\n", k,
+				    library_type(p->a_type), library_type(p->b_type), library_type(p->c_type), p->a, p->b, p->c, p->bias, p->a_rows, p->b_rows,
+				    p->relu, p->gelu, p->least[0], p->least[1], p->least[2], p->param);
+	}
+}
+
 void emit_cuda_stubs(LoopFn *const *fn, const char *const *name, uint32_t n, const CudaImages *im, Text *out)
 {
 	text_printf(out, "/* The images of the kernels, and what launches them. */\n#define WEFT_DEVICES\n#define WEFT_WITH_CUDA\n#include \"cuda.h\"\n\nextern const unsigned char %s[];\n\n", im->data);
@@ -201,9 +218,12 @@ void emit_cuda_stubs(LoopFn *const *fn, const char *const *name, uint32_t n, con
 	for (uint32_t a = 0; a < im->narch; a++)
 		text_printf(out, "\t{%s, %u, %u, image_%u},\n", im->arch[a].name ? arena_printf(out->arena, "\"%s\"", im->arch[a].name) : "NULL", im->arch[a].major,
 			    im->arch[a].minor, a);
-	text_add(out, "};\n\nstatic const WeftCudaKernel kernel[] = {\n");
+	text_add(out, "};\n\n");
+	print_products(fn, n, out);
+	text_add(out, "static const WeftCudaKernel kernel[] = {\n");
 	for (uint32_t k = 0; k < n; k++)
-		text_printf(out, "\t{\"%s\", %u, %u, %u, %u, %d},\n", name[k], im->of[k], fn[k]->threads, fn[k]->buf.n, fn[k]->param.n, has_statement(fn[k], LS_FAIL));
+		text_printf(out, "\t{\"%s\", %u, %u, %u, %u, %d, %s},\n", name[k], im->of[k], fn[k]->threads, fn[k]->buf.n, fn[k]->param.n, has_statement(fn[k], LS_FAIL),
+			    fn[k]->product ? arena_printf(out->arena, "&product_%u", k) : "NULL");
 	text_printf(out, "};\n\nconst WeftCuda weft_cuda = {%u, %u, %u, arch, kernel, %s};\n", im->narch, n, im->nimage, im->data);
 	for (uint32_t k = 0; k < n; k++)
 		text_printf(out, "\nint %s(const WeftFrame *f, int64_t begin, int64_t end);\nint %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n"

@@ -1,0 +1,267 @@
+/* Products that the vendor's library computes: which they are, and from which size on it is asked.
+ * The generated kernel stays in the artifact: a machine without the library executes that. */
+#include "codegen/plan/gpu/gpu.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- what follows the sum ---- */
+
+static const KxData *at(const Nest *n, Kx x)
+{
+	return &n->k->kx.data[x.i];
+}
+
+/* An operation on two values in any order, of which one is a constant; *x is the other. */
+static bool with_const(const Nest *n, Kx v, Op op, double c, Kx *x)
+{
+	const KxData *d = at(n, v);
+	if (d->kind != KX_OP || d->op != op || d->nin != 2)
+		return false;
+	for (uint32_t k = 0; k < 2; k++) {
+		const KxData *o = at(n, d->in[k]);
+		*x = d->in[!k];
+		if (o->kind == KX_CONST && o->dtype == DT_f32 && fabs(o->c.f - c) <= 1e-6 * fabs(c))
+			return true;
+	}
+	return false;
+}
+
+static bool is_binary(const Nest *n, Kx v, Op op, Kx *x, Kx *y)
+{
+	const KxData *d = at(n, v);
+	if (d->kind != KX_OP || d->op != op || d->nin != 2)
+		return false;
+	*x = d->in[0];
+	*y = d->in[1];
+	return true;
+}
+
+/* x * x * x */
+static bool is_cube(const Nest *n, Kx v, Kx x)
+{
+	Kx p, q, r, s;
+	if (!is_binary(n, v, OP_mul, &p, &q))
+		return false;
+	if (p.i == x.i) {
+		r = p;
+		p = q;
+		q = r;
+	}
+	return q.i == x.i && is_binary(n, p, OP_mul, &r, &s) && r.i == x.i && s.i == x.i;
+}
+
+/* tanh((x + x^3 * 0.044715) * 0.7979) + 1 */
+static bool is_gelu_factor(const Nest *n, Kx v, Kx x)
+{
+	Kx t, in, p, q, cube;
+	if (!with_const(n, v, OP_add, 1, &t) || at(n, t)->kind != KX_OP || at(n, t)->op != OP_tanh)
+		return false;
+	if (!with_const(n, at(n, t)->in[0], OP_mul, 0.7978845608028654, &in) || !is_binary(n, in, OP_add, &p, &q))
+		return false;
+	if (q.i == x.i) {
+		q = p;
+		p = x;
+	}
+	return p.i == x.i && with_const(n, q, OP_mul, 0.044715, &cube) && is_cube(n, cube, x);
+}
+
+/* x / 2 * (1 + tanh(...)) */
+static bool is_gelu(const Nest *n, Kx v, Kx *x)
+{
+	Kx p, q;
+	if (!is_binary(n, v, OP_mul, &p, &q))
+		return false;
+	return (with_const(n, p, OP_mul, 0.5, x) && is_gelu_factor(n, q, *x)) || (with_const(n, q, OP_mul, 0.5, x) && is_gelu_factor(n, p, *x));
+}
+
+/* ---- strides ---- */
+
+/* The distance of neighbours along axes that are counted as one, 0 if there are none. */
+static bool stride_of(const Nest *n, Sym offset, const GpuAxes *x, Sym *stride)
+{
+	Sym coef, step = {0};
+	*stride = sym_int(n->syms, 0);
+	for (uint32_t i = x->n; i-- > 0;) {
+		if (!nest_coef(n, offset, x->axis[i], &coef) || (step.i && step.i != coef.i))
+			return false;
+		*stride = step.i ? *stride : coef;
+		step = sym_mul(n->syms, coef, n->extent[x->axis[i]]);
+	}
+	return true;
+}
+
+/* The offset where all axes are 0. */
+static bool first_of(const Nest *n, Sym offset, Sym *first)
+{
+	Sym coef;
+	for (uint32_t a = 0; a < n->n; a++)
+		if (nest_has_axis(n, a) && !sym_linear(n->syms, offset, n->var[a], &coef, &offset))
+			return false;
+	*first = offset;
+	return !sym_uses_kind(n->syms, offset, SYMVAR_AXIS);
+}
+
+static Sym count_of(const Nest *n, const GpuAxes *x)
+{
+	Sym all = sym_int(n->syms, 1);
+	for (uint32_t i = 0; i < x->n; i++)
+		all = sym_mul(n->syms, all, n->extent[x->axis[i]]);
+	return all;
+}
+
+/* An operand of two dimensions, of which one has its elements side by side: *second, if it is not
+ * the first one. */
+static bool operand(const Nest *n, const GpuContractPlan *p, Sym offset, const GpuAxes *first, const GpuAxes *other, bool *second, Sym *stride,
+		    Sym *member, Sym *begin)
+{
+	Sym x, y;
+	if (!stride_of(n, offset, first, &x) || !stride_of(n, offset, other, &y) || !stride_of(n, offset, &p->batch, member) || !first_of(n, offset, begin))
+		return false;
+	*second = !sym_is(n->syms, x, 1);
+	*stride = *second ? x : y;
+	return !*second || sym_is(n->syms, y, 1);
+}
+
+/* ---- the kernel ---- */
+
+static DType storage(const Nest *n, Kx load)
+{
+	return buf_of(n->l, at(n, load)->buf)->dtype;
+}
+
+static const char *read_epilogue(const Nest *n, const GpuContractPlan *p, GpuProduct *x, BufId *out, Sym *store)
+{
+	const uint32_t last = n->k->stage.n - 1;
+	const Stage *st = &n->k->stage.data[last];
+	if (last > 1 || st->result != RESULT_GLOBAL || (last && (st->kind != STAGE_MAP || st->nmap || n->k->stage.data[0].result == RESULT_GLOBAL)))
+		return "it has several results";
+	*out = st->buf;
+	*store = n->store[last];
+	x->of.c_type = buf_of(n->l, st->buf)->dtype;
+	if (!last)
+		return NULL;
+	Kx v = st->value, in, load;
+	if (with_const(n, v, OP_maximum, 0, &in))
+		x->of.relu = true, v = in;
+	else if (is_gelu(n, v, &in))
+		x->of.gelu = true, v = in;
+	if (is_binary(n, v, OP_add, &in, &load)) {
+		if (at(n, in)->kind == KX_LOAD) {
+			const Kx t = in;
+			in = load;
+			load = t;
+		}
+		const KxData *d = at(n, load);
+		Sym stride, none;
+		GpuAxes others = p->m;
+		if (d->kind != KX_LOAD || d->guard.i || storage(n, load) != x->of.c_type || !stride_of(n, n->offset[load.i], &p->c, &stride) ||
+		    !sym_is(n->syms, stride, 1) || !first_of(n, n->offset[load.i], &x->size[PRODUCT_BIAS_FIRST]))
+			return "what is added is no bias of columns";
+		for (uint32_t k = 0; k < 2; k++, others = p->batch)
+			for (uint32_t i = 0; i < others.n; i++)
+				if (!nest_coef(n, n->offset[load.i], others.axis[i], &none) || !sym_is(n->syms, none, 0))
+					return "what is added is no bias of columns";
+		x->bias = load;
+		v = in;
+	}
+	return at(n, v)->kind == KX_STAGE && at(n, v)->stage == 0 ? NULL : "the library has no such epilogue";
+}
+
+static const char *read_kernel(const Nest *n, const GpuContractPlan *p, GpuProduct *x)
+{
+	BufId out = {0};
+	Sym store = {0}, zero = sym_int(n->syms, 0);
+	bool second;
+	for (uint32_t k = 0; k < PRODUCT_SIZES; k++)
+		x->size[k] = zero;
+	x->of.a_type = storage(n, p->a.load);
+	x->of.b_type = storage(n, p->b.load);
+	if (x->of.a_type != x->of.b_type || p->dtype != DT_f32)
+		return "its operands are not of one of the library's types";
+	if (at(n, p->a.load)->guard.i || at(n, p->b.load)->guard.i)
+		return "an operand is padded";
+	const char *no = read_epilogue(n, p, x, &out, &store);
+	if (no)
+		return no;
+	if (x->of.c_type != x->of.a_type && x->of.c_type != DT_f32)
+		return "its results are not of one of the library's types";
+	if (out.i == at(n, p->a.load)->buf.i || out.i == at(n, p->b.load)->buf.i)
+		return "it replaces an operand";
+	if (!operand(n, p, n->offset[p->a.load.i], &p->m, &p->k, &x->of.a_rows, &x->size[PRODUCT_A_STRIDE], &x->size[PRODUCT_A_MEMBER], &x->size[PRODUCT_A_FIRST]) ||
+	    !operand(n, p, n->offset[p->b.load.i], &p->k, &p->c, &x->of.b_rows, &x->size[PRODUCT_B_STRIDE], &x->size[PRODUCT_B_MEMBER], &x->size[PRODUCT_B_FIRST]) ||
+	    !operand(n, p, store, &p->m, &p->c, &second, &x->size[PRODUCT_C_STRIDE], &x->size[PRODUCT_C_MEMBER], &x->size[PRODUCT_C_FIRST]))
+		return "its axes have no single strides, as of a convolution";
+	x->of.a_rows = !x->of.a_rows;
+	x->of.b_rows = !x->of.b_rows;
+	if (!second)
+		return "its results lie side by side along rows";
+	x->size[PRODUCT_M] = count_of(n, &p->m);
+	x->size[PRODUCT_N] = count_of(n, &p->c);
+	x->size[PRODUCT_K] = count_of(n, &p->k);
+	x->size[PRODUCT_BATCH] = count_of(n, &p->batch);
+	return NULL;
+}
+
+/* An axis of one side alone is an axis of the batch, too, whose members share the other operand: of
+ * a convolution by a window of one element, the images. */
+static void split_side(const Nest *n, Sym offset, Sym store, GpuAxes *side, GpuAxes *batch)
+{
+	Sym none;
+	if (side->n != 2 || batch->n || (stride_of(n, offset, side, &none) && store.i && stride_of(n, store, side, &none)))
+		return;
+	*batch = (GpuAxes){1, {side->axis[0]}};
+	*side = (GpuAxes){1, {side->axis[1]}};
+}
+
+/* ---- the decision ---- */
+
+static bool is_large(const PlanInput *in, const GpuProduct *x)
+{
+	bool all = true;
+	for (uint32_t k = 0; k < 3; k++)
+		all = all && plan_size(in, x->size[PRODUCT_M + k]) >= x->of.least[k];
+	return all;
+}
+
+static const GpuLibrary *row_of(const Gpu *g, DType t)
+{
+	for (uint32_t k = 0; k < g->nlibrary; k++)
+		if (!strcmp(g->library[k].dtype, dtype_name(t)))
+			return &g->library[k];
+	return NULL;
+}
+
+const GpuProduct *gpu_product(const PlanInput *in, const GpuContractPlan *p, const char **why, bool *now)
+{
+	const Gpu *g = in->target->gpu;
+	const Nest *n = p->nest;
+	Arena *a = n->arena;
+	PlanInput here = *in, larger = *in;
+	GpuProduct *x = ARENA_NEW(a, GpuProduct);
+	*now = false;
+	*why = NULL;
+	if (!g->library)
+		return NULL;
+	GpuContractPlan q = *p;
+	split_side(n, n->offset[p->b.load.i], n->store[n->k->stage.n - 1], &q.c, &q.batch);
+	split_side(n, n->offset[p->a.load.i], n->store[n->k->stage.n - 1], &q.m, &q.batch);
+	const char *no = read_kernel(n, &q, x);
+	const GpuLibrary *row = row_of(g, x->of.a_type);
+	if (no || !row) {
+		*why = arena_printf(a, "not by cuBLASLt: %s", no ? no : arena_printf(a, "it is slower for %s", dtype_name(x->of.a_type)));
+		return NULL;
+	}
+	memcpy(x->of.least, (uint32_t[]){row->m, row->n, row->k}, sizeof x->of.least);
+	here.nest = larger.nest = n;
+	larger.at = in->larger;
+	*now = is_large(&here, x);
+	const char *from = arena_printf(a, "from %u x %u x %u of %s on (estimated)", row->m, row->n, row->k, dtype_name(x->of.a_type));
+	if (!*now && !is_large(&larger, x)) {
+		*why = arena_printf(a, "not by cuBLASLt, which is faster %s", from);
+		return NULL;
+	}
+	*why = arena_printf(a, "by cuBLASLt %s%s%s%s", from, x->bias.i ? ", with bias" : "", x->of.relu ? ", relu" : x->of.gelu ? ", gelu" : "",
+			    *now ? "" : "; not at these sizes");
+	return x;
+}

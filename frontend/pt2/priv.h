@@ -433,6 +433,9 @@ typedef struct Target {
 /* Returns how to import nodes with this target, "torch.ops.aten.add.Tensor"; TARGET_UNKNOWN if none
  * is known. Its name lives as long as the context. */
 Target target_of(Import *, const char *target);
+/* Why nodes with this target are not imported, where that is so on purpose: a constant text that
+ * goes on from "an operator, which". NULL for other targets (refused.c). */
+const char *target_refusal(const char *target);
 /* Checks that all nodes of a graph of the file, and of graphs in it, can be imported. Returns false
  * after one error that lists the operators that cannot. */
 bool targets_check(Import *, const json_t *graph);

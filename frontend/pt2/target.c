@@ -22,6 +22,7 @@ static const struct {
 	{"aten.sym_stride", TARGET_SYMBOLIC},
 	{"aten.sym_numel", TARGET_SYMBOLIC},
 	{"aten.sym_storage_offset", TARGET_SYMBOLIC},
+	{"aten.sym_is_contiguous", TARGET_SYMBOLIC},
 	{"aten.sym_constrain_range", TARGET_NOTHING},
 	{"aten.sym_constrain_range_for_size", TARGET_NOTHING},
 	{"aten.promote_types", TARGET_NOTHING}, /* its result is a dtype, which the program already
@@ -34,6 +35,7 @@ static const struct {
 	{"aten._assert_scalar", TARGET_ASSERT_SCALAR},
 	{"aten._assert_tensor_metadata", TARGET_ASSERT_METADATA},
 	{"export.access_subclass_inner_tensor", TARGET_INNER_TENSOR},
+	{"higher_order.print", TARGET_NOTHING}, /* compiled models print nothing */
 	{"higher_order.wrap_with_set_grad_enabled", TARGET_INLINE},
 	{"higher_order.wrap_with_autocast", TARGET_INLINE},
 	{"higher_order.wrap", TARGET_INLINE},
@@ -108,7 +110,7 @@ Target target_of(Import *im, const char *target)
 {
 	Target t = {.name = strip(im, target)};
 	if (starts(target, "_operator.") || starts(target, "math.") ||
-	    starts(target, "torch.sym_")) {
+	    starts(target, "torch.sym_") || starts(target, "torch._sym_")) {
 		t.kind = TARGET_SYMBOLIC;
 		return t;
 	}
@@ -189,12 +191,16 @@ static int by_target(const void *a, const void *b)
 	return strcmp(((const Missing *)a)->target, ((const Missing *)b)->target);
 }
 
-/* "torch.ops.aten.x.default x2 (first at x, net.py:12 in encoder)" */
+/* "torch.ops.aten.x.default x2 (first at x, net.py:12 in encoder)", and why if that is known: ",
+ * which calls cuDNN" */
 static void report_one(Import *im, const Missing *m, uint32_t k, Text *t)
 {
 	const char *frame = node_frame(im, m->first);
 	text_printf(t, "%s%s x%u (first at %s%s%s)", k ? "; " : "", m->target, m->count, node_label(m->first),
 		    frame ? ", " : "", frame ? frame : "");
+	const char *why = target_refusal(m->target);
+	if (why)
+		text_printf(t, ", which %s", why);
 }
 
 /* Not of PyTorch's namespaces. */

@@ -40,7 +40,7 @@ typedef struct {
 	uint32_t len;
 } Span;
 
-enum { MAX_LETS = 32, MAX_CALL = 32, MAX_DEPTH = 64 };
+enum { MAX_LETS = 96, MAX_CALL = 32, MAX_DEPTH = 64 };
 
 typedef struct {
 	Build *b;  /* where nodes are added; NULL: the text is only checked */

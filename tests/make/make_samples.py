@@ -68,7 +68,12 @@ def nms_kept(boxes, threshold):
 
 
 # What torch.ops does not have, or not for the CPU.
-OTHER = {"nms_kept": nms_kept, "transformers.grouped_mm_fallback": grouped, "torch_nn._linear_cross_entropy_batch_chunked": linear_cross_entropy,
+OTHER = {"aten.mm.dtype": lambda self, mat2, out_dtype: self.to(out_dtype) @ mat2.to(out_dtype),
+         "aten.bmm.dtype": lambda self, mat2, out_dtype: self.to(out_dtype) @ mat2.to(out_dtype),
+         "aten.addmm.dtype": lambda self, mat1, mat2, out_dtype, **k: torch.addmm(*(x.to(out_dtype) for x in (self, mat1, mat2)), **k),
+         "aten.baddbmm.dtype": lambda self, batch1, batch2, out_dtype, **k: torch.baddbmm(*(x.to(out_dtype) for x in (self, batch1, batch2)), **k),
+         "aten._masked_scale": lambda self, mask, scale: self * mask.to(self.dtype) * scale,
+         "nms_kept": nms_kept, "transformers.grouped_mm_fallback": grouped, "torch_nn._linear_cross_entropy_batch_chunked": linear_cross_entropy,
          "torch_nn._linear_cross_entropy_batch_chunked_no_reduction": linear_cross_entropy,
          "torchao.int_matmul": lambda a, b: torch._int_mm(a, b), "aten._fused_rms_norm_backward": rms_norm_backward,
          "torchao.int_scaled_matmul": lambda a, b, scales1: torch._int_mm(a, b) * scales1}
@@ -225,6 +230,7 @@ def run(f, scalar, sample):
     except Exception as e:
         return None, e
     y = [] if y is None else list(y) if isinstance(y, (tuple, list)) else [y]
+    y = [x for z in y for x in (z if isinstance(z, (tuple, list)) else [z])]  # (Tensor, Tensor[]) is flat here
     return [x.detach() if x is not None else x for x in (y if sample.only is None else y[sample.only : sample.only + 1])], None
 
 

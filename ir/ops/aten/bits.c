@@ -108,6 +108,9 @@ OP(aten_view_dtype){
 	.build = build_view_dtype,
 	.sample = "f32[n=3, 4], dtype=i32; i16[n=3, 4] in -99..99, dtype=f16; i32[n=3] in -99999..99999, dtype=u8; u8[n=2, 8] in 0..99, dtype=i32; "
 		  "f64[n=3, 2], dtype=f32; f32[n=3, 4], dtype=c64; c64[2, n=3], dtype=f32; c64[n=3], dtype=f64; f64[3], dtype=c64; c64[], dtype=f64",
+	.overloads = (const Overload[]){
+		{.schema = "aten.view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor"},
+	},
 };
 
 /* ---- mantissa and exponent ---- */

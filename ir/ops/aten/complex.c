@@ -108,6 +108,7 @@ OP(aten_conj){
 	.build = build_conj,
 	.sample = "c64[n=3, 4]",
 	.overloads = (const Overload[]){
+		{.schema = "aten._conj_copy(Tensor self) -> Tensor"},
 		{.schema = "aten.conj_physical(Tensor self) -> Tensor",
 		 .aliases = "aten._conj_physical prims.conj_physical"},
 		{.schema = "prims.conj(Tensor(a) a) -> Tensor(a)",

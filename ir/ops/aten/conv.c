@@ -214,6 +214,14 @@ static Node build_conv_padding(Build *b, Node n)
 	return named_padding(b, n, aten_named_dims(b, n));
 }
 
+static Node build_convolution_mode(Build *b, Node n)
+{
+	uint32_t rank = aten_rank(b, arg(b, n, "weight"));
+	if (rank < 3 || rank > 2 + MAX_SPACE)
+		return b_error(b, "convolution with a weight of rank %u", rank);
+	return named_padding(b, n, rank - 2);
+}
+
 static Node transposed(Build *b, Node n, uint32_t ns)
 {
 	ConvArgs a;
@@ -300,6 +308,11 @@ OP(aten_conv1d){
 			   "groups=1) -> Tensor",
 		 .build = build_conv_padding,
 		 .sample = "f32[n=2, 1, 3, 3, 4], f32[2, 1, 2, 3, 1], f32[2], padding=\"same\""},
+		{.schema = "aten._convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] "
+			   "dilation, SymInt groups) -> Tensor",
+		 .build = build_convolution_mode,
+		 .sample = "f32[n=2, 4, m=6], f32[4, 2, 4], f32[4], stride=[1], padding=\"same\", dilation=[1], groups=2; "
+			   "f32[1, 2, 5, 4], f32[3, 2, 2, 3], none, stride=[2, 1], padding=\"valid\", dilation=[1, 1], groups=1"},
 		{.schema = "aten.convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
 			   "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
 			   "output_padding, SymInt groups) -> Tensor",
@@ -307,6 +320,12 @@ OP(aten_conv1d){
 		 .sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], dilation=[1], transposed=false, "
 			   "output_padding=[0], groups=2; f32[n=2, 2, 3, 2], f32[2, 3, k=3, l=2], none, stride=[2, 3], "
 			   "padding=[1, 0], dilation=[1, 2], transposed=true, output_padding=[1, 2], groups=1"},
+		{.schema = "aten._convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
+			   "SymInt[] padding, SymInt[] dilation, bool transposed, int[] output_padding, SymInt groups, bool benchmark, "
+			   "bool deterministic, bool cudnn_enabled) -> Tensor",
+		 .build = build_convolution,
+		 .sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], dilation=[1], transposed=false, "
+			   "output_padding=[0], groups=2, benchmark=false, deterministic=false, cudnn_enabled=false"},
 		{.schema = "aten._convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
 			   "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
 			   "output_padding, SymInt groups, bool benchmark, bool deterministic, bool "

@@ -286,7 +286,15 @@ static Node arange_numbers(Build *b, Node n, const Attr *start, const Attr *end,
 		Node from = b_scalar(b, DT_f64, s);
 		return sequence(b, b_int(b, (int64_t)len), from, b_scalar(b, DT_f64, by), d);
 	}
-	int64_t by = (int64_t)number(b, step);
+	int64_t by;
+	if (!sym_is_const(t, step->s, &by)) { /* a size: PyTorch has checked while exporting that
+	                                         the step is not negative */
+		aten_require_le(b, b_int(b, 1), step->s, "the step of arange is positive");
+		Sym some = sym_sub(t, end->s, start->s), count = sym_ceildiv(t, some, sym_max(t, step->s, b_int(b, 1)));
+		aten_require_le(b, b_int(b, 0), some, "the bounds of arange fit the sign of its step");
+		return sequence(b, count, aten_size(b, start->s, DT_i64), aten_size(b, step->s, DT_i64), d);
+	}
+	by = (int64_t)number(b, step);
 	if (by == 0)
 		return b_error(b, "arange with step 0");
 	Sym span = by > 0 ? sym_sub(t, end->s, start->s) : sym_sub(t, start->s, end->s);
@@ -333,6 +341,17 @@ static Node build_arange_step(Build *b, Node n)
 	Attr step = *node_attr(b->g, n, "step");
 	return arange(b, n, &start, &end, &step);
 }
+/* With its end, of floats unless a dtype is given. */
+static Node build_range(Build *b, Node n)
+{
+	Attr one = attr_int(b->g->ir, 1), start = *node_attr(b->g, n, "start"), end = *node_attr(b->g, n, "end");
+	Attr step = op_arg_index(node_op(b->g, n), "step") < 0 ? one : *node_attr(b->g, n, "step");
+	double s = number(b, &start), by = number(b, &step), len = floor((number(b, &end) - s) / by) + 1;
+	if (!(len >= 1 && len < 1e15))
+		return b_error(b, "range with bounds that do not fit its step");
+	return sequence(b, b_int(b, (int64_t)len), b_scalar(b, DT_f64, s), b_scalar(b, DT_f64, by), aten_dtype_or(b, n, "dtype", DT_f32));
+}
+
 OP(aten_arange){
 	.schema = "aten.arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None) -> Tensor",
@@ -349,6 +368,14 @@ OP(aten_arange){
 		 .build = build_arange_step,
 		 .sample = "start=2, end=9, step=3; start=3, end=-4, step=-2; start=0.5, end=2, step=0.25; "
 			   "start=1, end=9, step=3, dtype=f32"},
+		{.schema = "aten.range(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+			   "pin_memory=None) -> Tensor",
+		 .build = build_range,
+		 .sample = "start=2, end=6; start=-1.5, end=3"},
+		{.schema = "aten.range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+			   "device=None, bool? pin_memory=None) -> Tensor",
+		 .build = build_range,
+		 .sample = "start=2, end=8, step=3; start=0.5, end=-2, step=-0.25, dtype=f64"},
 	},
 };
 

@@ -549,6 +549,7 @@ static Node build_dstack(Build *b, Node n)
 OP(aten_stack){
 	.schema = "aten.stack(Tensor[] tensors, int dim=0) -> Tensor",
 	.build = build_stack,
+	.aliases = "aten._stack",
 	.sample = "[f32[n=2, 3], f32[n, 3]], dim=1; [f32[3], f32[3], f32[3]]; [f32[2, 3], f32[2, 3]], dim=-1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.hstack(Tensor[] tensors) -> Tensor",
@@ -696,6 +697,23 @@ static Node build_pad(Build *b, Node n)
 	return b_error(b, "unknown padding mode %s", mode);
 }
 
+static Node build_circular_pad(Build *b, Node n)
+{
+	return pad_gather(b, n, arg(b, n, "self"), "circular");
+}
+
+/* The mode is a number: reflect, replicate, circular, constant. */
+static Node build_pad_enum(Build *b, Node n)
+{
+	static const char *const known[] = {"reflect", "replicate", "circular"};
+	Node x = arg(b, n, "self");
+	int64_t mode = aten_int(b, n, "mode");
+	if (mode < 0 || mode > 3)
+		return b_error(b, "unknown padding mode %lld", (long long)mode);
+	double value = aten_has(b, n, "value") ? node_float(b->g, n, "value") : 0;
+	return mode < 3 ? pad_gather(b, n, x, known[mode]) : pad_constant(b, n, x, b_scalar(b, aten_dtype(b, x), value));
+}
+
 static Node build_constant_pad(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -724,6 +742,13 @@ OP(aten_pad){
 		 .build = build_constant_pad,
 		 .sample = "f32[n=3, 4], pad=[1, 2]; f32[3, 4], pad=[-1, 1, 2, -1], value=1.5; "
 			   "c64[n=3], pad=[1, 2], value=complex(1, -2)"},
+		{.schema = "aten._pad_circular(Tensor self, SymInt[] pad) -> Tensor",
+		 .build = build_circular_pad,
+		 .sample = "f32[1, n=2, 3, 4], pad=[1, 2, 2, 0]"},
+		{.schema = "aten._pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor",
+		 .build = build_pad_enum,
+		 .sample = "f32[n=3, 4], pad=[1, 2], mode=3, value=0.5; f32[n=2, 3, 4], pad=[1, 2], mode=0; f32[n=2, 3, 4], pad=[3, 1], mode=1; "
+			   "f32[1, 2, 3, 4], pad=[1, 2, 2, 0], mode=2"},
 		{.schema = "aten.reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
 		 .build = build_reflection_pad,
 		 .sample = "f32[n=2, 2, 4], padding=[2, 1]; f32[2, 4], padding=[3, 0]"},

@@ -96,6 +96,7 @@ static Node build_matrix_power(Build *b, Node n)
 }
 OP(aten_linalg_matrix_power){
 	.schema = "aten.linalg_matrix_power(Tensor self, int n) -> Tensor",
+	.aliases = "aten.matrix_power",
 	.build = build_matrix_power,
 	.sample = "f32[3, 3] in -1..1, n=3; f32[2, 2] in -1..1, n=0; f32[2, 2, 2] in -1..1, n=1; f32[2, 2] in -1..1, n=6; "
 		  "f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, n=-3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5, n=-1",

@@ -114,9 +114,11 @@ OP(aten_multi_margin_loss){
 
 /* Targets before the first -1 are labels: mean over pairs (label j, other class i) of
  * max(0, 1 - x[j] + x[i]), over the classes. */
-static Node build_multilabel_margin(Build *b, Node n)
+/* is_label, if not NULL: 1 where an element of x is one of a sample's labels, else 0. */
+static Node multilabel_margin(Build *b, Node n, Node *is_label)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target");
+	Shape given = aten_shape(b, x);
 	uint32_t rank = aten_rank(b, x), dim = rank ? rank - 1 : 0;
 	if (!x.i || !y.i)
 		return (Node){0};
@@ -142,7 +144,20 @@ static Node build_multilabel_margin(Build *b, Node n)
 	l = b_select(b, free, l, aten_like(b, l, 0));
 	l = aten_sum(b, l, 3u << dim, false);
 	l = b_bin(b, OP_div, l, aten_size(b, s.dim[dim], node_dtype(b->g, x)));
+	if (is_label)
+		*is_label = b_reshape(b, b_convert(b, taken, node_dtype(b->g, x)), given.rank, given.dim);
 	return sample_losses(b, n, l, false);
+}
+
+static Node build_multilabel_margin(Build *b, Node n)
+{
+	return multilabel_margin(b, n, NULL);
+}
+
+static Node build_multilabel_margin_forward(Build *b, Node n)
+{
+	Node label = {0}, loss = multilabel_margin(b, n, &label);
+	return b_tuple(b, (Node[]){loss, label}, 2);
 }
 OP(aten_multilabel_margin_loss){
 	.schema = "aten.multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> "
@@ -153,4 +168,9 @@ OP(aten_multilabel_margin_loss){
 		  "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=2; "
 		  "f32[2, 3] of nan 1 2 1 nan 0.5, i64[2, 3] of 0 -1 0 2 -1 0, reduction=0; "
 		  "f32[n=4], i64[n] of 3 0 -1 1, reduction=0",
+	.overloads = (const Overload[]){
+		{.schema = "aten.multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor, Tensor)",
+		 .build = build_multilabel_margin_forward,
+		 .sample = "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=1; f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=0"},
+	},
 };

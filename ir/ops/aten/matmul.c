@@ -217,7 +217,8 @@ OP(aten_inner){
 
 static Node build_multi_dot(Build *b, Node n)
 {
-	uint32_t first, count = node_args(b->g, n, "tensors", &first);
+	const char *list = op_arg_index(node_op(b->g, n), "tensors") < 0 ? "matrices" : "tensors";
+	uint32_t first, count = node_args(b->g, n, list, &first);
 	Node y = count ? node_in(b->g, n, first) : b_error(b, "multi_dot of no tensors");
 	for (uint32_t k = 1; k < count; k++)
 		y = b_matmul(b, y, node_in(b->g, n, first + k));
@@ -227,4 +228,8 @@ OP(aten_linalg_multi_dot){
 	.schema = "aten.linalg_multi_dot(Tensor[] tensors) -> Tensor",
 	.build = build_multi_dot,
 	.sample = "[f32[n=2, 3], f32[3, 4], f32[4, m=2]]; [f32[3], f32[3, 4], f32[4]]",
+	.overloads = (const Overload[]){
+		{.schema = "aten.chain_matmul(Tensor[] matrices) -> Tensor",
+		 .sample = "[f32[n=2, 3], f32[3, 4], f32[4, m=2]]; [f32[2, 3]]"},
+	},
 };

@@ -465,6 +465,11 @@ static Node build_rms_norm(Build *b, Node n)
 	return y.i ? b_convert(b, y, node_dtype(b->g, x)) : y;
 }
 
+static Node build_fused_rms_norm(Build *b, Node n)
+{
+	return b_tuple(b, (Node[]){build_rms_norm(b, n), rms_norm_statistic(b, n)}, 2);
+}
+
 static bool adjoint_rms_norm(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Attr attr[6] = {[2] = *node_attr(b->g, n, "normalized_shape"), [5] = attr_bools(want, 2)};
@@ -481,6 +486,12 @@ OP(aten_rms_norm){
 	.build = build_rms_norm,
 	.adjoint = adjoint_rms_norm,
 	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2; f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
+};
+
+OP(aten__fused_rms_norm){
+	.schema = "aten._fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+	.build = build_fused_rms_norm,
+	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, eps=none; f32[2, 2, 3], normalized_shape=[2, 3], none, eps=0.25",
 };
 
 /* ---- group norm ---- */

@@ -320,3 +320,18 @@ OP(prims_iota){
 	.build = build_iota,
 	.no_sample = "devices are not written in samples",
 };
+
+/* Transforms without a factor. */
+OP(prims_fft_c2c){
+	.schema = "prims.fft_c2c(Tensor self, *, int[] dim, bool forward) -> Tensor",
+	.expand = "_fft_c2c(self, dim, 0, forward)",
+	.sample = "c64[n=3, 4], dim=[0, 1], forward=true",
+	.overloads = (const Overload[]){
+		{.schema = "prims.fft_r2c(Tensor self, *, int[] dim, bool onesided) -> Tensor",
+		 .expand = "_fft_r2c(self, dim, 0, onesided)",
+		 .sample = "f32[n=3, 4], dim=[0, 1], onesided=true"},
+		{.schema = "prims.fft_c2r(Tensor self, *, int[] dim, SymInt last_dim_size) -> Tensor",
+		 .expand = "_fft_c2r(self, dim, 0, last_dim_size)",
+		 .sample = "c64[n=3, 4], dim=[0, 1], last_dim_size=6"},
+	},
+};

@@ -181,6 +181,49 @@ OP(aten_randn) {
 	},
 };
 
+static double scalar_arg(Build *b, Node n, const char *name)
+{
+	const Attr *a = node_attr(b->g, n, name);
+	return a->kind == ATTR_int ? (double)aten_int(b, n, name) : node_float(b->g, n, name);
+}
+
+static Node prim_begin(Build *b, Node n, Sample *s)
+{
+	uint32_t len;
+	const Sym *dim = node_ints(b->g, n, "shape", &len);
+	if (len > MAX_RANK)
+		return b_error(b, "rank %u is above the limit %d", len, MAX_RANK);
+	*s = (Sample){.dtype = aten_dtype_or(b, n, "dtype", DT_f32), .shape = shape_of(len, dim)};
+	return draw_begin(b, n, &s->draw) ? arg(b, n, "rng") : (Node){0};
+}
+
+static Node build_prim_normal(Build *b, Node n)
+{
+	Sample s;
+	return prim_begin(b, n, &s).i ? normal(b, &s, scalar_arg(b, n, "mean"), scalar_arg(b, n, "std")) : (Node){0};
+}
+
+static Node build_prim_uniform(Build *b, Node n)
+{
+	Sample s;
+	if (!prim_begin(b, n, &s).i || !require_float(b, s.dtype))
+		return (Node){0};
+	double low = scalar_arg(b, n, "low");
+	return placed(b, b_convert(b, draw_uniform(b, &s.draw, s.dtype, &s.shape), wide(s.dtype)), scalar_arg(b, n, "high") - low, low, s.dtype);
+}
+OP(prims_normal) {
+	.schema = "prims.normal(SymInt[] shape, *, Scalar mean, Scalar std, ScalarType dtype, Device device, bool requires_grad, Generator? "
+		  "generator=None, " RANDOM_ARGS ") -> Tensor",
+	.build = build_prim_normal,
+	.sample = KEY ", shape=[2, 3], mean=1.0, std=2, dtype=f32, requires_grad=false",
+	.overloads = (const Overload[]){
+		{.schema = "prims.uniform(SymInt[] shape, *, Scalar low, Scalar high, ScalarType dtype, Device device, SymInt[] stride, "
+			   "Generator? generator=None, " RANDOM_ARGS ") -> Tensor",
+		 .build = build_prim_uniform,
+		 .sample = KEY ", shape=[2, 3], low=-1.0, high=2, dtype=f64, stride=[3, 1]"},
+	},
+};
+
 static Node build_log_normal(Build *b, Node n)
 {
 	Sample s;
@@ -326,6 +369,19 @@ static Node build_randint(Build *b, Node n)
 	return integers(b, &s, has_low ? node_sym(b->g, n, "low") : b_int(b, 0), node_sym(b->g, n, "high"));
 }
 
+/* The bound is a tensor without dimensions: the remainder of the bits, of which no number is
+ * likelier than another by more than bound / 2^64. */
+static Node build_randint_tensor(Build *b, Node n)
+{
+	Sample s;
+	Node high = arg(b, n, "high");
+	if (!sample_begin(b, n, DT_i64, &s) || !high.i)
+		return (Node){0};
+	Node bound = b_convert(b, b_reshape(b, high, 0, NULL), DT_u64);
+	Node x = b_bin(b, OP_remainder, draw_bits(b, &s.draw, &s.shape), b_bin(b, OP_maximum, bound, aten_like(b, bound, 1)));
+	return b_convert(b, x, s.dtype);
+}
+
 /* The greatest of random_: of integers and bool all values from 0, of floats the integers that they
  * hold. */
 static Sym greatest(Build *b, DType d)
@@ -369,6 +425,10 @@ OP(aten_randint) {
 		{.schema = "aten.randint_like(Tensor self, SymInt high, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
 		 .aliases = "aten.randint_like.generator",
 		 .sample = "f32[n=3, 4], " KEY ", high=7"},
+		{.schema = "aten.randint_like.Tensor(Tensor self, Tensor high, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
+		 .aliases = "aten.randint_like.Tensor_generator",
+		 .build = build_randint_tensor,
+		 .sample = "f32[n=3, 4], i64[] of 7, " KEY},
 		{.schema = "aten.randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
 		 .aliases = "aten.randint_like.low_generator_dtype",
 		 .sample = "i32[n=3, 4], " KEY ", low=-3, high=7"},

@@ -276,6 +276,12 @@ static Node build_aminmax(Build *b, Node n)
 	Node r[] = {extreme(b, n, false, dims), extreme(b, n, true, dims)};
 	return b_tuple(b, r, 2);
 }
+
+static Node build_aminmax_all(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	return b_tuple(b, (Node[]){aten_extreme(b, x, false), aten_extreme(b, x, true)}, 2);
+}
 OP(aten_amax){
 	.schema = "aten.amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
 	.build = build_amax,
@@ -301,6 +307,13 @@ OP(aten_aminmax){
 		  "min, Tensor max)",
 	.build = build_aminmax,
 	.sample = "f32[n=3, 4] distinct -4..5; f32[n=3, 4] distinct -4..5, dim=1, keepdim=true",
+	.overloads = (const Overload[]){
+		{.schema = "aten._aminmax(Tensor self) -> (Tensor, Tensor)",
+		 .build = build_aminmax_all,
+		 .sample = "f32[n=3, 4] distinct -4..5; i32[5] in -9..9"},
+		{.schema = "aten._aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
+		 .sample = "f32[n=3, 4] distinct -4..5, dim=1, keepdim=true; f32[n=3, 4] distinct -4..5, dim=0"},
+	},
 };
 
 static Node arg_of(Build *b, Node x, bool max, uint32_t dim, bool keep)
@@ -583,6 +596,9 @@ OP(aten_linalg_vector_norm){
 		{.schema = "aten.norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
 		 .build = build_norm,
 		 .sample = "f32[n=3, 4]; f32[n=3, 4], p=1; f32[n=3, 4], p=3.5"},
+		{.schema = "aten.norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
+		 .build = build_norm,
+		 .sample = "f32[n=3, 4], p=2, dtype=f64; f16[3], p=none, dtype=f32"},
 		{.schema = "aten.norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool "
 			   "keepdim=False) -> Tensor",
 		 .build = build_norm_dim,
@@ -787,6 +803,7 @@ static Node build_logcumsumexp(Build *b, Node n)
 }
 OP(aten_logcumsumexp){
 	.schema = "aten.logcumsumexp(Tensor self, int dim) -> Tensor",
+	.aliases = "aten._logcumsumexp",
 	.build = build_logcumsumexp,
 	.sample = "f32[n=3, 4], dim=1; f32[4] of -inf 1 300 2, dim=0; c64[n=3, 4], dim=1; c64[4] "
 		  "of 1 1 2 -3 800 2 2 1, dim=0",

@@ -16,7 +16,7 @@ OP(aten_contiguous){
 };
 OP(aten_alias){
 	.schema = "aten.alias(Tensor(a) self) -> Tensor(a)",
-	.aliases = "aten.lift_fresh aten.resolve_conj aten.resolve_neg",
+	.aliases = "aten.lift_fresh aten.resolve_conj aten.resolve_neg aten.lift aten.pin_memory aten._pin_memory",
 	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
@@ -145,6 +145,11 @@ static Node build_reshape(Build *b, Node n)
 	return view_as(b, n, arg(b, n, "self"), "shape");
 }
 
+static Node build_reshape_copy(Build *b, Node n)
+{
+	return view_as(b, n, arg(b, n, "self"), "size");
+}
+
 static Node build_reshape_as(Build *b, Node n)
 {
 	Shape s = aten_shape(b, arg(b, n, "other"));
@@ -157,6 +162,12 @@ OP(aten_reshape){
 	.build = build_reshape,
 	.sample = "f32[n=3, 4], shape=[n, 2, 2]; f32[3, 4], shape=[-1, 6]; f32[2, 0], shape=[0, 5]",
 	.overloads = (const Overload[]){
+		{.schema = "aten._reshape_copy(Tensor self, SymInt[] size) -> Tensor",
+		 .build = build_reshape_copy,
+		 .sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]"},
+		{.schema = "aten._reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor",
+		 .build = build_reshape_copy,
+		 .sample = "f32[n=3, 4], size=[n, 2, 2], stride=[4, 2, 1]"},
 		{.schema = "aten.reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
 		 .build = build_reshape_as,
 		 .sample = "f32[n=3, 4], f32[n, 2, 2]"},

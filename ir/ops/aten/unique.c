@@ -133,6 +133,11 @@ static Node build_unique_dim(Build *b, Node n)
 	return unique_slices(b, n, b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, arg(b, n, "self"))), true);
 }
 
+static Node build_unique_dim_consecutive(Build *b, Node n)
+{
+	return unique_slices(b, n, b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, arg(b, n, "self"))), false);
+}
+
 static Node build_unique_consecutive(Build *b, Node n)
 {
 	if (!aten_has(b, n, "dim"))
@@ -152,6 +157,10 @@ OP(aten__unique2){
 		 .build = build_unique_dim,
 		 .sample = "i64[n=6, 2] in 0..2, dim=0, return_inverse=true, return_counts=true; f32[2, 5] of 1 0 1 0 0 1 0 1, dim=-1, "
 			   "return_inverse=true; i32[3, 2, 2] of 1, dim=1, return_counts=true"},
+		{.schema = "aten.unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> "
+			   "(Tensor, Tensor, Tensor)",
+		 .build = build_unique_dim_consecutive,
+		 .sample = "i32[4, 2] of 1 2 1 2 3 3 3 3, dim=0, return_inverse=true, return_counts=true"},
 		{.schema = "aten.unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> "
 			   "(Tensor, Tensor, Tensor)",
 		 .build = build_unique_consecutive,

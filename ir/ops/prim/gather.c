@@ -385,6 +385,42 @@ static bool scatter_combine(const Places *p, ReduceKind how, const Tensor *updat
 	return true;
 }
 
+/* acc = acc combined with x; pairs of parts. */
+static void combine_pair(ReduceKind how, double acc[2], const double x[2])
+{
+	double re = acc[0], im = acc[1];
+	acc[0] = how == REDUCE_SUM ? re + x[0] : re * x[0] - im * x[1];
+	acc[1] = how == REDUCE_SUM ? im + x[1] : re * x[1] + im * x[0];
+}
+
+/* Of complex numbers: sums and products, rounded to the dtype once, at the end. */
+static bool scatter_combine_complex(const Places *p, ReduceKind how, const Tensor *update, Tensor *out)
+{
+	int64_t n = tensor_numel(out), m = p->rest_numel;
+	Tensor x = tensor_flat_real(p->x), u = tensor_flat_real(update), y = tensor_flat_real(out);
+	double *acc = EVAL_ARRAY(p->e, double, 2 * n);
+	int64_t *at = EVAL_ARRAY(p->e, int64_t, m), *index = EVAL_ARRAY(p->e, int64_t, n);
+	Walk w;
+	slice_walk(p, &w, false);
+	for (int64_t i = 0; i < n; i++)
+		index[i] = i;
+	if (n)
+		walk_copy(&w, at, index, sizeof *at);
+	tensor_read_f64(&x, 0, 2 * n, acc);
+	for (int64_t i = 0; i < p->nbatch * p->nindex; i++) {
+		int64_t base;
+		bool drop;
+		TRY(place_of(p, i, &base, &drop));
+		for (int64_t j = 0; j < m && !drop; j++) {
+			double v[2];
+			tensor_read_f64(&u, 2 * (i * m + j), 2, v);
+			combine_pair(how, acc + 2 * (base + at[j]), v);
+		}
+	}
+	tensor_write_f64(&y, 0, 2 * n, acc);
+	return true;
+}
+
 static bool scatter_set(const Places *p, const Tensor *update, Tensor *out)
 {
 	Walk w;
@@ -411,7 +447,7 @@ static bool eval_scatter(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 	if (how == REDUCE_SET)
 		return scatter_set(&p, &in[2], out);
 	if (dtype_is_complex(out->dtype))
-		return eval_error(e, g, n, "complex operands can only be set");
+		return scatter_combine_complex(&p, how, &in[2], out);
 	return scatter_combine(&p, how, &in[2], out);
 }
 

@@ -159,6 +159,8 @@ static bool operands(Build *b, Node n, Draw *d, Shape *own, const char *const *n
 	}
 	TRY(b_common_shape(b, given, nx, &own->rank, own->dim));
 	Shape wide = aten_shape(b, d->key);
+	if (!wide.rank || aten_dtype(b, d->key) != DT_u64)
+		return b_error(b, "a key of random numbers is u64[2], got %s", type_str(b->g->ir, node_type_id(b->g, d->key))).i;
 	if (wide.rank - 1 + own->rank > MAX_RANK)
 		return b_error(b, "random numbers of %u dimensions", wide.rank - 1 + own->rank).i;
 	wide.rank--;
@@ -210,6 +212,18 @@ static Node gamma_numbers(Build *b, Draw *draw, const Shape *shape, Node alpha)
 	return b_select(b, both(b, small, open), mul(b, g, scale), g);
 }
 
+/* y, which was drawn, with the derivatives of `linear`, which is linear in the parameters: its
+ * factors are the derivatives of y at their values, as constants. So all transforms have them, in
+ * any order. */
+static Node with_slope(Build *b, Node y, Node linear)
+{
+	if (!y.i || !linear.i)
+		return (Node){0};
+	const Type t = *node_type(b->g, y);
+	linear = b_broadcast(b, b_convert(b, linear, t.dtype), t.n, t.dim);
+	return linear.i ? b_node(b, OP_straight_through, (Node[]){y, linear}, 2, NULL, 0) : linear;
+}
+
 static const char *const self_only[] = {"self"};
 
 static Node build_standard_gamma(Build *b, Node n)
@@ -219,15 +233,17 @@ static Node build_standard_gamma(Build *b, Node n)
 	Node alpha;
 	if (!operands(b, n, &d, &s, self_only, &alpha, 1))
 		return (Node){0};
-	DType t = aten_dtype(b, arg(b, n, "self"));
+	Node x = arg(b, n, "self");
+	DType t = aten_dtype(b, x);
 	Node g = gamma_numbers(b, &d, &s, alpha);
-	return b_convert(b, b_bin_scalar(b, OP_maximum, g, smallest(t)), t);
+	Node y = aten_detached(b, b_convert(b, b_bin_scalar(b, OP_maximum, g, smallest(t)), t));
+	Node slope = b_node(b, OP_aten__standard_gamma_grad, (Node[]){aten_detached(b, x), y}, 2, NULL, 0);
+	return with_slope(b, y, mul(b, slope, x));
 }
 OP(aten__standard_gamma){
 	.schema = "aten._standard_gamma(Tensor self, Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",
 	.doc = "gamma numbers of shape parameters self and scale 1",
 	.build = build_standard_gamma,
-	.vjp = "[g * _standard_gamma_grad(self, y), none]",
 	.sample = "f32[n=3, 4] in 0.25..9, " KEY "; f64[5] of 0 0.01 1 50 1000, " KEY,
 };
 
@@ -244,13 +260,17 @@ static Node build_dirichlet(Build *b, Node n)
 	Node g = gamma_numbers(b, &d, &s, alpha);
 	Node p = over(b, g, b_reduce_keep(b, REDUCE_SUM, g, 1u << (aten_rank(b, g) - 1), DT_f64));
 	double most = 1 - ldexp(1, t == DT_f64 ? -53 : t == DT_f32 ? -24 : t == DT_f16 ? -11 : -8);
-	return b_convert(b, b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, p, smallest(t)), most), t);
+	Node y = aten_detached(b, b_convert(b, b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, p, smallest(t)), most), t));
+	/* the derivative of y[i] by x[j] is slope[j] ((i == j) - y[i]) */
+	Node x = arg(b, n, "self"), fixed = aten_detached(b, x), total = aten_sum(b, fixed, 1u << (aten_rank(b, x) - 1), true);
+	Node slope = b_node(b, OP_aten__dirichlet_grad, (Node[]){y, fixed, total}, 3, NULL, 0);
+	Node part = mul(b, slope, x);
+	return with_slope(b, y, minus(b, part, mul(b, y, aten_sum(b, part, 1u << (aten_rank(b, part) - 1), true))));
 }
 OP(aten__sample_dirichlet){
 	.schema = "aten._sample_dirichlet(Tensor self, Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",
 	.doc = "gamma numbers of shape parameters self, divided by their sum over the last dimension",
 	.build = build_dirichlet,
-	.vjp = "t = sum.dim_IntList(self, [-1], true); [_dirichlet_grad(y, self, t) * (g - sum.dim_IntList(y * g, [-1], true)), none]",
 	.sample = "f32[n=3, 4] in 0.25..9, " KEY,
 };
 
@@ -468,7 +488,7 @@ static Node build_poisson(Build *b, Node n)
 	Node small = by_sums(b, &d, &s, &c, few);
 	Node many = both(b, b_un(b, OP_bit_not, few), is_finite(b, mean));
 	Node large = large_poisson(b, &d, &s, b_select(b, few, all(b, mean, FEW), mean), many);
-	return b_convert(b, b_select(b, few, small, large), aten_dtype(b, arg(b, n, "self")));
+	return aten_detached(b, b_convert(b, b_select(b, few, small, large), aten_dtype(b, arg(b, n, "self"))));
 }
 OP(aten_poisson){
 	.schema = "aten.poisson(Tensor self, Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",
@@ -549,7 +569,7 @@ static Node build_binomial(Build *b, Node node)
 	k = b_select(b, b_bin_scalar(b, OP_lt, n, 1), zero, b_select(b, flips, minus(b, n, k), k));
 	k = b_select(b, both(b, b_bin_scalar(b, OP_ge, x[1], 1), b_bin_scalar(b, OP_gt, x[0], 0)), x[0], k);
 	Node unknown = b_bin(b, OP_bit_or, b_un(b, OP_isnan, x[0]), b_un(b, OP_isnan, x[1]));
-	return b_convert(b, b_select(b, unknown, all(b, k, (double)NAN), k), aten_dtype(b, arg(b, node, "count")));
+	return aten_detached(b, b_convert(b, b_select(b, unknown, all(b, k, (double)NAN), k), aten_dtype(b, arg(b, node, "count"))));
 }
 OP(aten_binomial){
 	.schema = "aten.binomial(Tensor count, Tensor prob, Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",

@@ -54,13 +54,13 @@ static Node counted(Build *b, Node n, Node x, Node edges)
 
 /* Of the range that is given (two numbers for each axis), or of the elements, of none 0 to 1; a
  * range of one value becomes one of length 1 around it. */
-static bool ends(Build *b, Node n, Node x, uint32_t axis, Node *low, Node *high)
+static bool ends(Build *b, Node n, Node x, uint32_t axis, uint32_t axes, Node *low, Node *high)
 {
 	const Attr *range = node_attr(b->g, n, "range");
 	if (aten_has(b, n, "range")) {
 		const uint32_t at = 2 * axis;
-		if (range->kind != ATTR_floats || range->n < at + 2 || !(range->floats[at] <= range->floats[at + 1]))
-			return b_error(b, "histogram of a range that is not two ascending numbers").i;
+		if (range->kind != ATTR_floats || range->n != 2 * axes || !(range->floats[at] <= range->floats[at + 1]))
+			return b_error(b, "histogram of a range that is not two ascending numbers for each axis").i;
 		*low = b_scalar(b, node_dtype(b->g, x), range->floats[at]);
 		*high = b_scalar(b, node_dtype(b->g, x), range->floats[at + 1]);
 	} else {
@@ -78,11 +78,11 @@ static bool ends(Build *b, Node n, Node x, uint32_t axis, Node *low, Node *high)
 }
 
 /* Edges at equal distances between the ends. */
-static Node spaced_edges(Build *b, Node n, Node x, int64_t bins, uint32_t axis)
+static Node spaced_edges(Build *b, Node n, Node x, int64_t bins, uint32_t axis, uint32_t axes)
 {
 	Node end[2];
 	DType d = aten_dtype(b, x);
-	if (!ends(b, n, x, axis, &end[0], &end[1]))
+	if (!ends(b, n, x, axis, axes, &end[0], &end[1]))
 		return (Node){0};
 	Attr attr[] = {attr_none(), attr_none(), attr_int(b->g->ir, bins + 1), attr_dtype(d), attr_none(), attr_none(), attr_none()};
 	return b_node(b, OP_aten_linspace_Tensor_Tensor, end, 2, attr, 7);
@@ -97,7 +97,7 @@ static Node build_histogram(Build *b, Node n)
 	DType d = node_dtype(b->g, x);
 	if (!dtype_is_float(d))
 		return b_error(b, "histogram of %s, expected a float type", dtype_name(d));
-	return counted(b, n, x, spaced_edges(b, n, x, bins, 0));
+	return counted(b, n, x, spaced_edges(b, n, x, bins, 0, 1));
 }
 
 static Node build_histogram_edges(Build *b, Node n)
@@ -179,7 +179,7 @@ static Node build_histogramdd(Build *b, Node n)
 		int64_t count = same ? aten_int(b, n, "bins") : sym_const_or(b_syms(b), bins[k], 0);
 		if (count < 1)
 			return b_error(b, "histogramdd of %lld bins", (long long)count);
-		edges[k] = spaced_edges(b, n, b_select_dim(b, x, 1, b_int(b, k)), count, k);
+		edges[k] = spaced_edges(b, n, b_select_dim(b, x, 1, b_int(b, k)), count, k, axes);
 	}
 	return counted_points(b, n, x, edges, axes);
 }

@@ -17,20 +17,28 @@ typedef enum {
 	DT_COUNT
 } DType;
 
-const char *dtype_name(DType); /* returns "f32"; "?" for DT_none and out of range */
+/* Returns the name of a dtype, "f32"; "?" for DT_none and out of range. */
+const char *dtype_name(DType);
 /* Returns the dtype whose name (dtype_name) is the n bytes at s; DT_none if there is none. */
 DType dtype_parse(const char *s, uint32_t n);
-
-uint32_t dtype_size(DType);                   /* bytes of one element; 0 for DT_none */
-bool dtype_is_float(DType);                   /* f8, f16, bf16, f32, f64 */
-bool dtype_is_int(DType);                     /* signed and unsigned, not bool */
-bool dtype_is_signed(DType);                  /* signed integers, floats, complex */
-bool dtype_is_complex(DType);                 /* c32, c64, c128 */
-bool dtype_is_inexact(DType);                 /* float or complex: has derivatives */
-double dtype_max(DType); /* the greatest finite value of a float dtype; that of f32 for others */
-DType dtype_real(DType); /* the dtype of the real part: c64 -> f32; of a dtype that is not complex:
-                            itself */
-DType dtype_complex(DType); /* the complex dtype of such parts: f32 -> c64; DT_none if none */
+/* Returns the bytes of one element; 0 for DT_none. */
+uint32_t dtype_size(DType);
+/* Whether the dtype is f8, f16, bf16, f32 or f64. */
+bool dtype_is_float(DType);
+/* Whether the dtype is a signed or unsigned integer; bool is none. */
+bool dtype_is_int(DType);
+/* Whether the dtype is a signed integer, a float or complex. */
+bool dtype_is_signed(DType);
+/* Whether the dtype is c32, c64 or c128. */
+bool dtype_is_complex(DType);
+/* Whether the dtype is a float or complex, and so has derivatives. */
+bool dtype_is_inexact(DType);
+/* Returns the greatest finite value of a float dtype; that of f32 for other dtypes. */
+double dtype_max(DType);
+/* Returns the dtype of the real part: c64 -> f32. A dtype that is not complex is returned. */
+DType dtype_real(DType);
+/* Returns the complex dtype whose parts have this dtype: f32 -> c64; DT_none if there is none. */
+DType dtype_complex(DType);
 /* Returns the dtype in which arithmetic computes values of this dtype: f32 for f8, f16 and bf16,
  * c64 for c32; other dtypes are returned. */
 DType dtype_compute(DType);
@@ -46,17 +54,25 @@ bool dtype_keeps(DType from, DType to);
  * the next wider signed integer, i64 at most. */
 DType dtype_promote(DType, DType);
 
-/* Conversions between f32 and the bits of a narrow float. Those to f32 are exact; those from f32
- * round to nearest even; NaN stays NaN. */
+/* Conversions between f32 and the bits of a narrow float. Those to f32 are exact. Those from f32
+ * round to nearest even; a number that is too large becomes infinity, or 448 in f8e4m3, which has
+ * no infinity. NaN stays NaN. */
 
-float f16_to_f32(uint16_t);       /* the value of the bits of an f16 */
-uint16_t f32_to_f16(float);       /* the bits of the nearest f16 */
-float bf16_to_f32(uint16_t);      /* the value of the bits of a bf16 */
-uint16_t f32_to_bf16(float);      /* the bits of the nearest bf16 */
-float f8e4m3_to_f32(uint8_t);     /* the value of the bits of an f8e4m3 */
-uint8_t f32_to_f8e4m3(float);     /* the bits of the nearest f8e4m3, which has no infinity: larger
-				     numbers and infinity become its largest number, 448 */
-float f8e5m2_to_f32(uint8_t);     /* the value of the bits of an f8e5m2 */
-uint8_t f32_to_f8e5m2(float);     /* the bits of the nearest f8e5m2 */
+/* Returns the value of the bits of an f16. */
+float f16_to_f32(uint16_t);
+/* Returns the bits of the nearest f16. */
+uint16_t f32_to_f16(float);
+/* Returns the value of the bits of a bf16. */
+float bf16_to_f32(uint16_t);
+/* Returns the bits of the nearest bf16. */
+uint16_t f32_to_bf16(float);
+/* Returns the value of the bits of an f8e4m3. */
+float f8e4m3_to_f32(uint8_t);
+/* Returns the bits of the nearest f8e4m3; infinity becomes the largest number, 448, too. */
+uint8_t f32_to_f8e4m3(float);
+/* Returns the value of the bits of an f8e5m2. */
+float f8e5m2_to_f32(uint8_t);
+/* Returns the bits of the nearest f8e5m2. */
+uint8_t f32_to_f8e5m2(float);
 
 #endif

@@ -37,7 +37,8 @@ bool parse_accept(Parser *, const char *s);
 /* Reads the punctuation or whole word s. If something else is next, records an error and returns
  * false. */
 bool parse_expect(Parser *, const char *s);
-bool parse_word_char(char); /* whether the character is one of [A-Za-z0-9_.$] */
+/* Whether the character is one of [A-Za-z0-9_.$]. */
+bool parse_word_char(char);
 /* Reads [A-Za-z_][A-Za-z0-9_.$]* and returns it, in the scratch arena; NULL if no word is next. */
 const char *parse_word(Parser *);
 /* Reads all of [A-Za-z0-9_.$]* at r->p and returns it, in the scratch arena; it may be "". */

@@ -14,8 +14,10 @@ typedef struct Tensor {
 	void *data; /* row-major; complex as (re, im) pairs of the real dtype */
 } Tensor;
 
-int64_t tensor_numel(const Tensor *); /* the number of elements; 1 if the rank is 0 */
-uint64_t tensor_bytes(const Tensor *); /* the bytes of the data */
+/* Returns the number of elements; 1 if the rank is 0. */
+int64_t tensor_numel(const Tensor *);
+/* Returns the number of bytes of the data. */
+uint64_t tensor_bytes(const Tensor *);
 
 /* Elements are numbered in row-major order; element numbers are not checked. The functions below
  * convert between the tensor's dtype and double or int64 as docs/numerics.md says: floats are

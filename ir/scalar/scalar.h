@@ -50,7 +50,8 @@ typedef enum {
 /* Returns the number of operands of a basic operation; 0: none, no fixed number (call), or out of
  * range. */
 uint32_t sc_arity(ScOp);
-const char *sc_name(ScOp); /* "add"; "?" if out of range */
+/* Returns the name of a basic operation, "add"; "?" if out of range. */
+const char *sc_name(ScOp);
 
 /* One instruction of an SSA function; operands are indices of earlier instructions. */
 typedef struct {

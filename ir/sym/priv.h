@@ -165,9 +165,11 @@ Sym mono_div(SymTab *, Sym a, Sym b);
 Sym mono_gcd(SymTab *, Sym a, Sym b);
 /* Makes *p a sum without terms. */
 void poly_init(Poly *p, SymTab *);
-/* Adds coef * mono to the sum. A coefficient that leaves int64 makes the sum fail (poly_done). */
+/* Adds coef * mono to the sum. A coefficient that leaves int64, and term 4097, make the sum fail
+ * (poly_done). */
 void poly_add_term(Poly *, Sym mono, int64_t coef);
-/* Adds e * times to the sum; an e or times.mono that is none makes the sum fail (poly_done). */
+/* Adds e * times to the sum, as poly_add_term does; an e or times.mono that is none makes the sum
+ * fail (poly_done). */
 void poly_add(Poly *, Sym e, SymTerm times);
 /* Returns the sum as a canonical expression; none if a coefficient left int64, an operand was none,
  * or the sum had more than 4096 terms. Uses up the sum. */

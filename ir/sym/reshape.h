@@ -18,9 +18,9 @@ typedef struct {
 MUST_LOOK bool reshape_group(SymTab *, const Sym *from, uint32_t nfrom, const Sym *to, uint32_t nto,
 			     ReshapeGroup *g);
 
-/* Sets out[nto] to the index, in shape `to`, of the element with index idx[nfrom] in shape `from`.
- * Both shapes have equally many elements. Along an extent that is the constant 0 or 1, out[] is
- * 0. */
+/* Sets the nto elements of out[] to the index, in shape `to`, of the element with the index idx[],
+ * of nfrom elements, in shape `from`. Both shapes have equally many elements. Along an extent that
+ * is the constant 0 or 1, out[] is 0. */
 void reshape_index(SymTab *, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to, Sym *out, uint32_t nto);
 
 #endif

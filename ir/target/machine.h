@@ -29,7 +29,8 @@ typedef enum {
 	MOP_COUNT
 } MachineOp;
 
-const char *machine_op_name(MachineOp); /* returns "add", "int_mul"; for an op < MOP_COUNT */
+/* Returns the name of a class below MOP_COUNT: "add", "int_mul". */
+const char *machine_op_name(MachineOp);
 
 typedef struct {
 	float issue;   /* instructions that begin per cycle, for vectors up to Machine.unit_bytes */

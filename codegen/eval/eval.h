@@ -143,8 +143,8 @@ bool eval_varies(const Eval *, Kx);
 bool eval_outer_vector(const Eval *);
 /* Evaluates now those subexpressions of x, x included, that depend on no axis outside of the bit
  * set (bit k: axis k), so that a loop that is opened next does not evaluate them in each round.
- * Leaves out constants, and a subexpression that reads a stage without a result, with all its
- * parts. */
+ * The value variables in offsets of loads count as subexpressions, and are checked. Leaves out
+ * constants, and a subexpression that reads a stage without a result, with all its parts. */
 void eval_hoist(Eval *, Kx x, uint64_t axes);
 /* Adds the check of a STAGE_CHECK stage: a failure unless its value is true in all active lanes. */
 void eval_check(Eval *, uint32_t stage);

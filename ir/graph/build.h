@@ -174,11 +174,11 @@ Node b_reverse(Build *, Node x, int dim);
 
 /* ---- reductions and contractions ---- */
 
-/* Reduces x over the dimensions in the bit set dims (bit k: dimension k), which the result lacks
- * (b_reduce) or has with extent 1 (b_reduce_keep). acc: the dtype in which elements are
- * accumulated; DT_none: dtype_compute of x's. The result has x's dtype if that is a float or
- * complex one, else acc. If dims is 0, returns x. */
+/* Reduces x over the dimensions in the bit set dims (bit k: dimension k), which the result lacks.
+ * acc: the dtype in which elements are accumulated; DT_none: dtype_compute of x's. The result has
+ * x's dtype if that is a float or complex one, else acc. If dims is 0, returns x. */
 Node b_reduce(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
+/* As b_reduce, but the result has the reduced dimensions, with extent 1. */
 Node b_reduce_keep(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
 /* The contraction (general matrix product) of x and y: the sum of x * y over the pairs in sum[].
  * batch[], sum[]: pairs (dimension of x, dimension of y); those in sum[] are summed over; a pair in

@@ -533,7 +533,7 @@ static inline uint32_t ls_locality(const LsData *prefetch) { return 4 - prefetch
 /* Adds an LS_FENCE: whoever sees a later store of the thread also sees what it wrote by LS_STREAM
  * before. */
 void ls_fence(LoopFn *);
-/* Adds an LS_COMMENT, a line of text that emitted code shows at this place. Keeps the text, without
+/* Adds an LS_COMMENT, a line of text that emitted C shows at this place. Keeps the text, without
  * copying it. */
 void ls_comment(LoopFn *, const char *text);
 /* For blocks of threads, outside of loops and branches. Adds an LS_SHARED: an array of `count`

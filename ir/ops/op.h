@@ -259,9 +259,9 @@ typedef struct OpInfo {
 	void (*along)(const Graph *, Node, int from[MAX_RANK]);
 	/* Two equal nodes stay two nodes. Asked by passes/cse.c. */
 	bool apart;
-	/* The call ends with an error unless an operand is as it must be. Asked by
+	/* The call ends with an error unless an operand is as it must be. Asked (node_checks) by
 	 * transform/batch*.c, which must not check for members of a batch that do not execute the
-	 * node, and by passes/fold.c. */
+	 * node, by passes/fold.c, and by ir/ops/prim/control.c: a check may be repeated. */
 	Checks checks;
 	/* The node runs code of the user: only the author of that code knows what the node does
 	 * with its operands. Asked by ir/ops/linear.c and transform/batch_control.c. */

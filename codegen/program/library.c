@@ -324,5 +324,7 @@ LoopFn *library_function(Ir *ir, const ScFn *fn, uint32_t lanes, const Isa *isa)
 	}
 	f->result = value[last];
 	f->is_inline = fn->cost <= SC_INLINE_COST;
+	if (!loop_verify(f, isa))
+		ctx_bug_verify(ir->ctx, "making a library function");
 	return f;
 }

@@ -618,10 +618,10 @@ void ls_result(LoopFn *, uint32_t slot, Lx value);
  * one; first_extent is 0. Of `sizes`: the called function reads the slots of the symbols, then the
  * extents from number first_extent on; narg is 0. Copies arg[]. */
 void ls_outlined(LoopFn *, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg);
-/* Checks scopes, types, memory and structure; of blocks that all threads reach barriers together,
- * and all of a warp its exchanges. isa: the instruction set for which every operation and statement
- * must be legal (codegen/program/legalise.h); NULL: the function is not legalised yet.
- * LoopFn.result is not checked. Returns false after errors, which the context has recorded. */
+/* Checks scopes, types, memory and structure, of a library function its result, too; of blocks that
+ * all threads reach barriers together, and all of a warp its exchanges. isa: the instruction set
+ * for which every operation and statement must be legal (codegen/program/legalise.h); NULL: the
+ * function is not legalised yet. Returns false after errors, which the context has recorded. */
 MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);
 
 /* The subexpressions that one statement uses more than once, operands first; printers name them

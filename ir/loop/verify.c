@@ -408,9 +408,8 @@ static void check_open_block(Verify *v, Lb b)
 }
 
 /* What a block defines is not visible after it. */
-static void check_block(Verify *v, Lb b)
+static void close_block(Verify *v, Lb b)
 {
-	check_open_block(v, b);
 	if (b.i >= v->f->block.n)
 		return;
 	for (uint32_t k = 0; k < v->f->block.data[b.i].stmt.n; k++) {
@@ -419,6 +418,21 @@ static void check_block(Verify *v, Lb b)
 		if (made != V_SET && made != V_LOOP && s->v.i && s->v.i < v->f->lv.n)
 			v->defined[s->v.i] = 0;
 	}
+}
+
+static void check_block(Verify *v, Lb b)
+{
+	check_open_block(v, b);
+	close_block(v, b);
+}
+
+/* Of a library function, at the end of its body. */
+static void check_result(Verify *v)
+{
+	static const LsData result = {.kind = LS_RESULT};
+	v->s = &result;
+	if (v->f->result.i)
+		check_expr(v, v->f->result);
 }
 
 bool loop_verify(LoopFn *f, const Isa *isa)
@@ -437,7 +451,9 @@ bool loop_verify(LoopFn *f, const Isa *isa)
 		define(&v, f->arg.data[k]);
 	check_open_block(&v, f->enter);
 	define(&v, f->task);
-	check_block(&v, f->body);
+	check_open_block(&v, f->body);
+	check_result(&v);
+	close_block(&v, f->body);
 	v.defined[f->task.i] = 0;
 	check_block(&v, f->leave);
 	if (isa && !isa->of_block && f->threads != 1)

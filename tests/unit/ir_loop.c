@@ -250,6 +250,22 @@ static void expect_error(LoopFn *f, const char *what)
 		fail_msg("expected \"%s\" in:\n%s", what, t.data);
 }
 
+/* The result of a library function is part of it. */
+static void test_verify_result(void **state)
+{
+	(void)state;
+	LoopFn *f = it.f;
+	Lv x = loop_arg(f, "x", (LType){DT_f32, 1}), i = ls_for(f, "i", lx_int(f, 0), lx_int(f, 8), 1);
+	ls_end(f);
+	Lv twice = ls_let(f, "twice", lx_add(f, lx_var(f, x), lx_var(f, x)));
+	f->result = lx_mul(f, lx_var(f, twice), lx_var(f, x));
+	assert_true(loop_verify(f, NULL));
+	f->result = lx_add(f, lx_var(f, i), lx_int(f, 1));
+	expect_error(f, "result: variable out of scope: i");
+	f->result = lx_sc(f, SC_add, (LType){DT_f32, 1}, (Lx[]){lx_var(f, x), lx_int(f, 1)}, 2);
+	expect_error(f, "result: operand types do not fit add");
+}
+
 static void test_verify_scope(void **state)
 {
 	(void)state;
@@ -368,7 +384,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(test_fold_literals), T(test_fold_identities), T(test_signs), T(test_print),
 		T(test_anonymous), T(test_parametrise), T(test_parametrise_negative), T(test_simplify),
-		T(test_unroll), T(test_verify_scope), T(test_verify_scope_again), T(test_verify_types), T(test_verify_structure),
+		T(test_unroll), T(test_verify_scope), T(test_verify_result), T(test_verify_scope_again),
+		T(test_verify_types), T(test_verify_structure),
 		T(test_parse), T(test_parse_errors),
 #undef T
 	};

@@ -43,7 +43,14 @@ enum {
 	/* Several calls may run at the same time, as tasks of one phase. Without the flag the
 	 * thread that called `run` executes them one after the other; two calls of `run` at the
 	 * same time may still call the operator at the same time. */
-	WEFT_OP_THREAD_SAFE = 4
+	WEFT_OP_THREAD_SAFE = 4,
+	/* In a model for a GPU the function is given tensors and workspace in the memory of the
+	 * device (WeftTensor.device, WeftOpContext.device), and gives its work to
+	 * WeftOpContext.stream; the device's primary context is current. Int, float, bool and int[]
+	 * arguments are the processor's still. In other models the function is given the
+	 * processor's memory, as without the flag. Without the flag `run` copies operands to the
+	 * processor, waits, calls the function there, and copies results back. */
+	WEFT_OP_DEVICE = 8
 };
 
 /* The function of an operator.
@@ -53,9 +60,10 @@ enum {
  * in[k]: argument k of the schema. int, float and bool are tensors without dimensions, of i64, f64
  * and bool; int[] is a tensor with one dimension. Operands may overlap each other; do not write
  * them. out[k]: result k, uninitialised. Results overlap nothing. Tensors are row-major (strides
- * NULL), in the processor's memory, of the dtypes and extents that `types` says. They are aligned
- * to 64 bytes; tensors of the caller of `run` only to an element. work: work_bytes bytes, aligned
- * to 64; NULL if the operator asks for none. Keep no pointer after the return.
+ * NULL), in the processor's memory (but see WEFT_OP_DEVICE), of the dtypes and extents that `types`
+ * says. They are aligned to 64 bytes; tensors of the caller of `run` only to an element. work:
+ * work_bytes bytes, aligned to 64; NULL if the operator asks for none. Keep no pointer after the
+ * return.
  *
  * Returns 0 after success. Any other value makes `run` fail with status->code (WEFT_ERR_CHECK,
  * unless the function sets another code) and status->message (weft_op_fail), preceded by

@@ -1,6 +1,7 @@
-/* Values of a row that are expensive and read by several stages (the exponentials of a softmax) get a stage
- * of their own with a task-local buffer, so that they are computed once. */
+/* Values of a row that are expensive and read by several stages (the exponentials of a softmax) get
+ * a stage of their own with a task-local buffer, so that they are computed once. */
 #include "ir/scalar/scalar.h"
+#include "ir/target/work.h"
 #include "lower/stage.h"
 
 enum { SHARE_ELEMENTS = 16384 /* of a local array: what a task may have on its stack */ };
@@ -58,12 +59,11 @@ static void mark(Share *h, Kx x, uint64_t stage)
 /* Storing and reading it takes less than evaluating it for every stage. */
 static bool pays(const Share *h, const ScFn *fn, DType d, uint64_t readers)
 {
-	const Machine *m = &h->s->target->machine;
-	uint32_t lanes = target_width(h->s->target), n = 0;
+	const Target *t = h->s->target;
+	uint32_t n = 0;
 	for (; readers; readers &= readers - 1)
 		n++;
-	double again = fn->cost * machine_cycles(m, MOP_add, d, lanes);
-	return (n - 1) * again > machine_cycles(m, MOP_store, d, lanes) + n * machine_cycles(m, MOP_load, d, lanes);
+	return (n - 1) * fn->cost * target_cycles_at_once(t, MOP_add, d) > target_cycles_at_once(t, MOP_store, d) + n * target_cycles_at_once(t, MOP_load, d);
 }
 
 static bool worth_sharing(const Share *h, uint32_t i)

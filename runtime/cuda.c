@@ -21,6 +21,7 @@ typedef struct Event Event;
 typedef struct CuGraph CuGraph;
 typedef struct CuExec CuExec;
 typedef struct CuNode CuNode;
+typedef struct Pool Pool;
 typedef uint64_t Address;
 
 /* Numbers of cuda.h that are used here; every driver has the same. */
@@ -32,10 +33,19 @@ enum {
 	CU_ERROR_LOG = 5, CU_ERROR_LOG_BYTES = 6,                 /* CUjit_option */
 	CU_NO_TIME = 2,                                           /* CU_EVENT_DISABLE_TIMING */
 	CU_ON_DEVICE = 2,                                         /* CUmemorytype */
+	CU_PINNED = 1, CU_PLACE_DEVICE = 1, CU_POOL_KEEPS = 4,    /* CUmemPool_attribute, ... */
 	CU_OF_ITS_OWN = 1,                                        /* CU_STREAM_NON_BLOCKING */
 	/* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
 	CU_OF_THREAD = 1
 };
+
+/* CUmemPoolProps: memory of a device. */
+typedef struct {
+	int kind, handles, place, id;
+	void *security;
+	size_t most;
+	unsigned char reserved[56];
+} PoolProps;
 
 /* The parameters of nodes of graphs, as cuda.h has them. */
 typedef struct {
@@ -82,6 +92,8 @@ static struct {
 	int (*graph_launch)(CuExec *, Stream *);
 	int (*stream)(Stream **, unsigned), (*stream_drop)(Stream *), (*capture)(Stream *, int), (*captured)(Stream *, CuGraph **);
 	int (*add_child)(CuNode **, CuGraph *, CuNode *const *, size_t, CuGraph *);
+	/* Of pools; pool NULL: the driver is too old for pools of one's own. */
+	int (*pool)(Pool **, const PoolProps *), (*pool_drop)(Pool *), (*pool_set)(Pool *, int, const void *), (*pool_alloc)(Address *, size_t, Pool *, Stream *);
 	char missing[400]; /* why it cannot be used; empty: it can */
 	int state;         /* of cuInit */
 } cu;
@@ -107,7 +119,10 @@ static void load_library(void)
 	static const struct {
 		const char *name;
 		void *at;
-	} graphs[] = {
+	} pools[] = {
+		{"cuMemPoolCreate", &cu.pool}, {"cuMemPoolDestroy", &cu.pool_drop}, {"cuMemPoolSetAttribute", &cu.pool_set},
+		{"cuMemAllocFromPoolAsync", &cu.pool_alloc},
+	}, graphs[] = {
 		{"cuGraphCreate", &cu.graph_new}, {"cuGraphDestroy", &cu.graph_drop}, {"cuGraphExecDestroy", &cu.exec_drop},
 		{"cuGraphInstantiateWithFlags", &cu.make}, {"cuGraphAddKernelNode", &cu.add_kernel}, {"cuGraphExecKernelNodeSetParams", &cu.set_kernel},
 		{"cuGraphAddMemsetNode", &cu.add_fill}, {"cuGraphExecMemsetNodeSetParams", &cu.set_fill}, {"cuGraphAddMemcpyNode", &cu.add_copy},
@@ -124,7 +139,13 @@ static void load_library(void)
 		if (!fn)
 			snprintf(cu.missing, sizeof cu.missing, "NVIDIA's driver is older than 11.2: it has no %s", wanted[k].name);
 	}
-	bool all = so;
+	bool all = so, own = so;
+	for (size_t k = 0; so && k < sizeof pools / sizeof *pools; k++) {
+		void *fn = dlsym(so, pools[k].name);
+		memcpy(pools[k].at, &fn, sizeof fn);
+		own = own && fn;
+	}
+	cu.pool = own ? cu.pool : NULL;
 	for (size_t k = 0; so && k < sizeof graphs / sizeof *graphs; k++) {
 		void *fn = dlsym(so, graphs[k].name);
 		memcpy(graphs[k].at, &fn, sizeof fn);
@@ -161,6 +182,7 @@ typedef struct Gpu {
 	int ordinal, device;
 	pid_t process;  /* that opened it */
 	bool pools;     /* cuMemAllocAsync works */
+	Pool *pool;     /* of our own; NULL: the device's */
 	Context *context;
 	Module **module;     /* by image */
 	Function **function; /* by kernel */
@@ -193,13 +215,19 @@ static void leave(void)
 	cu.pop(&c);
 }
 
+/* Memory that a stream may use from now on. */
+static int alloc_ordered(const Gpu *g, Address *out, uint64_t bytes, Stream *stream)
+{
+	return g->pool ? cu.pool_alloc(out, (size_t)bytes, g->pool, stream) : cu.alloc_async(out, (size_t)bytes, stream);
+}
+
 static void *gpu_alloc(void *self, uint64_t bytes, void *stream)
 {
 	const Gpu *g = self;
 	Address a = 0;
 	if (!enter(g, "allocating memory"))
 		return NULL;
-	int rc = g->pools ? cu.alloc_async(&a, (size_t)bytes, stream) : cu.alloc(&a, (size_t)bytes);
+	int rc = g->pools ? alloc_ordered(g, &a, bytes, stream) : cu.alloc(&a, (size_t)bytes);
 	if (rc != CU_OUT_OF_MEMORY)
 		note(g, rc, "allocating memory");
 	leave();
@@ -329,9 +357,12 @@ static uint64_t gpu_left(void *self)
 
 static void gpu_launch(void *self, WeftDeviceLaunch *l, void *stream)
 {
-	(void)self, (void)stream; /* they are the call's */
+	(void)stream; /* the call's */
 	const WeftFrame f = {l->buf, l->p, l->failure, &l->told, l->region};
+	if (!enter(self, "beginning kernels"))
+		return;
 	l->failed = l->kernel(&f, 0, l->ntasks);
+	leave();
 }
 
 /* A piece of work for a stream: a launch, or one of these. */
@@ -383,7 +414,7 @@ static bool product_begin(const Gpu *g, const Work *w, Address room, Stream *str
 static bool product_now(const Gpu *g, const Work *w, Stream *stream)
 {
 	Address room = 0;
-	if (g->work_bytes && cu.alloc_async(&room, g->work_bytes, stream) != CU_OK)
+	if (g->work_bytes && alloc_ordered(g, &room, g->work_bytes, stream) != CU_OK)
 		return false;
 	const bool begun = product_begin(g, w, room, stream);
 	if (room)
@@ -464,8 +495,6 @@ int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
 	const Gpu *g = d->driver->self;
 	const uint32_t n = kernel->nbuf + kernel->nparam;
 	int64_t arg[n + 3], clear[] = {(int64_t)(uintptr_t)d->record, 0, WEFT_RECORD};
-	if (!enter(g, kernel->name))
-		return 0;
 	if (kernel->checks && !d->recorded) {
 		work_give(g, d, &(Work){.kernel = FILL, .arg = clear, .narg = 3});
 		d->recorded = true;
@@ -483,7 +512,6 @@ int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
 		if (library)
 			break;
 	}
-	leave();
 	return 0;
 }
 
@@ -664,6 +692,19 @@ static int load_images(Gpu *g, const WeftCudaArch *arch, bool ptx, WeftStatus *s
 	return WEFT_OK;
 }
 
+/* A pool that keeps memory which calls gave back: the device's own gives it to the system whenever
+ * somebody waits, and takes it again for the next call. */
+static void open_pool(Gpu *g)
+{
+	const PoolProps p = {.kind = CU_PINNED, .place = CU_PLACE_DEVICE, .id = g->device};
+	const uint64_t all = UINT64_MAX;
+	if (!g->pools || !cu.pool || cu.pool(&g->pool, &p) != CU_OK) {
+		g->pool = NULL;
+		return;
+	}
+	cu.pool_set(g->pool, CU_POOL_KEEPS, &all);
+}
+
 /* The library for products, if kernels have some and it is there. */
 static void open_products(Gpu *g, int major)
 {
@@ -719,6 +760,8 @@ static void gpu_drop(Gpu *g)
 {
 	if (g->context && g->process == getpid() && cu.push(g->context) == CU_OK) {
 		weft_products_close(g->products);
+		if (g->pool)
+			cu.pool_drop(g->pool);
 		if (g->capture)
 			cu.stream_drop(g->capture);
 		for (uint32_t k = 0; g->module && k < weft_cuda.nimage; k++)
@@ -756,6 +799,7 @@ static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
 	if ((rc = cu.push(g->context)) != CU_OK)
 		return tell(status, rc, "opening", g->name);
+	open_pool(g);
 	int code = load_images(g, arch, ptx, status), major = 0;
 	cu.attribute(&major, CU_MAJOR, g->device);
 	open_products(g, major);
@@ -805,6 +849,8 @@ static int open_locked(const WeftModel *m, int ordinal, const WeftDriver **out, 
 int weft_device_open(const WeftModel *m, int32_t ordinal, const WeftDriver **out, WeftStatus *status)
 {
 	*out = NULL;
+	if (!m->wait)
+		return WEFT_OK; /* of this artifact's models for processors */
 	pthread_mutex_lock(&lock);
 	int code = open_locked(m, ordinal, out, status);
 	pthread_mutex_unlock(&lock);

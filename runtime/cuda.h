@@ -57,7 +57,8 @@ typedef struct {
 	const unsigned char *data;
 } WeftCuda;
 
-/* Defined by emitted code. */
+/* Defined by emitted code. It is of the models that have WeftModel.wait; others of the artifact run
+ * on the processor. */
 extern const WeftCuda weft_cuda;
 /* Begins to execute the tasks begin .. end - 1 of kernel k as blocks, on the stream of the frame's
  * call, and does not wait. Returns 0 in every case: the next `wait` or `read` tells an error of the

@@ -138,6 +138,73 @@ static bool look(WeftRegion *r)
 	return r->failed;
 }
 
+bool device_failed(WeftRegion *r)
+{
+	return look(r);
+}
+
+/* ---- operators of the user ---- */
+
+/* Copies of the host for all tensors of the device, and for the workspace; freed by the caller. */
+static int copies_of(const DeviceCall *d, const WeftOpCall *c, const WeftTensor *t, WeftTensor *copy, void **work, uint64_t bytes, WeftStatus *status)
+{
+	const WeftDriver *v = d->driver;
+	int code = WEFT_OK;
+	for (uint32_t k = 0; k < c->nin + c->nout; k++) {
+		copy[k] = t[k];
+		if (c->tensor[k].buf < 0)
+			continue;
+		const uint64_t n = tensor_bytes(&t[k]);
+		copy[k].data = section_alloc(n + 64);
+		if (!copy[k].data)
+			code = weft_fail(status, WEFT_ERR_MEMORY, "no memory for the %llu bytes of a copy", (unsigned long long)n);
+		else if (k < c->nin && n)
+			v->copy(v->self, copy[k].data, t[k].data, n, WEFT_TO_HOST, d->stream);
+	}
+	*work = bytes ? section_alloc(bytes) : NULL;
+	if (bytes && !*work)
+		code = weft_fail(status, WEFT_ERR_MEMORY, "no memory for the %llu bytes of a workspace", (unsigned long long)bytes);
+	const int waited = v->wait(v->self, d->stream, code == WEFT_OK ? status : NULL);
+	return code == WEFT_OK ? waited : code;
+}
+
+static int op_on_host(const DeviceCall *d, const WeftOpCall *c, WeftOpContext *o, const WeftTensor *t, uint64_t bytes, WeftStatus *status)
+{
+	WeftTensor copy[c->nin + c->nout + 1];
+	const WeftDriver *v = d->driver;
+	void *work;
+	o->device = (WeftDevice){WEFT_CPU, 0};
+	o->stream = NULL;
+	int code = copies_of(d, c, t, copy, &work, bytes, status);
+	code = code == WEFT_OK ? c->fn(o, copy, copy + c->nin, work, bytes, status) : code;
+	for (uint32_t k = c->nin; code == WEFT_OK && k < c->nin + c->nout; k++)
+		if (tensor_bytes(&t[k]))
+			v->copy(v->self, t[k].data, copy[k].data, tensor_bytes(&t[k]), WEFT_TO_DEVICE, d->stream);
+	const int waited = code == WEFT_OK ? v->wait(v->self, d->stream, status) : WEFT_OK;
+	for (uint32_t k = 0; k < c->nin + c->nout; k++)
+		if (c->tensor[k].buf >= 0)
+			free(copy[k].data);
+	free(work);
+	return code == WEFT_OK ? waited : code;
+}
+
+int device_op(WeftRegion *r, const WeftOpCall *c, WeftOpContext *o, WeftTensor *t, void *work, uint64_t bytes, WeftStatus *status)
+{
+	DeviceCall *d = r->device;
+	const WeftDevice here = {d->driver->type, weft_device_ordinal(d->driver)};
+	device_direct(d);
+	if (!c->device)
+		return op_on_host(d, c, o, t, bytes, status);
+	for (uint32_t k = 0; k < c->nin + c->nout; k++)
+		if (c->tensor[k].buf >= 0)
+			t[k].device = here;
+	o->device = here;
+	o->stream = d->stream;
+	return c->fn(o, t, t + c->nin, work, bytes, status);
+}
+
+/* ---- launches ---- */
+
 int device_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
 {
 	DeviceCall *d = r->device;

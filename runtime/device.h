@@ -170,6 +170,13 @@ int64_t device_read(WeftRegion *, const void *from, int code, int bits);
 void device_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 /* weft_save on a device: the record is copied to the device's memory, where `record` points. */
 void device_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
+/* Whether a check of a launch so far has failed; waits for those that may. */
+bool device_failed(WeftRegion *);
+/* Calls a user operator, whose tensors have addresses of the device but for those among the values;
+ * work: of the device, `bytes` bytes. Without WEFT_OP_DEVICE the function is given copies of the
+ * host. Returns the function's result; or an error code after setting the status: the device
+ * failed, or there is no memory. */
+int device_op(WeftRegion *, const WeftOpCall *, WeftOpContext *, WeftTensor *, void *work, uint64_t bytes, WeftStatus *);
 /* In place of `run`: begins the call by a graph. Returns false if `run` is to be executed, perhaps
  * to record a graph. */
 bool device_play(WeftRegion *);

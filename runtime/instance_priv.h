@@ -286,7 +286,7 @@ static inline int memory_wait(const WeftInstance *in, int code, WeftStatus *stat
 static inline int32_t ordinal_of(const WeftInstance *in)
 {
 #ifdef WEFT_DEVICES
-	return weft_device_ordinal(in->driver);
+	return in->driver ? weft_device_ordinal(in->driver) : 0;
 #else
 	return (void)in, 0;
 #endif

@@ -55,9 +55,20 @@ int weft_op_call(const WeftFrame *f, const WeftOpCall *c, int64_t *value)
 		value = fill(&t[k], &c->tensor[k], f->buf, value);
 	told.code = 0;
 	told.message[0] = 0;
+#ifdef WEFT_DEVICES
+	if (f->region->device && device_failed(f->region))
+		return 0;
+#endif
 	WeftOpContext context = weft_op_enter(f->region);
 	context.op_user = c->user;
-	int code = c->fn(&context, t, t + c->nin, *value ? f->buf[c->work] : NULL, (uint64_t)*value, &told);
+	void *const work = *value ? f->buf[c->work] : NULL;
+	int code;
+#ifdef WEFT_DEVICES
+	if (f->region->device)
+		code = device_op(f->region, c, &context, t, work, (uint64_t)*value, &told);
+	else
+#endif
+	code = c->fn(&context, t, t + c->nin, work, (uint64_t)*value, &told);
 	weft_op_leave(f->region, &context);
 	if (!code)
 		return 0;

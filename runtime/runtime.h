@@ -62,6 +62,7 @@ typedef struct {
 	const WeftOpTensor *tensor;
 	uint32_t nin, nout;
 	int32_t work; /* the buffer of the workspace */
+	int32_t device; /* 1: the function takes memory of a device (WEFT_OP_DEVICE) */
 } WeftOpCall;
 /* Calls a user operator; called by a kernel. value: for each tensor its extents, and its contents
  * if it has no buffer; then the bytes of work. Returns 0, or WEFT_TOLD after filling in the frame's

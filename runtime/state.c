@@ -16,6 +16,8 @@ static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftSt
 	if (k >= in->model->nstate)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "state: no state %u, the model has %u", (unsigned)k, (unsigned)in->model->nstate);
 	const WeftTensorInfo *s = &in->model->state[k];
+	if (t->device.type != WEFT_CPU && !device_of(in))
+		return weft_fail(status, WEFT_ERR_INPUT, "state %s is not in the processor's memory", s->name);
 	for (uint32_t d = 0; d < s->rank; d++)
 		dim[d] = s->dim[d].value;
 	return check_tensor(&(Expected){"state", s->name, s->dtype, s->rank, dim}, t, status);

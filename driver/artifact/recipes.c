@@ -249,7 +249,8 @@ static void list_all(Recipes *r)
 static bool make_program(Recipes *r)
 {
 	Compilation *c = r->c;
-	const Target *target = c->level.data[0].target;
+	/* constants for a GPU are computed by the processor, which may be any */
+	const Target *target = c->level.data[0].target->gpu ? target_find("generic-c") : c->level.data[0].target;
 	uint32_t n = r->graph.n, errors = c->ctx->nerror;
 	ScheduleEntry *entry = ARENA_ARRAY(r->arena, ScheduleEntry, n);
 	const ScheduleOptions so = {.no_plan = c->o.op_by_op, .plain = c->plain, .name = c->name};

@@ -61,10 +61,6 @@ static const char *not_done(const Compilation *c)
 	for (uint32_t k = 0; k < c->level.n; k++)
 		if (c->level.n > 1 && !c->level.data[k].target->gpu->arch)
 			return arena_printf(c->ctx->arena, "%s is no device: it stands alone", c->level.data[k].target->isa.name);
-	if (c->o.replaceable)
-		return "replaceable weights of a model for a GPU are not done yet";
-	if (user_ops(c).n)
-		return "user operators in a model for a GPU are not done yet";
 	return NULL;
 }
 
@@ -106,6 +102,10 @@ static bool shared(Compilation *c, const Place *p)
 	o.export_name = c->o.symbol;
 	o.hidden = false;
 	emit_c(level->program, level->target, &o, &c->files);
+	if (c->recipes.program) {
+		const EmitOptions ro = compile_emit_options(c, &c->recipes, NULL);
+		emit_c(c->recipes.program, c->recipes.target, &ro, &c->files);
+	}
 	phase_end(c, "print");
 	EmitFile stubs = {.name = "images.c", .flags = level->target->isa.flags};
 	text_init(&stubs.text, c->ctx->arena);

@@ -19,6 +19,7 @@ typedef struct {
 	const char *path, *kept;
 	bool made;               /* the file is there */
 	const char *error;       /* by malloc; NULL: none */
+	const char *warnings;    /* the same */
 } Image;
 
 /* What an image's file begins with; machine code and PTX follow, the latter with its final 0. */
@@ -55,6 +56,8 @@ static void compile_one(Ctx *ctx, Image *im, const char *arch)
 {
 	GpuImage made;
 	im->made = nvrtc_compile(ctx, im->name, im->text, arch, &made) && write_image(ctx, im, &made);
+	if (im->made && made.warnings)
+		im->warnings = strdup(made.warnings);
 }
 
 static void *compile_some(void *arg)
@@ -94,7 +97,10 @@ static bool all_made(Compilation *c, const Work *w)
 	for (uint32_t k = 0; k < w->n; k++) {
 		if (!w->image[k].made && ok)
 			ok = ctx_error(c->ctx, NULL, "%s", w->image[k].error ? w->image[k].error : "no memory to compile kernels");
+		if (w->image[k].warnings)
+			ctx_warn(c->ctx, NULL, "%s for %s: NVRTC: %.*s", w->image[k].name, w->arch, (int)strcspn(w->image[k].warnings, "\n"), w->image[k].warnings);
 		free((void *)w->image[k].error);
+		free((void *)w->image[k].warnings);
 	}
 	return ok;
 }

@@ -7,3 +7,8 @@ double target_cycles(const Target *t, Work w)
 	double one = machine_cycles(m, MOP_add, DT_f32, lanes) / lanes;
 	return w.operations * one + machine_memory_cycles(m, w.bytes, w.bytes) + w.phases * m->phase;
 }
+
+double target_cycles_at_once(const Target *t, MachineOp op, DType d)
+{
+	return machine_cycles(&t->machine, op, d, target_width(t));
+}

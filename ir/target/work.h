@@ -16,5 +16,7 @@ typedef struct {
 /* Returns the cycles that one core takes for the work, on a GPU the whole GPU: those of the
  * operations, of the bytes and of the phases, added. */
 double target_cycles(const Target *, Work);
+/* Returns the cycles of an operation on as many elements as the target takes at once. */
+double target_cycles_at_once(const Target *, MachineOp, DType);
 
 #endif

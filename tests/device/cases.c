@@ -10,6 +10,7 @@
  *   check     an index out of range is told, a later call works
  *   streams   calls with two streams return before the device has executed them, side by side on
  *             one instance if no state is written, else one after the other
+ *   weights CPU.so  other weights give the results of the same model for processors
  *   graphs    calls of the same sizes become a graph of the driver; other memory and other streams
  *             give the same bits
  *   later     an index out of range is told by the next call with the stream, or by `wait`
@@ -440,6 +441,55 @@ static void graphs(Model *x)
 	printf("equal\n");
 }
 
+/* All weights become numbers that make() gives. */
+static void set_all(Model *x)
+{
+	const char *name[64];
+	WeftTensor value[64];
+	static int64_t shape[64][RANK];
+	uint32_t n = x->m->nsource < 64 ? x->m->nsource : 64;
+	for (uint32_t k = 0; k < n; k++) {
+		const WeftParamInfo *p = weft_source(x->m, k);
+		size_t count = 1;
+		for (uint32_t d = 0; d < p->rank; d++)
+			count *= (size_t)(shape[k][d] = p->dim[d]);
+		float *data = calloc(count, 8);
+		for (size_t i = 0; i < count && p->dtype.code == WEFT_FLOAT; i++)
+			data[i] = 0.0625f * (float)((i + k) % 11) + 0.25f;
+		name[k] = p->name;
+		value[k] = (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)p->rank, .dtype = p->dtype, .shape = shape[k]};
+	}
+	if (x->m->set_weights(x->in, n, name, value, NULL, &x->status))
+		stop(x->status.message);
+	for (uint32_t k = 0; k < n; k++)
+		free(value[k].data);
+}
+
+static void weights(Model *x, const char *other)
+{
+	Tensor y[MOST], z[MOST], before[MOST];
+	Model cpu = load(other);
+	if (open_on(x, 0) || cpu.m->open(cpu.m, NULL, &cpu.in, &cpu.status) || call(x, false, 0, before))
+		stop(x->status.message);
+	set_all(x);
+	set_all(&cpu);
+	if (call(x, false, 0, y) || call(&cpu, false, 0, z))
+		stop(x->status.message);
+	if (!memcmp(before[0].t.data, y[0].t.data, y[0].bytes))
+		stop("other weights change nothing");
+	for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
+		for (size_t i = 0; i < y[k].bytes / 4; i++) {
+			const float a = ((float *)y[k].t.data)[i], b = ((float *)z[k].t.data)[i];
+			if (!(a - b < 1e-4f * (1 + (b < 0 ? -b : b)) && b - a < 1e-4f * (1 + (b < 0 ? -b : b))))
+				stop("other results than of the processor");
+		}
+	x->m->close(x->in);
+	cpu.m->close(cpu.in);
+	if (cu.live())
+		stop("something is left on the device");
+	printf("equal\n");
+}
+
 static void told_later(Model *x)
 {
 	int one, two;
@@ -592,6 +642,8 @@ int main(int argc, char **argv)
 		check(&x);
 	else if (!strcmp(what, "streams"))
 		streams(&x);
+	else if (!strcmp(what, "weights"))
+		weights(&x, argv[3]);
 	else if (!strcmp(what, "graphs"))
 		graphs(&x);
 	else if (!strcmp(what, "later"))

@@ -240,6 +240,44 @@ def check_library(folder, env, cases):
             fail(f"products {what}", f"{p.stdout}{p.stderr[-500:]}exit status {p.returncode}")
 
 
+def check_weights(folder, env, cases):
+    """Weights that are set: computed by the processor, copied to the device."""
+    data = root / "tests/data"
+    for m in (root / "examples/digits/digits_cnn.pt2", data / "mlp.pt2", data / "batch_norm.pt2"):
+        gpu, cpu = folder / "weights_gpu.so", folder / "weights_cpu.so"
+        run(weft, "compile", m, "--target", "gpu-model", "--replaceable-weights", "-o", gpu)
+        run(weft, "compile", m, "--replaceable-weights", "-o", cpu)
+        p = run(cases, gpu, "weights", cpu, env=env, check=False)
+        if p.returncode or "equal" not in p.stdout:
+            fail(f"weights of {m.stem}", f"{p.stdout}{p.stderr}exit status {p.returncode}")
+        p = run(weft, "check", gpu, m.with_suffix(".safetensors") if m.with_suffix(".safetensors").exists() else m.with_suffix(".0.safetensors"), "-q", env=env, check=False)
+        if p.returncode:
+            fail(f"replaceable {m.stem}", p.stdout + p.stderr)
+
+
+def check_operators(folder, env, cases):
+    """Operators of the user: on copies of the processor, or with memory of the device."""
+    example, so = root / "examples/userop", folder / "userop.so"
+    for name, source in ("mylib", example / "mylib.c"), ("device_ops", root / "tests/device/device_ops.c"):
+        run(*cc, "-std=c17", "-O1", "-shared", "-fPIC", "-I", root / "include", source, f"-Wl,-soname,lib{name}.so", "-o", folder / f"lib{name}.so", "-ldl", "-lm")
+    where = dict(env, LD_LIBRARY_PATH=f"{env['LD_LIBRARY_PATH']}:{folder}")
+    mylib = folder / "libmylib.so"
+    run(weft, "compile", example / "model.pt2", "--target", "gpu-model", "--ops", mylib, "--link", mylib, "-o", so)
+    p = run(weft, "check", so, example / "model.0.safetensors", example / "model.1.safetensors", "-q", env=where, check=False)
+    if p.returncode:
+        fail("userop", p.stdout + p.stderr)
+    library = folder / "libdevice_ops.so"
+    for n, want in (1, "equal"), (13, "test::here: 13 is unlucky"):
+        text, so = folder / "here.ir", folder / "here.so"
+        text.write_text("graph @here(%x: f32[40, 30]) {\n  %a = add(%x, %x)\n  %h = call([%a], op=\"test::here\", ints=[" + str(n) + "], floats=[])\n"
+                        "  %b = get(%h, index=0)\n  %y = exp(%b)\n  %z = aten.sum.dim_IntList(%y, dim=[1])\n  return %y, %z\n}\n")
+        run(weft, "compile", text, "--target", "gpu-model", "--ops", library, "--link", library, "-o", so)
+        for what in ("device", "streams", "cycles") if n == 1 else ("run",):
+            p = run(cases, so, what, env=where, check=False)
+            if p.returncode or (want if what != "cycles" else "1000 cycles") not in p.stdout:
+                fail(f"operator of a device, {what}", f"{p.stdout}{p.stderr}exit status {p.returncode}")
+
+
 def check_tool(folder, env):
     """weft's own options, and what it refuses."""
     mlp, ref = root / "tests/data/mlp.pt2", root / "tests/data/mlp.safetensors"
@@ -255,8 +293,7 @@ def check_tool(folder, env):
             (check + ["cuda"], dict(env, STANDIN_SM="75"), "there is no target for a device of sm_75"),
             (compile + ["cuda-sm_90"], dict(env, WEFT_NVRTC="/nowhere"), "there is no libnvrtc.so in /nowhere ($WEFT_NVRTC); --emit cuda writes them as text"),
             (check + ["cuda"], dict(env, STANDIN_SM="90", WEFT_NVRTC="/nowhere"), "kernels for cuda-sm_90 are compiled by NVRTC"),
-            (compile + ["gpu-model,cuda-sm_90"], env, "gpu-model is no device: it stands alone"),
-            (compile + ["gpu-model", "--replaceable-weights"], env, "replaceable weights of a model for a GPU are not done yet")]:
+            (compile + ["gpu-model,cuda-sm_90"], env, "gpu-model is no device: it stands alone")]:
         p = run(weft, *arguments, env=where, check=False)
         if want not in p.stdout + p.stderr or (p.returncode == 0) != (want in ("1 passed, 0 failed", "gpu-model")):
             fail(" ".join(map(str, arguments)), f"{p.stdout}{p.stderr}exit status {p.returncode}, expected: {want}")
@@ -273,6 +310,8 @@ with tempfile.TemporaryDirectory() as folder:
     check_models(folder, env)
     check_cases(folder, env, cases)
     check_library(folder, env, cases)
+    check_weights(folder, env, cases)
+    check_operators(folder, env, cases)
     check_tool(folder, env)
     check_real(folder, env, cases)
 sys.exit(bad != 0)

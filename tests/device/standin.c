@@ -344,6 +344,40 @@ EXPORT int cuMemAllocAsync(Address *out, size_t bytes, void *stream)
 	return rc;
 }
 
+/* A pool of a program's own. */
+typedef struct {
+	int kind, handles, place, id;
+	void *security;
+	size_t most;
+	unsigned char reserved[56];
+} PoolProps;
+
+EXPORT int cuMemPoolCreate(void **out, const PoolProps *p)
+{
+	if (p->kind != 1 || p->handles || p->place != 1 || p->id < 0 || p->security || p->most || p->reserved[0])
+		return INVALID_VALUE;
+	*out = malloc(1);
+	self.events++;
+	return state();
+}
+
+EXPORT int cuMemPoolDestroy(void *pool)
+{
+	free(pool);
+	self.events--;
+	return OK;
+}
+
+EXPORT int cuMemPoolSetAttribute(void *pool, int which, const uint64_t *value)
+{
+	return pool && which == 4 && *value == UINT64_MAX ? state() : INVALID_VALUE;
+}
+
+EXPORT int cuMemAllocFromPoolAsync(Address *out, size_t bytes, void *pool, void *stream)
+{
+	return pool ? cuMemAllocAsync(out, bytes, stream) : INVALID_VALUE;
+}
+
 static int release(Address p)
 {
 	int rc = OK;

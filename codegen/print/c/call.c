@@ -53,9 +53,9 @@ static void print_table(CUnit *u, const LoopCall *c, const char *name, Text *out
 		WeftDType d = dtype_to_api(t->dtype);
 		text_printf(out, "%s{{%s, %u, 1}, %u, %d}", k ? ", " : "", c_dtype_code(d), d.bits, t->rank, (int)t->buf);
 	}
-	text_printf(out, "%sstatic const WeftOpCall %s = {%s, %s, %s, %s%s, %u, %u, %d};\n\n", c->nin + c->nout ? "};\n" : "", name,
+	text_printf(out, "%sstatic const WeftOpCall %s = {%s, %s, %s, %s%s, %u, %u, %d%s};\n\n", c->nin + c->nout ? "};\n" : "", name,
 	            c_string(u->arena, c->op->name), def->symbol, def->user_symbol ? def->user_symbol : "NULL", c->nin + c->nout ? name : "NULL",
-	            c->nin + c->nout ? "_tensor" : "", c->nin, c->nout, (int)c->work);
+	            c->nin + c->nout ? "_tensor" : "", c->nin, c->nout, (int)c->work, userop_is(c->op, WEFT_OP_DEVICE) ? ", 1" : "");
 }
 
 void c_user_tables(CUnit *u, const LoopFn *f, const char *kernel, Text *out)

@@ -362,7 +362,7 @@ const UserOp *userop_new(Ctx *ctx, const char *where, const WeftOpDef *def)
 	op->def.vjp = copy(ctx, def->vjp);
 	op->def.jvp = copy(ctx, def->jvp);
 	Reader r = {.ctx = ctx, .op = op};
-	enum { KNOWN = WEFT_OP_EFFECT | WEFT_OP_BATCH_LEADING | WEFT_OP_THREAD_SAFE };
+	enum { KNOWN = WEFT_OP_EFFECT | WEFT_OP_BATCH_LEADING | WEFT_OP_THREAD_SAFE | WEFT_OP_DEVICE };
 	if (def->flags & ~(uint32_t)KNOWN)
 		return refuse(&r, "flags of a later version of weft_op.h"), NULL;
 	return read_schema(&r) && read_types(&r) ? op : NULL;

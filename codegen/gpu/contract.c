@@ -15,7 +15,7 @@ typedef struct {
 	                                                        memory, without k; its row and step
 	                                                        in the tile */
 	Lx there[MOST_UNITS];   /* whether its row exists */
-	Lx value[MOST_UNITS];   /* on the way through registers */
+	Lx value[MOST_UNITS];   /* on the way through registers; `deep` of each unit */
 } Side;
 
 typedef struct {
@@ -79,8 +79,9 @@ static void place_unit(Contract *c, Side *x, uint32_t i)
 	Lx t = block_thread(c->s);
 	const uint32_t wide = x->o->wide, threads = c->p->threads;
 	if (x->o->along_k) {
-		x->k[i] = rest(c, t, GPU_K);
-		x->row[i] = plus(c, half(c, t, GPU_K), (int64_t)i * (threads / GPU_K));
+		const uint32_t steps = GPU_K / x->o->deep; /* of a row */
+		x->k[i] = times(c, rest(c, t, steps), x->o->deep);
+		x->row[i] = plus(c, half(c, t, steps), (int64_t)i * (threads / steps));
 	} else {
 		Lx u = plus(c, t, (int64_t)i * threads);
 		x->k[i] = half(c, u, x->length / wide);
@@ -104,7 +105,7 @@ static Sym product(Contract *c, const GpuAxes *x)
 static void place_side(Contract *c, Side *x, const GpuOperand *o, const GpuAxes *side, uint32_t length, Lx tile)
 {
 	Eval *e = &c->s->e;
-	*x = (Side){.o = o, .side = side, .length = length, .units = GPU_K * length / (c->p->threads * o->wide)};
+	*x = (Side){.o = o, .side = side, .length = length, .units = GPU_K * length / (c->p->threads * o->wide * o->deep)};
 	x->tile = ls_shared(e->f, "tile", c->p->dtype, STAGES * GPU_K * (uint64_t)(length + GPU_PAD));
 	x->first = eval_let(e, "first", times(c, tile, length));
 	x->count = eval_size(e, product(c, side));
@@ -137,6 +138,23 @@ static Lx unit_place(Contract *c, Side *x, Lx k0, uint32_t i, Lx *there)
 	return lx_add(e->f, x->base[i], eval_index(e, part_of_offset(c, x->o->load, true)));
 }
 
+/* Several steps of a row in one access; 0 where there are none. */
+static void load_deep(Contract *c, Side *x, LMem m, Lx at, uint32_t i, Lx there)
+{
+	LoopFn *f = c->s->e.f;
+	const LType t = {c->p->dtype, x->o->deep};
+	Lv v[GPU_K];
+	for (uint32_t k = 0; k < x->o->deep; k++)
+		v[k] = ls_var(f, "ahead", lx_float(f, (LType){c->p->dtype, 1}, 0));
+	ls_if(f, there);
+	Lx all = lx_var(f, ls_load(f, f->buf.data[m.k].name, m, at, t, (Lx){0}));
+	for (uint32_t k = 0; k < x->o->deep; k++)
+		ls_set(f, v[k], lx_lane(f, all, k));
+	ls_end(f);
+	for (uint32_t k = 0; k < x->o->deep; k++)
+		x->value[i * x->o->deep + k] = lx_var(f, v[k]);
+}
+
 /* Begins copies, or loads into registers. */
 static void begin_step(Contract *c, Side *x, Lx k0)
 {
@@ -145,10 +163,14 @@ static void begin_step(Contract *c, Side *x, Lx k0)
 	const uint32_t bytes = x->o->wide * dtype_size(c->p->dtype);
 	if (x->o->async)
 		block_align(c->s, m, bytes);
+	if (x->o->deep > 1)
+		block_align(c->s, m, x->o->deep * dtype_size(m.dtype));
 	for (uint32_t i = 0; i < x->units; i++) {
 		Lx there, at = unit_place(c, x, k0, i, &there);
 		if (x->o->async)
 			ls_copy_async(e->f, x->tile, in_tile(c, x, stage_of(c, k0), x->k[i], x->row[i]), m, at, bytes, there);
+		else if (x->o->deep > 1)
+			load_deep(c, x, m, at, i, there);
 		else
 			x->value[i] = lx_var(e->f, ls_load(e->f, e->f->buf.data[m.k].name, m, at, (LType){c->p->dtype, 1}, there));
 	}
@@ -156,8 +178,9 @@ static void begin_step(Contract *c, Side *x, Lx k0)
 
 static void end_step(Contract *c, Side *x, Lx k0)
 {
-	for (uint32_t i = 0; i < x->units && !x->o->async; i++)
-		ls_store(c->s->e.f, x->tile, in_tile(c, x, stage_of(c, k0), x->k[i], x->row[i]), x->value[i], (Lx){0});
+	const uint32_t deep = x->o->deep;
+	for (uint32_t i = 0; i < x->units * deep && !x->o->async; i++)
+		ls_store(c->s->e.f, x->tile, in_tile(c, x, stage_of(c, k0), plus(c, x->k[i / deep], i % deep), x->row[i / deep]), x->value[i], (Lx){0});
 }
 
 static void begin_both(Contract *c, Lx k0)

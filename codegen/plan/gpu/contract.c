@@ -117,8 +117,10 @@ static bool is_aligned(const Nest *n, Sym offset, uint32_t axis, int64_t wide)
 	       sym_divides(n->syms, wide, n->extent[axis]);
 }
 
-/* Along k if its elements lie side by side there; else along the rows (columns), several in one
- * copy if their places allow it. Copies go on while threads compute, unless a conversion does. */
+/* Along k if its elements lie side by side there, several in one access if their places allow it;
+ * they come by registers, since they lie apart in the tile. Else along the rows (columns), several
+ * in one copy if their places allow it. Copies go on while threads compute, unless a conversion
+ * does. */
 static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxes *side, GpuOperand *o)
 {
 	const Sym offset = n->offset[o->load.i];
@@ -126,7 +128,11 @@ static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxe
 	const uint32_t most = SHARED_ALIGN / dtype_size(p->dtype);
 	o->async = storage == p->dtype;
 	o->along_k = nest_coef_is(n, offset, p->k.axis[p->k.n - 1], 1);
-	o->wide = 1;
+	o->wide = o->deep = 1;
+	if (o->along_k && is_aligned(n, offset, p->k.axis[p->k.n - 1], most)) {
+		o->deep = most;
+		o->async = false;
+	}
 	if (!o->along_k && o->async && side->n && is_aligned(n, offset, side->axis[side->n - 1], most))
 		o->wide = most;
 }
@@ -197,7 +203,7 @@ static uint32_t fits(uint32_t wide, uint32_t length, uint32_t threads)
 static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 {
 	GpuContractPlan best = {0};
-	const uint32_t a_wide = p->a.wide, b_wide = p->b.wide;
+	const uint32_t a_wide = p->a.wide, b_wide = p->b.wide, a_deep = p->a.deep, b_deep = p->b.deep;
 	double least = INFINITY;
 	PlanInput larger = *in;
 	larger.at = in->larger;
@@ -208,6 +214,8 @@ static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 		set_tile(p->nest, p, t / 2);
 		p->a.wide = fits(a_wide, p->tile.rows, p->threads);
 		p->b.wide = fits(b_wide, p->tile.cols, p->threads);
+		p->a.deep = fits(a_deep, p->tile.rows, p->threads);
+		p->b.deep = fits(b_deep, p->tile.cols, p->threads);
 		if (!tile_fits(in, p))
 			continue;
 		p->cycles = predict(in, p, tiles[t / 2].share);
@@ -281,9 +289,9 @@ static void print_axes(const Nest *n, const char *what, const GpuAxes *x, Text *
 
 static void print_operand(const char *name, const GpuOperand *o, Text *out)
 {
-	text_printf(out, ", %s %s%s", name, o->async ? "copied" : "converted", o->along_k ? " along k" : "");
-	if (o->wide > 1)
-		text_printf(out, " by %u", o->wide);
+	text_printf(out, ", %s %s%s", name, o->async ? "copied" : o->deep > 1 ? "loaded" : "converted", o->along_k ? " along k" : "");
+	if (o->wide > 1 || o->deep > 1)
+		text_printf(out, " by %u", o->wide > 1 ? o->wide : o->deep);
 }
 
 void print_gpu_contract(const Plan *plan, Text *out)

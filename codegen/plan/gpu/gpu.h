@@ -128,6 +128,8 @@ typedef struct {
 	bool along_k;  /* neighbouring threads take neighbouring steps of k, else neighbouring
 	                  rows */
 	uint32_t wide; /* elements of one copy */
+	uint32_t deep; /* summed steps that a thread loads in one access, on the way through
+	                  registers; 1: one at a time */
 } GpuOperand;
 
 /* Results of a block, and of a thread. */

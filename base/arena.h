@@ -66,10 +66,11 @@ void arena_lost(void *p, size_t n);
 void arena_found(void *p, size_t n);
 #endif
 
-/* For tests: of the blocks that arenas of this thread take from malloc, the nth from now on fails
- * (1: the next); 0: none fails. */
+/* For tests: makes arenas of this thread find no memory when they next take a block from the system
+ * for the nth time from now on (1: the next time); once. 0: never. */
 void arena_fail_after(size_t n);
-/* For tests: every allocation of this thread is a block of its own. */
+/* For tests: whether every allocation from arenas by this thread is a block of its own from now
+ * on. */
 void arena_tiny_blocks(bool on);
 
 /* A zeroed T, and a zeroed array of n Ts, in the arena. */

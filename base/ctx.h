@@ -52,8 +52,8 @@ void ctx_defer(Ctx *, void (*run)(void *), void *arg);
 
 /* Registers a file that the compilation reads, by device and inode number. */
 void ctx_input(Ctx *, uint64_t device, uint64_t number);
-/* Whether a file was registered by ctx_input. Functions that write files ask, and refuse to replace
- * such a file. */
+/* Whether a file was registered by ctx_input. out_begin (frontend/files/out_file.h) asks, and
+ * refuses to replace such a file. */
 bool ctx_is_input(const Ctx *, uint64_t device, uint64_t number);
 
 /* Records an error about bad input. where: the place; NULL means ctx->file. Copies the texts, with

@@ -129,18 +129,16 @@ bool weft_transform(Weft *, WeftGraph *, const char *name);
  * `rounds` is negative. */
 bool weft_bound_loop(Weft *, WeftGraph *, const char *node, int64_t rounds);
 typedef enum { WEFT_EVAL, WEFT_TRAIN } WeftMode;
-/* Makes every operator that says whether the model trains say so, or the opposite: dropout, batch
- * and instance norm, layers between which recurrent networks drop, rrelu. The graph becomes what
- * torch.export gives after module.train() or module.eval(), in place. Running statistics are state
- * in training, constants in evaluation. Call it before other transforms.
- *
- * What Python decided by self.training is not in the file; for training a note says so. Errors: a
- * graph that was transformed before, or by run_decompositions(); for evaluation, an operator that
- * draws random numbers and does not say whether only in training (bernoulli); for training, running
- * statistics in a body of an operator. docs/transforms.md has the limits. The graph is unchanged
- * then. */
+/* Changes the graph, in place, into what torch.export gives after module.train() or module.eval():
+ * sets the flag for training of every operator that has one (dropout, batch and instance norm,
+ * recurrent networks with dropout, rrelu). Running statistics are state in training, constants in
+ * evaluation. What Python decided by self.training is not in the file; for training a note says so.
+ * Call it before other transforms. Returns false after an error, with the graph unchanged: the
+ * graph was transformed before, or by run_decompositions(), or is beyond the limits of
+ * docs/transforms.md (such as bernoulli, for evaluation). */
 bool weft_set_mode(Weft *, WeftGraph *, WeftMode);
-/* Returns an independent copy of a graph that was not joined. weft_join takes the copy. */
+/* Returns an independent copy of a graph that was not joined, for all functions that take a graph,
+ * or NULL after an error. */
 WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);
 
 /* ---- function transforms (docs/transforms.md) ---- */
@@ -244,11 +242,13 @@ WeftGraph *weft_vmap(Weft *, const WeftGraph *, const WeftVmapOptions *);
  * entry of a graph that was not joined is "run".) The graphs are copied; a joined graph cannot be
  * joined again. Sizes of equal name in different graphs are different sizes.
  *
- * Constants with equal contents are stored once. If weights are replaceable, only constants of one
- * name are stored once, and different contents of one name are an error.
+ * Constants with equal contents are stored once. If weights are replaceable, parameters are stored
+ * once only if their names are equal, too, and different contents of one name are an error of the
+ * compilation.
  *
  * State is shared by name: a parameter or buffer that one graph writes is state in all graphs that
- * have the name. Different types or initial contents of one name are an error. */
+ * have the name. Different types or initial contents of one name are an error. Returns NULL after
+ * an error. */
 WeftGraph *weft_join(Weft *, uint32_t n, const char *const *name, WeftGraph *const *graph);
 typedef struct {
 	uint32_t size; /* of this structure */

@@ -113,7 +113,8 @@ const char *weft_node_name(Weft *, WeftNode);
  * had; weft_node_name tells the result. */
 bool weft_node_set_name(Weft *, WeftNode, const char *name);
 /* The name that users of the compiled model see, of an input, a state or a parameter:
- * "layer.weight". "" for other nodes. */
+ * "layer.weight"; of another constant the name that the model's file has for it, or "". "" for
+ * other nodes. */
 const char *weft_node_user_name(Weft *, WeftNode);
 /* The line of the model's source: "net.py:12 in layer.0"; "" if it is unknown. */
 const char *weft_node_line(Weft *, WeftNode);
@@ -262,7 +263,8 @@ bool weft_graph_set_written(Weft *, WeftNode input_or_state, WeftNode value);
 /* ---- constants ---- */
 
 /* Sets *out to the value of a constant, or to the initial contents of a state: row-major, to be
- * read only, valid until weft_free. Other nodes are errors. */
+ * read only, valid until weft_free. Other nodes are errors, and so is a constant that a pass
+ * computes from replaceable parameters. */
 bool weft_node_tensor(Weft *, WeftNode, WeftTensor *out);
 /* Adds a constant behind all inputs, so that every node may read it. The tensor is copied. name
  * NULL: a value that nobody can replace. Else a parameter of that name, which must be new;
@@ -271,8 +273,9 @@ WeftNode weft_graph_constant(Weft *, WeftGraph *, const char *name, const WeftTe
 
 /* ---- the whole graph ---- */
 
-/* Whether the graph is correct: order, operands, attributes, types, outputs, bodies. Takes
- * O(nodes). If the graph is a body, the whole graph that has the body is verified. */
+/* Whether the graph is correct: order, operands, attributes, types, outputs, bodies. Returns false
+ * after a message that says what is wrong. Takes O(nodes). If the graph is a body, the whole graph
+ * that has the body is verified. */
 bool weft_graph_verify(Weft *, WeftGraph *);
 /* Parses the text form, as weft_parse does; constants (`const #3`) are those of the graph `like`,
  * which has them in its text. So weft_graph_text and weft_parse_like give an equal graph. */
@@ -392,7 +395,8 @@ static inline WeftAttr weft_attr_sizes(const char *const *v, uint32_t n)
 	a.u.texts = v;
 	return a;
 }
-/* Returns the argument a with a name: weft_attr_named("dim", weft_attr_int(1)). */
+/* Returns the argument a with a name, which is referred to: weft_attr_named("dim",
+ * weft_attr_int(1)). */
 static inline WeftAttr weft_attr_named(const char *name, WeftAttr a)
 {
 	a.name = name;

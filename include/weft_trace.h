@@ -202,7 +202,8 @@ static inline WeftArg weft_arg_sizes(const char *const *sizes, uint32_t n)
 	a.u.texts = sizes;
 	return a;
 }
-/* Returns the argument a with a name: weft_arg_named("dim", weft_arg_int(1)). */
+/* Returns the argument a with a name, which is referred to: weft_arg_named("dim",
+ * weft_arg_int(1)). */
 static inline WeftArg weft_arg_named(const char *name, WeftArg a)
 {
 	a.name = name;
@@ -214,21 +215,22 @@ static inline WeftArg weft_arg_named(const char *name, WeftArg a)
 /* The functions below call the operator of ATen that stands in them. They return its result, or a
  * value with node 0 after an error. Dimensions may be negative: they count from the end.
  *
- * An operator of one tensor. */
+ * Calls the operator `op` on one tensor, and returns its result. */
 static inline WeftValue weft_unary(WeftTrace *t, const char *op, WeftValue x)
 {
 	const WeftArg a[] = {weft_arg(x)};
 	return weft_trace_call(t, op, a, 1);
 }
-/* An operator of two tensors, which are promoted and broadcast. */
+/* Calls the operator `op` on two tensors, which are promoted and broadcast, and returns its
+ * result. */
 static inline WeftValue weft_binary(WeftTrace *t, const char *op, WeftValue x, WeftValue y)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg(y)};
 	return weft_trace_call(t, op, a, 2);
 }
-/* An operator of a tensor and a number: weft_with_number(t, "aten.add.Tensor", x, 1). The number
- * takes the dtype of a float tensor; beside integers the result is f32, as in PyTorch. (For an
- * integer, call weft_trace_call with weft_arg_int.) */
+/* Calls the operator `op` on a tensor and a number, and returns its result: weft_with_number(t,
+ * "aten.add.Tensor", x, 1). The number takes the dtype of a float tensor; beside integers the
+ * result is f32, as in PyTorch. (For an integer, call weft_trace_call with weft_arg_int.) */
 static inline WeftValue weft_with_number(WeftTrace *t, const char *op, WeftValue x, double y)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_float(y)};

@@ -175,7 +175,7 @@ int64_t region_drain(Job *, int32_t lane);
 
 /* ---- threads.c ---- */
 
-/* The team of a provider that is a pool of this runtime; NULL: another provider. */
+/* Returns the team of a provider that is a pool of this runtime; NULL for another provider. */
 Team *team_of(const WeftThreads *);
 /* Opens a job for the call, with at most WeftRegion.n threads, and starts threads of a pool that
  * are missing; sets WeftRegion.n to the number that can be had, and WeftRegion.done. The caller
@@ -195,7 +195,8 @@ void team_stop(Team *);
  * time ago; never with share_all. */
 bool team_rests(const WeftRegion *);
 
-/* The default provider; never NULL, never freed. */
+/* Returns the default provider: the pool of this artifact, which all calls share and whose threads
+ * start when a call first needs them. Never NULL, never freed. */
 const WeftThreads *threads_default(void);
 /* The number of processors that this process may use. */
 int32_t threads_ncpu(void);

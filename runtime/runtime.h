@@ -233,17 +233,23 @@ int weft_rt_wait(WeftInstance *, const WeftContext *, WeftStatus *);
 /* The next functions are for models with state or replaceable weights. They return WEFT_OK, or an
  * error code with a message. */
 
-/* WeftModel.set_weights: replaces the values of n named parameters (replace.c). */
+/* WeftModel.set_weights: replaces the values of n named parameters (replace.c). Returns WEFT_OK, or
+ * an error code with a message. */
 int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
 			const WeftTensor *values, const WeftContext *, WeftStatus *);
-/* Copies the values of n named parameters into tensors of the caller (stored.c). */
+/* WeftModel.get_weights: copies the values of n named parameters, and the initial contents of named
+ * state, into tensors of the caller (stored.c). Returns WEFT_OK, or an error code with a
+ * message. */
 int weft_rt_get_weights(WeftInstance *, uint32_t n, const char *const *names,
 			const WeftTensor *values, const WeftContext *, WeftStatus *);
-/* Copies state k into a tensor of the caller (state.c). */
+/* WeftModel.state_get: copies state k into a tensor of the caller (state.c). Returns WEFT_OK, or an
+ * error code with a message. */
 int weft_rt_state_get(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
-/* Copies a tensor of the caller into state k. */
+/* WeftModel.state_set: copies a tensor of the caller into state k. Returns WEFT_OK, or an error
+ * code with a message. */
 int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
-/* Sets all state to its initial contents. */
+/* WeftModel.state_reset: sets all state to its initial contents. Returns WEFT_OK, or an error code
+ * with a message. */
 int weft_rt_state_reset(WeftInstance *, WeftStatus *);
 /* WeftModel.set_weights and get_weights of models that have neither replaceable weights nor state:
  * returns WEFT_ERR_ARGUMENT, with a message that says so. */

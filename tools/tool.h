@@ -306,8 +306,9 @@ bool runner_call(Runner *, const WeftTensor *inputs, int threads, WeftProfile, v
 bool runner_reset(Runner *);
 /* Frees all that the runner has, r->w too, and sets it to zeros. Does nothing to zeros. */
 void runner_close(Runner *);
-/* Element k of an array of WeftTensorInfo. m: the model whose table has the array, perhaps of
- * another version of weft; NULL: the array is of this version, as that of a graph. */
+/* Returns element k of an array of WeftTensorInfo; k is in range. m: the model whose table has the
+ * array, perhaps of another version of weft; NULL: the array is of this version, as that of a
+ * graph. */
 const WeftTensorInfo *tensor_info(const WeftModel *m, const WeftTensorInfo *first, uint32_t k);
 /* Returns dimension d < rank of a tensor. m: see tensor_info. */
 const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *, uint32_t d);
@@ -378,20 +379,21 @@ void runner_end_state(Runner *);
 
 /* ---- numbers ---- */
 
-/* The number of elements of a tensor. */
+/* Returns the number of elements of a tensor: the product of its extents. */
 int64_t numel_of(const WeftTensor *);
-/* The bytes of all elements of a tensor, row-major. */
+/* Returns the bytes of all elements of a tensor, without gaps between them. */
 uint64_t bytes_of(const WeftTensor *);
-/* Value i of a row-major tensor as a double: element i; of a complex tensor real part i / 2 if i is
- * even, else imaginary part. */
+/* Returns value i < values_of of a row-major tensor as a double: element i; of a complex tensor the
+ * real part of element i / 2 if i is even, else its imaginary part. */
 double value_at(const WeftTensor *, int64_t i);
-/* The number of such values: a complex element has two. */
+/* Returns the number of values (value_at) of a tensor: one for each element, two for a complex
+ * one. */
 int64_t values_of(const WeftTensor *);
 /* Writes the name of a dtype, "f32" or "bool", into buf. Returns buf. */
 const char *dtype_text(WeftDType, char buf[16]);
-/* The time in seconds since some fixed moment, which never goes back. */
+/* Returns the time in seconds since some fixed moment, which never goes back. */
 double now(void);
-/* The most memory that this process has had at a time, in bytes. */
+/* Returns the most memory that this process has had at a time (resident), in bytes. */
 double peak_bytes(void);
 /* Writes v >= 0 into buf with three digits and a unit of 1000: 12345678 as "12.3 M", 12 as "12 ".
  * Returns buf. */

@@ -79,9 +79,9 @@ void phase_end(Compilation *, const char *name);
 
 /* Compiles c->files, which a back end has printed, by the C compiler of the options (cc; by default
  * TRIPLE-gcc for another machine, else $CC or cc), several files at once. Links the objects with
- * the runtime into the shared object `out`, which is overwritten; if the target has a triple, and
- * this build a compiled runtime for the triple, that is the runtime, else its sources are compiled,
- * too. Objects come from the cache and go into it, unless no_cache. folder: an existing one for
+ * the runtime into the shared object `out`, which is overwritten: with the object of it that this
+ * build has for GPUs or for the target's triple; else the runtime's sources are compiled, too.
+ * Objects come from the cache and go into it, unless no_cache. folder: an existing one for
  * temporary files, which the caller removes. weights_object: an object file with the weights, to
  * link; NULL: none. Ends the phases "cc" and "link". Returns false after errors. */
 bool build_shared(Compilation *, const char *folder, const char *weights_object, const char *out);

@@ -61,8 +61,8 @@ MUST_LOOK bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst 
 /* The functions below add the steps of one node, whose operands are stored, at the end of s->steps.
  * They add the place from which readers read to each result (an OP_get node). */
 
-/* control.c: for a scan, adds kernels that copy the initial values, and slices' operands that have
- * no buffer of their own; then a STEP_LOOP with the steps of the body. Sets the places of the
+/* control.c: for a scan, adds kernels that copy the initial values, and stacked operands without a
+ * buffer of their own; then a STEP_LOOP with the steps of the body. Sets the places of the
  * results. */
 void lower_scan(Lower *, Node);
 /* control.c: for a while loop, adds kernels that copy the initial values; then a STEP_WHILE with

@@ -32,9 +32,8 @@ typedef struct {
 } Pass;
 
 /* Expands composites, except those with op_is_kept and those in PassCtx.keep; if PassCtx.stays is
- * set, it alone says which stay. Fails if a composite
- * has no expansion for its operands, or if the type of a result contradicts the type that the file
- * says. */
+ * set, it alone says which stay. Fails if a composite has no expansion for its operands, or if the
+ * type of a result contradicts the type that the file says. */
 bool pass_canon(Graph *, PassCtx *);
 /* Expands all composites except those in PassCtx.keep; if PassCtx.stays is set, it alone says which
  * stay. Fails as pass_canon does. */
@@ -52,8 +51,7 @@ bool pass_branch(Graph *, PassCtx *);
  * Erases the nodes that it replaces; other nodes that lose their readers are left to dce. */
 bool pass_simplify(Graph *, PassCtx *);
 /* Common subexpressions: of equal nodes keeps the first, which readers of the others then read.
- * Leaves nodes with effects and nodes whose
- * operator says so (OpInfo.apart) alone. */
+ * Leaves nodes with effects and nodes whose operator says so (OpInfo.apart) alone. */
 bool pass_cse(Graph *, PassCtx *);
 /* Replaces nodes that depend on constants only, and have constant shapes, by constants: if the
  * value has no more bytes than the constants that it comes from, or at most 64 KB. Nodes whose

@@ -61,7 +61,7 @@ void generic_finish(StageRun *);
  * left: lo if the plan has neither, and then adds nothing. */
 Lx abreast_run(Generic *, Lx lo, Lx hi);
 
-/* transpose.c: makes the loops over tiles of both axes, and the stages at their points; the vector
+/* transpose.c: writes the loops over tiles of both axes, and the stages at their points; the vector
  * axis is that of the results. */
 void transpose_tiles(Cpu *, const Turned *);
 

@@ -7,9 +7,9 @@
 /* The number of tasks that keeps all processors busy until the end of a phase: two for each
  * processor; of a machine that does not say how many (Machine.threads 0), 32. */
 int64_t tuning_tasks(const Machine *);
-/* The number of simple element operations that pays for a task of its own. */
+/* The number of simple element operations from which on a task of its own pays. */
 int64_t tuning_task_work(const Machine *);
-/* The number of simple element operations that pays for a task which reduces a part of a row: a
+/* The number of simple element operations from which on a task pays that reduces a part of a row: a
  * barrier and the combination of results follow. */
 int64_t tuning_part_work(const Machine *);
 
@@ -48,13 +48,13 @@ typedef enum {
 /* The cycles of one vector of a panel in a phase that copies all of an operand, which has so many
  * elements. */
 double tuning_copied_cycles(const Target *, DType, double elements, CopyKind);
-/* The cycles of reading `bytes` bytes of a step, once, of `steps` steps that are read again and
+/* The cycles of reading one step, of `bytes` bytes, once, where `steps` steps are read again and
  * again. `together` bytes of a step are contiguous; the stride of the steps is a multiple of
  * `spacing` bytes, a power of two. A large spacing maps the steps to few sets of the caches, so
  * that lines are evicted. */
 double tuning_spaced_cycles(const Machine *, double bytes, double steps, double together,
 			    double spacing);
-/* The number of multiply-adds that pays for a task of its own. */
+/* The number of multiply-adds from which on a task of its own pays. */
 double tuning_block_work(const Target *, DType);
 /* The number of multiply-adds that takes as long as reading `bytes` bytes once, where `set` bytes
  * are read before the same are read again. */

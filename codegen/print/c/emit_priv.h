@@ -69,15 +69,17 @@ void c_export(Text *out, const char *export_name);
 
 /* ---- types (types.c) ---- */
 
-const char *c_elem(DType);                /* the C type of the dtype_compute: "float",
-                                             "int64_t", "bool" */
-const char *c_storage(DType);             /* the C type of the dtype_raw: "uint16_t" for f16 */
-const char *c_type(CUnit *, LType);       /* the C type of a value: "f32x16", "b16", "float";
-                                             declares it in the unit */
-const char *c_pack_function(CUnit *, LType); /* the name of the function that makes a pack of its
-                                                elements; declares it in the unit */
-const char *type_label(CUnit *, LType);   /* the type's part of a function's name: "f32x16", "b16",
-                                             "f32"; declares nothing */
+/* Returns the C type of the dtype_compute: "float", "int64_t", "bool". */
+const char *c_elem(DType);
+/* Returns the C type of the dtype_raw, in memory: "uint16_t" for f16. */
+const char *c_storage(DType);
+/* Returns the C type of a value: "f32x16", "b16", "float"; declares it in the unit. */
+const char *c_type(CUnit *, LType);
+/* Returns the name of the function that makes a pack of its elements, and declares it in the
+ * unit. */
+const char *c_pack_function(CUnit *, LType);
+/* Returns the type's part of the names of functions: "f32x16", "b16", "f32". Declares nothing. */
+const char *type_label(CUnit *, LType);
 
 /* ---- expressions (ops.c) ---- */
 

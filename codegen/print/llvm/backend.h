@@ -24,6 +24,7 @@ typedef struct {
 /* The ELF note with WEFT_INTERFACE_ID (interface_id.h): a hash of the headers with which the
  * library was built. */
 #define LLVM_BACKEND_NOTE "weft"
+/* The table, which the library exports as LLVM_BACKEND_SYMBOL. */
 extern const LlvmBackend weft_llvm_backend __attribute__((visibility("default")));
 
 #endif

@@ -24,14 +24,22 @@ void lunit_free(LUnit *);
 
 /* ---- types and literals (types.c) ---- */
 
-LLVMTypeRef l_type(LUnit *, LType);       /* the type of a value; a bool is i1 */
-LLVMTypeRef l_raw(LUnit *, DType);        /* the type of an element in memory (dtype_raw) */
-LLVMTypeRef l_pointer(LUnit *);           /* the type of any address */
-LLVMValueRef l_int(LUnit *, LType, int64_t);  /* an integer or bool literal in all lanes */
-LLVMValueRef l_float(LUnit *, LType, double); /* a float literal in all lanes */
-LLVMValueRef l_i64(LUnit *, int64_t);         /* a scalar literal */
-LLVMValueRef l_splat(LUnit *, LLVMValueRef, uint32_t lanes); /* the scalar in all lanes */
-LLVMValueRef l_iota(LUnit *, DType, uint32_t lanes);         /* the literal {0, 1, ...} */
+/* Returns the type of a value; a bool is i1. */
+LLVMTypeRef l_type(LUnit *, LType);
+/* Returns the type of an element in memory (dtype_raw). */
+LLVMTypeRef l_raw(LUnit *, DType);
+/* Returns the type of any address. */
+LLVMTypeRef l_pointer(LUnit *);
+/* Returns an integer or bool literal in all lanes of a type. */
+LLVMValueRef l_int(LUnit *, LType, int64_t);
+/* Returns a float literal in all lanes of a type. */
+LLVMValueRef l_float(LUnit *, LType, double);
+/* Returns a scalar literal. */
+LLVMValueRef l_i64(LUnit *, int64_t);
+/* Returns a vector with the scalar in all lanes; the scalar if lanes is 1. */
+LLVMValueRef l_splat(LUnit *, LLVMValueRef, uint32_t lanes);
+/* Returns the literal {0, 1, ...}, a vector of integers. */
+LLVMValueRef l_iota(LUnit *, DType, uint32_t lanes);
 /* Adds a call of an intrinsic with operands in[], and returns its value. name: without the suffix
  * of the overload, which the ntype types say. An unknown name is an internal error. */
 LLVMValueRef l_intrinsic(LUnit *, const char *name, LLVMTypeRef *type, uint32_t ntype, LLVMValueRef *in,

@@ -108,6 +108,8 @@ int instance_enter(WeftInstance *, StateUse, WeftStatus *);
 /* instance_enter, but does not look first whether calls in flight have ended (flights_land). */
 int instance_try(WeftInstance *, StateUse, WeftStatus *);
 #endif
+/* Of a function that is compiled for few bytes rather than for speed. */
+#define SMALL __attribute__((cold))
 /* Ends a call that instance_enter began with the same StateUse. */
 static inline void instance_leave(WeftInstance *in, StateUse as)
 {
@@ -170,19 +172,7 @@ static inline void *data_of(const WeftTensor *t)
 }
 /* Copies the dimensions d, d + 1, ... of a tensor, whose strides are not NULL, of elements of elem
  * bytes, from `from` to `to`, row-major. */
-static inline void copy_strided(char *to, const char *from, const WeftTensor *t, int32_t d,
-				size_t elem)
-{
-	size_t inner = elem;
-	if (d == t->ndim) {
-		memcpy(to, from, elem);
-		return;
-	}
-	for (int32_t k = d + 1; k < t->ndim; k++)
-		inner *= (size_t)t->shape[k];
-	for (int64_t i = 0; i < t->shape[d]; i++)
-		copy_strided(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t, d + 1, elem);
-}
+void copy_strided(char *to, const char *from, const WeftTensor *, int32_t d, size_t elem);
 /* The expected type of a tensor of the caller; role ("input", "weight" or "state") and name are for
  * messages. */
 typedef struct {

@@ -51,7 +51,7 @@ static uint32_t group_count(const WeftModel *m)
 }
 
 /* One parameter under two names, as a state dict has it: its values are equal. */
-static int again(const WeftParamInfo *p, const char *name, const WeftTensor *value, const char *before, const WeftTensor *was, WeftStatus *status)
+SMALL static int again(const WeftParamInfo *p, const char *name, const WeftTensor *value, const char *before, const WeftTensor *was, WeftStatus *status)
 {
 	uint64_t bytes = dtype_bytes(p->dtype);
 	for (uint32_t d = 0; d < p->rank; d++)
@@ -65,7 +65,7 @@ static int again(const WeftParamInfo *p, const char *name, const WeftTensor *val
 
 /* By source its new value. Names that the model does not have are passed over where the caller says
  * so. */
-static int match(Build *b, uint32_t n, const char *const *names, const WeftTensor *values, bool pass_over, WeftStatus *status)
+SMALL static int match(Build *b, uint32_t n, const char *const *names, const WeftTensor *values, bool pass_over, WeftStatus *status)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		bool found = pass_over;
@@ -96,7 +96,7 @@ static bool has_value(const Build *b, int32_t source)
 }
 
 /* The sources that a group lacks, as far as there is room. */
-static int partners_missing(const Build *b, const WeftGroup *g, const char *name, WeftStatus *status)
+SMALL static int partners_missing(const Build *b, const WeftGroup *g, const char *name, WeftStatus *status)
 {
 	char list[300] = "";
 	size_t n = 0;
@@ -116,7 +116,7 @@ static int partners_missing(const Build *b, const WeftGroup *g, const char *name
 
 /* Groups compute from what the caller gives, and from what is stored: of large weights only what
  * was computed from them is. */
-static int touch_groups(Build *b, WeftStatus *status)
+SMALL static int touch_groups(Build *b, WeftStatus *status)
 {
 	for (uint32_t k = 0; k < group_count(b->m); k++) {
 		const WeftGroup *g = &b->m->recipes->group[k];
@@ -211,7 +211,7 @@ static uint64_t result_bytes(const WeftEntry *e)
 }
 
 /* Where what the group computes is stored. */
-static void store(const Build *b, uint32_t group, const WeftTensor *y)
+SMALL static void store(const Build *b, uint32_t group, const WeftTensor *y)
 {
 	for (uint32_t k = 0; k < b->m->nparam; k++) {
 		const WeftFrom from = from_of(b->m, k);
@@ -224,7 +224,7 @@ static void store(const Build *b, uint32_t group, const WeftTensor *y)
 }
 
 /* x, y, sizes and the shapes have room. */
-static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64_t *shape, WeftSizes *sizes, Memory *memory,
+SMALL static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64_t *shape, WeftSizes *sizes, Memory *memory,
 		   WeftStatus *status)
 {
 	const WeftGroup *g = &b->m->recipes->group[group];
@@ -256,7 +256,7 @@ static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64
 	return WEFT_OK;
 }
 
-static int build_group(Build *b, uint32_t group, Memory *memory, WeftStatus *status)
+SMALL static int build_group(Build *b, uint32_t group, Memory *memory, WeftStatus *status)
 {
 	const WeftEntry *e = b->code->entry[b->m->recipes->group[group].entry];
 	uint64_t ntensor = (uint64_t)e->ninput + e->noutput, nshape = 1;
@@ -275,7 +275,7 @@ static int build_group(Build *b, uint32_t group, Memory *memory, WeftStatus *sta
 	return code;
 }
 
-static void build_groups(Build *b)
+SMALL static void build_groups(Build *b)
 {
 	Memory memory = {0};
 	WeftStatus status;
@@ -331,7 +331,7 @@ static void drop_constants(WeftInstance *in, void *constants)
 }
 
 /* Runs go on with the old ones. */
-static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus *status)
+SMALL static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus *status)
 {
 	const WeftThreads *t;
 	Constants *c = calloc(1, sizeof *c);
@@ -362,7 +362,7 @@ static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftStatus 
 }
 
 /* The code that computes is a model of its own. */
-static int open_code(Build *b, WeftStatus *status)
+SMALL static int open_code(Build *b, WeftStatus *status)
 {
 	const WeftRecipes *p = b->m->recipes;
 	bool any = false;
@@ -379,7 +379,7 @@ static int open_code(Build *b, WeftStatus *status)
 }
 
 /* value and touched have room. */
-static int set_weights(WeftInstance *in, Build *b, uint32_t n, const char *const *names, const WeftTensor *values,
+SMALL static int set_weights(WeftInstance *in, Build *b, uint32_t n, const char *const *names, const WeftTensor *values,
 		       const WeftContext *ctx, WeftStatus *status)
 {
 	TRY(match(b, n, names, values, ctx->flags & WEFT_IGNORE_UNKNOWN, status));
@@ -394,7 +394,7 @@ static int set_weights(WeftInstance *in, Build *b, uint32_t n, const char *const
 	return code;
 }
 
-int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values,
+SMALL int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values,
 			const WeftContext *given, WeftStatus *status)
 {
 	WeftContext ctx;

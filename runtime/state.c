@@ -7,7 +7,7 @@
 /* ---- state ---- */
 
 /* The tensor is one for state k. */
-static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftStatus *status)
+SMALL static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftStatus *status)
 {
 	int64_t dim[64];
 	status_clear(status);
@@ -23,7 +23,7 @@ static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, WeftSt
 	return check_tensor(&(Expected){"state", s->name, s->dtype, s->rank, dim}, t, status);
 }
 
-int current_replace(WeftInstance *in, Current *c, void *with, void (*drop)(WeftInstance *, void *), WeftStatus *status)
+SMALL int current_replace(WeftInstance *in, Current *c, void *with, void (*drop)(WeftInstance *, void *), WeftStatus *status)
 {
 	uint32_t k = 0;
 	while (k < SETS && atomic_load_explicit(&c->set[k].what, memory_order_acquire))
@@ -48,7 +48,7 @@ static void drop_state(WeftInstance *in, void *state)
 }
 
 /* Bytes of the state from there, or all that it is first. */
-static void change(WeftInstance *in, char *state, uint64_t offset, const WeftTensor *from)
+SMALL static void change(WeftInstance *in, char *state, uint64_t offset, const WeftTensor *from)
 {
 	const uint32_t w = current_begin(&in->weights);
 	if (!from)
@@ -59,7 +59,7 @@ static void change(WeftInstance *in, char *state, uint64_t offset, const WeftTen
 }
 
 /* While others read it: of a copy. */
-static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor *from, WeftStatus *status)
+SMALL static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor *from, WeftStatus *status)
 {
 	if (atomic_exchange(&in->state.replacing, 1))
 		return weft_fail(status, WEFT_ERR_BUSY, "another call replaces the state");
@@ -77,7 +77,7 @@ static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor *from
 }
 
 /* In place where nobody uses it; a call that writes state is not disturbed. */
-static int change_state(WeftInstance *in, uint64_t offset, const WeftTensor *from, WeftStatus *status)
+SMALL static int change_state(WeftInstance *in, uint64_t offset, const WeftTensor *from, WeftStatus *status)
 {
 	StateUse as = STATE_CHANGE;
 	int code = WEFT_OK;
@@ -94,7 +94,7 @@ static int change_state(WeftInstance *in, uint64_t offset, const WeftTensor *fro
 	return code;
 }
 
-int weft_rt_state_get(WeftInstance *in, uint32_t k, const WeftTensor *to, WeftStatus *status)
+SMALL int weft_rt_state_get(WeftInstance *in, uint32_t k, const WeftTensor *to, WeftStatus *status)
 {
 	TRY(check_state(in, k, to, status));
 	TRY(instance_enter(in, STATE_READ, status));
@@ -108,13 +108,13 @@ int weft_rt_state_get(WeftInstance *in, uint32_t k, const WeftTensor *to, WeftSt
 	return code;
 }
 
-int weft_rt_state_set(WeftInstance *in, uint32_t k, const WeftTensor *from, WeftStatus *status)
+SMALL int weft_rt_state_set(WeftInstance *in, uint32_t k, const WeftTensor *from, WeftStatus *status)
 {
 	TRY(check_state(in, k, from, status));
 	return change_state(in, in->model->state[k].offset, from, status);
 }
 
-int weft_rt_state_reset(WeftInstance *in, WeftStatus *status)
+SMALL int weft_rt_state_reset(WeftInstance *in, WeftStatus *status)
 {
 	status_clear(status);
 	if (!in)

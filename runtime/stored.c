@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define SMALL __attribute__((cold)) /* rather than fast: every such model carries it */
-
 SMALL bool is_called(const char *name, const char *aliases, const char *wanted)
 {
 	size_t n = strlen(wanted);

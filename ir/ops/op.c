@@ -29,12 +29,14 @@ static const Place place[OP_COUNT] = {[OP_none] = {.block = &op_none},
 };
 
 /* Built once by op_init, then read only. */
-static Schema schema[OP_COUNT];
-static const OpInfo *overload[OP_COUNT]; /* of rows: complete */
 enum { MAX_NAMES = 2 * OP_COUNT };
-static Intern by_name;          /* name to an id */
-static Op op_of_id[MAX_NAMES];  /* the op of that id */
+static Intern by_name;         /* name to an id */
+static Op op_of_id[MAX_NAMES]; /* the op of that id */
 static atomic_bool ready;
+/* Built when they are first asked for: a program uses few of all operators. */
+static _Atomic(const Schema *) schema[OP_COUNT];
+static _Atomic(const OpInfo *) overload[OP_COUNT]; /* of rows: complete */
+static Arena *tables; /* holds all of these */
 static pthread_mutex_t building = PTHREAD_MUTEX_INITIALIZER;
 
 /* A bad table cannot be a run-time condition: the unit test of the table meets it first. */
@@ -42,6 +44,17 @@ _Noreturn static void table_bug(Op op, const char *text)
 {
 	fprintf(stderr, "op table: op %u: %s\n", op, text);
 	abort();
+}
+
+static const Overload *row_of(const Place *p)
+{
+	return p->is_row ? &p->block->overloads[p->row] : NULL;
+}
+
+static const char *schema_text(Op op)
+{
+	const Overload *row = row_of(&place[op]);
+	return row ? row->schema : place[op].block->schema;
 }
 
 static void add_name(Op op, const char *name, size_t n)
@@ -55,25 +68,46 @@ static void add_name(Op op, const char *name, size_t n)
 	op_of_id[id] = op;
 }
 
-static void add_names(Op op, const char *alias)
+static void add_names(Op op)
 {
-	add_name(op, schema[op].name, strlen(schema[op].name));
+	const Overload *row = row_of(&place[op]);
+	const char *text = schema_text(op), *alias = row ? row->aliases : place[op].block->aliases;
+	if (!text)
+		table_bug(op, "no schema");
+	add_name(op, text, strcspn(text, "("));
 	for (size_t n; alias && *alias; alias += n + (alias[n] == ' ')) {
 		n = strcspn(alias, " ");
 		add_name(op, alias, n);
 	}
 }
 
-static void read_schema(Arena *arena, Op op, const char *text)
+static void build_names(Op op)
 {
-	const char *err;
-	if (!text)
-		table_bug(op, "no schema");
-	if (!schema_parse(arena, text, &schema[op], &err))
-		table_bug(op, err);
+	(void)op;
+	if (atomic_load(&ready))
+		return;
+	if (!tables)
+		tables = arena_new(NULL);
+	if (!tables)
+		arena_out_of_memory();
+	intern_init(&by_name, tables);
+	for (uint32_t k = 0; k < OP_COUNT; k++)
+		add_names((Op)k);
+	atomic_store_explicit(&ready, true, memory_order_release);
 }
 
-/* i, a copy of its block, becomes what the row of op says. Schemas of both are known. */
+static void build_schema(Op op)
+{
+	const char *err;
+	if (atomic_load(&schema[op]))
+		return;
+	Schema *s = arena_alloc(tables, sizeof *s);
+	if (!schema_parse(tables, schema_text(op), s, &err))
+		table_bug(op, err);
+	atomic_store_explicit(&schema[op], s, memory_order_release);
+}
+
+/* i, a copy of its block, becomes what the row of op says. */
 static void adopt(OpInfo *i, Op op, const Overload *row)
 {
 	i->schema = row->schema;
@@ -89,7 +123,7 @@ static void adopt(OpInfo *i, Op op, const Overload *row)
 		i->sample = row->sample;
 		i->no_sample = row->no_sample;
 	}
-	if (schema[op].view != schema[op_block(op)].view) {
+	if (atomic_load(&schema[op])->view != atomic_load(&schema[op_block(op)])->view) {
 		i->view = VIEW_NONE;
 		i->view_if = VIEW_ALWAYS;
 		i->view_undo = NULL;
@@ -97,60 +131,36 @@ static void adopt(OpInfo *i, Op op, const Overload *row)
 	}
 }
 
-static void read_overload(Arena *arena, Op op, const OpInfo *block, const Overload *row)
+static void build_overload(Op op)
 {
-	OpInfo *i = arena_dup(arena, block, sizeof *i);
-	adopt(i, op, row);
-	overload[op] = i;
-	add_names(op, i->aliases);
+	if (atomic_load(&overload[op]))
+		return;
+	build_schema(op);
+	build_schema(op_block(op));
+	OpInfo *i = arena_dup(tables, place[op].block, sizeof *i);
+	adopt(i, op, row_of(&place[op]));
+	atomic_store_explicit(&overload[op], i, memory_order_release);
 }
 
-static const Overload *row_of(const Place *p)
+/* Runs `part` for op while no other thread builds. Out of memory, the lock is given back first;
+ * what is not complete is built at the next call. */
+static void build(void (*part)(Op), Op op)
 {
-	return p->is_row ? &p->block->overloads[p->row] : NULL;
-}
-
-/* All schemas first: what a row has from its block depends on both. */
-static void table_build(Arena *arena)
-{
-	intern_init(&by_name, arena);
-	for (uint32_t k = 0; k < OP_COUNT; k++) {
-		const Overload *row = row_of(&place[k]);
-		read_schema(arena, (Op)k, row ? row->schema : place[k].block->schema);
-	}
-	for (uint32_t k = 0; k < OP_COUNT; k++) {
-		const Overload *row = row_of(&place[k]);
-		if (row)
-			read_overload(arena, (Op)k, place[k].block, row);
-		else
-			add_names((Op)k, place[k].block->aliases);
-	}
-}
-
-/* Without memory it is tried again at the next call. */
-static bool try_build(void)
-{
+	pthread_mutex_lock(&building);
 	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
-	Arena *const arena = arena_new(NULL);
-	bool ok = arena && !setjmp(out_of_memory);
+	bool ok = !setjmp(out_of_memory);
 	if (ok)
-		table_build(arena);
-	else
-		arena_free(arena);
+		part(op);
 	arena_catch(outer);
-	return ok;
+	pthread_mutex_unlock(&building);
+	if (!ok)
+		arena_out_of_memory();
 }
 
 void op_init(void)
 {
-	if (atomic_load_explicit(&ready, memory_order_acquire))
-		return;
-	pthread_mutex_lock(&building);
-	bool ok = atomic_load(&ready) || try_build();
-	atomic_store(&ready, ok);
-	pthread_mutex_unlock(&building);
-	if (!ok)
-		arena_out_of_memory();
+	if (!atomic_load_explicit(&ready, memory_order_acquire))
+		build(build_names, OP_none);
 }
 
 uint32_t op_count(void)
@@ -163,8 +173,12 @@ const OpInfo *op_info(Op op)
 	const Place *p = &place[op < OP_COUNT ? op : OP_none];
 	if (!p->is_row)
 		return p->block;
+	const OpInfo *i = atomic_load_explicit(&overload[op], memory_order_acquire);
+	if (i)
+		return i;
 	op_init();
-	return overload[op];
+	build(build_overload, op);
+	return atomic_load(&overload[op]);
 }
 
 Op op_block(Op op)
@@ -188,8 +202,13 @@ const OpLower *op_lower(Op op)
 
 const Schema *op_schema(Op op)
 {
+	op = op < OP_COUNT ? op : OP_none;
+	const Schema *s = atomic_load_explicit(&schema[op], memory_order_acquire);
+	if (s)
+		return s;
 	op_init();
-	return &schema[op < OP_COUNT ? op : OP_none];
+	build(build_schema, op);
+	return atomic_load(&schema[op]);
 }
 
 const char *op_name(Op op)

@@ -355,8 +355,9 @@ typedef struct {
  * sentence in the arena that says what was expected, and where. */
 bool schema_parse(Arena *, const char *text, Schema *s, const char **err);
 
-/* Parses all schemas and completes all overloads, once per process. Any thread may call; the
- * functions below call it. Running out of memory unwinds to the place of arena_catch
+/* Builds the table of names, once per process. Any thread may call; the functions below call it
+ * where they need it, and parse a schema or complete an overload when it is first asked for.
+ * Running out of memory, in op_init and in these, unwinds to the place of arena_catch
  * (base/arena.h). */
 void op_init(void);
 /* Returns one more than the number of operators: operators are 1 .. op_count() - 1, and 0 is

@@ -22,13 +22,12 @@ static void skip(Reader *r)
 		r->p++;
 }
 
-static bool accept(Reader *r, const char *s)
+static bool accept(Reader *r, char c)
 {
 	skip(r);
-	size_t n = strlen(s);
-	if (strncmp(r->p, s, n) != 0)
+	if (*r->p != c)
 		return false;
-	r->p += n;
+	r->p++;
 	return true;
 }
 
@@ -38,14 +37,15 @@ static bool word_char(char c)
 	       c == '_';
 }
 
-/* "" when there is none. */
-static const char *word(Reader *r)
+/* The length of the word that begins at the result; 0: none does. */
+static const char *word(Reader *r, size_t *n)
 {
 	skip(r);
 	const char *s = r->p;
 	while (word_char(*r->p))
 		r->p++;
-	return arena_strndup(r->arena, s, (size_t)(r->p - s));
+	*n = (size_t)(r->p - s);
+	return s;
 }
 
 static const struct {
@@ -77,20 +77,20 @@ static const struct {
 /* (a), (a!), (a -> *) */
 static bool alias(Reader *r, Arg *a)
 {
-	if (!accept(r, "("))
+	if (!accept(r, '('))
 		return true;
 	a->shares = true;
 	while (*r->p && *r->p != ')')
 		a->writes |= *r->p++ == '!';
-	return accept(r, ")") || fail(r, "\")\"");
+	return accept(r, ')') || fail(r, "\")\"");
 }
 
 /* Tensor, Tensor(a!), Tensor?, Tensor(a!)[], Tensor?[], int[2]?, ... */
 static bool type(Reader *r, Arg *a)
 {
-	const char *start = r->p, *name = word(r);
-	size_t k = 0, ntype = sizeof types / sizeof *types;
-	while (k < ntype && strcmp(types[k].name, name) != 0)
+	size_t n, k = 0, ntype = sizeof types / sizeof *types;
+	const char *start = r->p, *name = word(r, &n);
+	while (k < ntype && (strncmp(types[k].name, name, n) != 0 || types[k].name[n]))
 		k++;
 	if (k == ntype) {
 		r->p = start;
@@ -98,22 +98,22 @@ static bool type(Reader *r, Arg *a)
 	}
 	a->kind = types[k].one;
 	TRY(alias(r, a));
-	a->optional = accept(r, "?");
-	if (accept(r, "[")) {
+	a->optional = accept(r, '?');
+	if (accept(r, '[')) {
 		a->kind = types[k].many;
 		while (*r->p >= '0' && *r->p <= '9' && a->size < 1000)
 			a->size = a->size * 10 + (uint32_t)(*r->p++ - '0');
-		if (!accept(r, "]"))
+		if (!accept(r, ']'))
 			return fail(r, "\"]\"");
 		TRY(alias(r, a));
-		a->optional |= accept(r, "?");
+		a->optional |= accept(r, '?');
 	}
 	return true;
 }
 
 static bool default_text(Reader *r, Arg *a)
 {
-	if (!accept(r, "="))
+	if (!accept(r, '='))
 		return true;
 	skip(r);
 	const char *s = r->p;
@@ -144,12 +144,12 @@ static bool arguments(Reader *r, Schema *s)
 {
 	Arg arg[MAX_ARGS] = {0};
 	bool kw_only = false;
-	for (bool more = !accept(r, ")"); more; more = !accept(r, ")")) {
-		if (s->narg && !accept(r, ","))
+	for (bool more = !accept(r, ')'); more; more = !accept(r, ')')) {
+		if (s->narg && !accept(r, ','))
 			return fail(r, "\",\" or \")\"");
-		if (accept(r, "*")) {
+		if (accept(r, '*')) {
 			kw_only = true;
-			TRY(accept(r, ",") || fail(r, "\",\""));
+			TRY(accept(r, ',') || fail(r, "\",\""));
 		}
 		if (s->narg == MAX_ARGS)
 			return fail(r, "fewer arguments");
@@ -158,9 +158,11 @@ static bool arguments(Reader *r, Schema *s)
 		a->kw_only = kw_only;
 		skip(r);
 		TRY(type(r, a));
-		a->name = word(r);
-		if (!*a->name)
+		size_t n;
+		const char *name = word(r, &n);
+		if (!n)
 			return fail(r, "a name");
+		a->name = arena_strndup(r->arena, name, n);
 		TRY(default_text(r, a));
 		if (strcmp(a->name, "pin_memory") == 0)
 			a->kind = ARG_ignored;
@@ -175,7 +177,8 @@ static bool one_result(Reader *r, Schema *s)
 	Arg a = {0};
 	skip(r);
 	TRY(type(r, &a));
-	word(r); /* its name has no meaning here */
+	size_t n;
+	word(r, &n); /* its name has no meaning here */
 	s->view |= a.shares && !a.writes;
 	s->tensor_results &= a.kind == ARG_tensor && !a.optional;
 	s->nresult = a.kind == ARG_tensors ? UINT32_MAX : s->nresult + 1;
@@ -184,12 +187,14 @@ static bool one_result(Reader *r, Schema *s)
 
 static bool results(Reader *r, Schema *s)
 {
-	if (!accept(r, "->"))
+	skip(r);
+	if (strncmp(r->p, "->", 2) != 0)
 		return fail(r, "\"->\"");
-	if (!accept(r, "("))
+	r->p += 2;
+	if (!accept(r, '('))
 		return one_result(r, s);
-	for (bool more = !accept(r, ")"); more; more = !accept(r, ")")) {
-		if (s->nresult && !accept(r, ","))
+	for (bool more = !accept(r, ')'); more; more = !accept(r, ')')) {
+		if (s->nresult && !accept(r, ','))
 			return fail(r, "\",\" or \")\"");
 		TRY(one_result(r, s));
 	}
@@ -203,7 +208,7 @@ bool schema_parse(Arena *arena, const char *text, Schema *s, const char **err)
 	size_t n = strcspn(text, "(");
 	s->name = arena_strndup(arena, text, n);
 	r.p = text + n;
-	bool ok = n ? accept(&r, "(") || fail(&r, "\"(\"") : fail(&r, "a name");
+	bool ok = n ? accept(&r, '(') || fail(&r, "\"(\"") : fail(&r, "a name");
 	ok = ok && arguments(&r, s) && results(&r, s);
 	skip(&r);
 	if (ok && *r.p)

@@ -129,19 +129,6 @@ typedef struct {
 #endif
 } Call;
 
-void copy_strided(char *to, const char *from, const WeftTensor *t, int32_t d, size_t elem)
-{
-	size_t inner = elem;
-	if (d == t->ndim) {
-		memcpy(to, from, elem);
-		return;
-	}
-	for (int32_t k = d + 1; k < t->ndim; k++)
-		inner *= (size_t)t->shape[k];
-	for (int64_t i = 0; i < t->shape[d]; i++)
-		copy_strided(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t, d + 1, elem);
-}
-
 static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, const WeftTensor *t, void **data)
 {
 	size_t elem = dtype_bytes(t->dtype);

@@ -171,8 +171,20 @@ static inline void *data_of(const WeftTensor *t)
 	return (char *)t->data + t->byte_offset;
 }
 /* Copies the dimensions d, d + 1, ... of a tensor, whose strides are not NULL, of elements of elem
- * bytes, from `from` to `to`, row-major. */
-void copy_strided(char *to, const char *from, const WeftTensor *, int32_t d, size_t elem);
+ * bytes, from `from` to `to`, row-major. Not inlined: of the recursion 2.6 kB would become. */
+static __attribute__((noinline, unused)) void
+copy_strided(char *to, const char *from, const WeftTensor *t, int32_t d, size_t elem)
+{
+	size_t inner = elem;
+	if (d == t->ndim) {
+		memcpy(to, from, elem);
+		return;
+	}
+	for (int32_t k = d + 1; k < t->ndim; k++)
+		inner *= (size_t)t->shape[k];
+	for (int64_t i = 0; i < t->shape[d]; i++)
+		copy_strided(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t, d + 1, elem);
+}
 /* The expected type of a tensor of the caller; role ("input", "weight" or "state") and name are for
  * messages. */
 typedef struct {

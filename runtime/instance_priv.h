@@ -361,13 +361,11 @@ static inline size_t dtype_bytes(WeftDType t)
  * elements is. */
 static inline int tensor_row_major(const WeftTensor *t)
 {
-	int64_t stride = 1;
-	if (!t->strides)
-		return 1;
-	for (int32_t k = t->ndim; k-- > 0; stride *= t->shape[k])
-		if (t->shape[k] != 1 && t->strides[k] != stride)
-			return t->shape[k] == 0;
-	return 1;
+	uint64_t stride = 1;
+	int same = 1;
+	for (int32_t k = t->ndim; t->strides && k-- > 0; stride *= (uint64_t)t->shape[k])
+		same &= t->shape[k] == 1 || t->strides[k] == (int64_t)stride;
+	return same || stride == 0;
 }
 
 /* The bytes of all elements of a tensor; UINT64_MAX / 4 if that overflows, so that sums of a few do

@@ -499,10 +499,13 @@ bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *
 	weft_not_temporary(script);
 	if (ok) {
 		rewind(out);
+		ok = false;
 		/* The helper's line is the last one: libraries may print, too. */
 		while (fgets(line, sizeof line, out))
 			ok = sscanf(line, "%63s %lf %d %lf %lf %lf %lf", r->name, &r->compile,
 				    &r->runs, &r->min, &r->median, &r->p99, &r->peak_bytes) == 7;
+		if (!ok)
+			fail("%s: its process has printed no times", peer);
 	}
 	if (out)
 		fclose(out);

@@ -142,7 +142,7 @@ static Tolerance chosen(const Tolerance *given, const WeftTensor *reference, Wef
 		return t;
 	t.ulps = 0;
 	tolerances(as, &t.rtol, &t.atol);
-	if (t.eager_err >= 0) {
+	if (t.eager_err >= 0 && as.code != WEFT_INT && as.code != WEFT_UINT && as.code != WEFT_BOOL) {
 		t.rtol = 0;
 		t.atol = 8 * t.eager_err + 1e-6 * largest(reference, values_of(reference));
 	}

@@ -133,11 +133,14 @@ static bool load_library(void *arg)
 	if (!def || !*def)
 		return ctx_error(ctx, r->path, "a library of operators that has none");
 	uint32_t first = r->w->userop.n;
-	for (; *def; def++) {
+	bool ok = true;
+	for (; ok && *def; def++) {
 		Registering one = {.w = r->w, .def = *def, .path = r->path};
-		TRY(register_op(&one));
+		ok = register_op(&one);
 	}
-	return check_rules(r->w, first);
+	if (!ok)
+		r->w->userop.n = first;
+	return ok && check_rules(r->w, first);
 }
 
 bool weft_op_load(Weft *w, const char *path)

@@ -111,12 +111,13 @@ static bool node_has(const NodeStep *s, Node n, Sym var)
 }
 
 /* Whether an operand has the size: of s->n, where it is to change, or of the arguments. */
-static bool operand_has(const NodeStep *s, const WeftAttr *a, uint32_t n, Sym var)
+static bool operand_has(const NodeStep *s, Sym var)
 {
+	const WeftAttr *a = s->attr;
 	for (uint32_t k = 0; s->n.i && k < node_nin(s->g, s->n); k++)
 		if (node_has(s, node_in(s->g, s->n, k), var))
 			return true;
-	for (uint32_t k = 0; k < n; k++) {
+	for (uint32_t k = 0; k < s->k; k++) {
 		const WeftNode *list = a[k].kind == WEFT_ATTR_NODES ? a[k].u.nodes : &a[k].u.node;
 		uint32_t len = a[k].kind == WEFT_ATTR_NODES ? a[k].n : a[k].kind == WEFT_ATTR_NODE;
 		for (uint32_t j = 0; list && j < len; j++)
@@ -134,7 +135,7 @@ static bool size_is_known(const NodeStep *s, Sym e, const char *text)
 		Sym var = sym_var_at(t, k);
 		if (!sym_uses(t, e, var) ||
 		    graph_symbol_input(graph_root(s->graph)->g, var, &input, &dim) ||
-		    operand_has(s, s->attr, s->k, var))
+		    operand_has(s, var))
 			continue;
 		return step_error(s,
 				  "size \"%s\": %s is neither a size of an input nor of an operand",
@@ -249,11 +250,12 @@ static bool take_value(const NodeStep *s, const WeftAttr *a, Attr *out)
 	}
 }
 
-bool attr_take(const NodeStep *s, const WeftAttr *a, uint32_t n, TraceArg *out)
+bool attr_take(const NodeStep *s, TraceArg *out)
 {
-	for (uint32_t k = 0; k < n; k++)
+	const WeftAttr *a = s->attr;
+	for (uint32_t k = 0; k < s->k; k++)
 		TRY(is_whole(s, &a[k]));
-	for (uint32_t k = 0; k < n; k++) {
+	for (uint32_t k = 0; k < s->k; k++) {
 		out[k].name = a[k].name;
 		if (a[k].kind == WEFT_ATTR_NODE || a[k].kind == WEFT_ATTR_NODES)
 			TRY(take_nodes(s, &a[k], &out[k]));

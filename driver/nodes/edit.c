@@ -39,7 +39,7 @@ static bool insert(NodeStep *s)
 	Node at = s->n;
 	Build b = build_at(s, place(s), at);
 	s->n = (Node){0};
-	TRY(attr_take(s, s->attr, s->k, arg));
+	TRY(attr_take(s, arg));
 	Node made = trace_call(&b, s->text, arg, s->k);
 	if (!made.i)
 		s->g->guard.n = guards;
@@ -312,7 +312,7 @@ static bool set_attr(NodeStep *s)
 				  s->attr->name);
 	const Arg *arg = &op_schema(node_op(s->g, s->n))->arg[k];
 	s->k = 1;
-	TRY(attr_take(s, s->attr, 1, &from));
+	TRY(attr_take(s, &from));
 	parts_of(s, &in, &attr);
 	bool operand = arg->kind == ARG_tensor || arg->kind == ARG_tensors;
 	TRY(operand ? put_operands(s, arg, &from, in) : put_value(s, arg, &from, &attr[k]));

@@ -69,12 +69,11 @@ bool types_are_equal(const Ir *, TypeId, TypeId, bool loose);
  * there is no such result. */
 TypeId step_type(const NodeStep *);
 
-/* Converts n arguments of the API, which a node gets, to arguments of trace_call
- * (frontend/trace.h), out[n], zeros before. Operands must be nodes of s->g. A size must be one of
- * the inputs of the outermost graph, or occur in the type of an operand: of one in s->attr[s->k],
- * which are all arguments of the call, or of one that s->n has. Lists are in scratch memory.
- * Returns false after an error. */
-bool attr_take(const NodeStep *, const WeftAttr *, uint32_t n, TraceArg *out);
+/* Converts the arguments s->attr[s->k] of the API to arguments of trace_call (frontend/trace.h):
+ * out[s->k], zeros before. Operands must be nodes of s->g. A size must be one of the inputs of the
+ * outermost graph, or occur in the type of an operand: of one among the arguments, or of s->n.
+ * Lists are in scratch memory. Returns false after an error. */
+bool attr_take(const NodeStep *, TraceArg *out);
 /* Sets *out to argument k of the schema of s->n, or to its default if the node does not say; lists
  * and texts belong to the Weft. Returns false after an error: there is no argument k. */
 bool attr_give(const NodeStep *, uint32_t k, WeftAttr *out);

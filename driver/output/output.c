@@ -135,7 +135,7 @@ static bool compile_to(Output *x, Places *p)
 	TRY(backend_load(c)); /* may end the process: before there are files */
 	TRY((p->so = out_begin(ctx, x->path)));
 	c->out_path = p->so->path;
-	TRY(!x->o || x->o->weights != WEFT_WEIGHTS_FILE || place_weights(ctx, p));
+	TRY(c->o.weights != WEFT_WEIGHTS_FILE || place_weights(ctx, p));
 	if (c->fallback)
 		ctx_note(ctx, NULL, "%s", c->fallback);
 	TRY(compile_lower(c));

@@ -203,6 +203,20 @@ chmod +x "$out/env/bin/python"
 expect 1 '^weft: torch: ModuleNotFoundError: No module named .* (-v: where)$' "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --against torch --python "$out/env"
 grep -q Traceback "$out/log" && echo "FAIL: a traceback that nobody asked for" && bad=1
 expect 1 Traceback "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --against torch --python "$out/env" -v
+# One that says nothing, or something else, has no times.
+for does in 'exit 0' 'echo no line of times'; do
+	printf '#!/bin/sh\n%s\n' "$does" >"$out/env/bin/python"
+	expect 1 '^weft: torch: its process has printed no times' "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --against torch --python "$out/env"
+done
+
+# Integers are compared exactly, whatever error PyTorch is said to have.
+printf 'graph @f(%%x: i64[2]) -> i64[2] {\n  %%y = aten.neg(%%x) : i64[2]\n  return %%y\n}\n' >"$out/integers.ir"
+PYTHONPATH="$root/tests/help" python3 -c '
+import pathlib, sys
+from tensor_file import write_tensors
+write_tensors(pathlib.Path(sys.argv[1]), {"x.0": ("q", [2], [5000000, 7]), "y.0": ("q", [2], [-5000001, -7])}, {"eager_err.0": "0"})
+' "$out/integers.safetensors"
+expect 1 'error 1 at element 0, allowed 0; 1 of 2 wrong' "$weft" check "$out/integers.ir" "$out/integers.safetensors" --backend interp
 
 # Values of options.
 for option in --emit --weights --backend --target --cc --dump --name --symbol -o -j; do

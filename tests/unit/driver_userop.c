@@ -402,6 +402,24 @@ static void test_twice(void **state)
 	weft_free(w);
 }
 
+/* A library is registered as a whole: USER_OPS has test::kept, and test::bare behind it. */
+static void test_load_all(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftOpDef bare = good, kept = good;
+	bare.schema = "test::bare(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> Tensor";
+	kept.schema = "test::kept(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> Tensor";
+	bare.symbol = "my_bare";
+	kept.symbol = "my_kept";
+	assert_true(weft_op_register(w, &bare));
+	assert_false(weft_op_load(w, getenv("USER_OPS")));
+	assert_non_null(strstr(weft_messages(w), "test::bare: there is one of that name already"));
+	if (!weft_op_register(w, &kept))
+		fail_msg("%s", weft_messages(w));
+	weft_free(w);
+}
+
 /* ---- calls ---- */
 
 static void misfit(const char *call, const char *why)
@@ -624,7 +642,7 @@ static void test_mutants(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_definitions), cmocka_unit_test(test_twice), cmocka_unit_test(test_misfits),
+		cmocka_unit_test(test_definitions), cmocka_unit_test(test_twice), cmocka_unit_test(test_load_all), cmocka_unit_test(test_misfits),
 		cmocka_unit_test(test_run),         cmocka_unit_test(test_no_function), cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_mutants),     cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_nonlinear),   cmocka_unit_test(test_linear),      cmocka_unit_test(test_names),

@@ -194,11 +194,16 @@ static bool fits(const WeftTensor *t, WeftDType dtype, uint32_t rank, const int6
 static void test_fits(void **unused)
 {
 	(void)unused;
-	const int64_t none[2] = {3, 0}, some[2] = {3, 2};
+	const int64_t none[2] = {3, 0}, some[2] = {3, 2}, empty[2] = {0, 5};
+	int64_t odd[2] = {100, 2};
 	const WeftDType f32 = F32, f64 = F64, i64 = I64;
 	float v[6] = {0};
 	WeftTensor t = {NULL, {WEFT_CPU, 0}, 2, F32, (int64_t *)(uintptr_t)none, NULL, 0};
 	assert_true(fits(&t, f32, 2, none));
+	t.shape = (int64_t *)(uintptr_t)empty;
+	t.strides = odd;
+	assert_true(fits(&t, f32, 2, empty));
+	t.strides = NULL;
 	t.shape = (int64_t *)(uintptr_t)some;
 	assert_false(fits(&t, f32, 2, some));
 	t.data = v;

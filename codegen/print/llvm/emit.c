@@ -11,9 +11,7 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
-#include "codegen/program/legalise.h"
 #include "codegen/print/llvm/priv.h"
-#include "codegen/print/names.h"
 
 /* Loop IR arrives tiled, unrolled and vectorised; what is left is to find registers for variables,
  * common subexpressions and invariants. */
@@ -293,23 +291,6 @@ static Units *single_unit(Ctx *ctx)
 	x->n = 1;
 	ctx_defer(ctx, units_free, x);
 	return x;
-}
-
-bool emit_llvm_kernel(LoopFn *f, const Target *t, Text *out)
-{
-	Ctx *ctx = f->ir->ctx;
-	LlvmFiles files = {0};
-	Units *x = single_unit(ctx);
-	legalise(f, &t->isa);
-	TRY(unit_begin(x->unit, ctx, t, LLVM_TEXT, f->name));
-	l_function(&x->unit->u, f, c_identifier(ctx->arena, f->name), FN_KERNEL, NULL, NULL);
-	compile_unit(x->unit);
-	collect(ctx, x, &files);
-	if (files.file.n != 1)
-		ctx_bug(ctx, "LLVM: %u files of a kernel", files.file.n);
-	text_addn(out, files.file.data[0].data, files.file.data[0].n);
-	units_free(x);
-	return true;
 }
 
 bool emit_llvm_select(Ctx *ctx, const EmitSelect *s, const Target *least, LlvmKind kind, LlvmFiles *out)

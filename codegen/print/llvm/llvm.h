@@ -26,9 +26,6 @@ bool emit_llvm(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_
 /* Adds the file "select", whose function chooses between programs emitted before, compiled for the
  * least of their targets. Returns false after an error, as emit_llvm. */
 bool emit_llvm_select(Ctx *, const EmitSelect *, const Target *least, LlvmKind, LlvmFiles *out);
-/* Legalises the kernel in place, and appends its LLVM IR as text to `out`. For tests and `weft
- * show`. Returns false after an error, as emit_llvm. */
-bool emit_llvm_kernel(LoopFn *, const Target *, Text *out);
 /* Returns the version of LLVM, "LLVM 19.1.7", for manifests. */
 const char *llvm_version(Arena *);
 

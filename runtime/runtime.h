@@ -208,6 +208,9 @@ typedef struct WeftRecipes {
 /* WeftModel.open: makes an instance, which the caller closes; sets *WeftInstance, to NULL after an
  * error. Returns WEFT_OK, or an error code with a message. */
 int weft_rt_open(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
+/* WeftModel.open of models that cannot do without LAPACK (lapack.c): loads the library, then as
+ * weft_rt_open. */
+int weft_rt_open_lapack(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
 /* Frees an instance; NULL is allowed. */
 void weft_rt_close(WeftInstance *);
 /* WeftModel.sizes: checks the inputs' types, and fills in *WeftSizes for a run on inputs of these
@@ -280,11 +283,14 @@ int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *sl
  * find in theirs. outputs NULL: no sizes depend on data. context NULL: all 0. */
 int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, const WeftContext *, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
+#define WEFT_LAPACK_FUNCTIONS   .open = NULL
 #define WEFT_STATE_FUNCTIONS    .set_weights = NULL
 #define WEFT_NO_STATE_FUNCTIONS .set_weights = NULL
 #else
-#define WEFT_RUNTIME_FUNCTIONS                                                                     \
-	.open = weft_rt_open, .close = weft_rt_close, .sizes = weft_rt_sizes, .run = weft_rt_run,  \
+#define WEFT_RUNTIME_FUNCTIONS .open = weft_rt_open, WEFT_OTHER_FUNCTIONS
+#define WEFT_LAPACK_FUNCTIONS  .open = weft_rt_open_lapack, WEFT_OTHER_FUNCTIONS
+#define WEFT_OTHER_FUNCTIONS                                                                       \
+	.close = weft_rt_close, .sizes = weft_rt_sizes, .run = weft_rt_run,                        \
 	.threads_new = weft_rt_threads_new, .threads_free = weft_rt_threads_free,                  \
 	.clone = weft_rt_clone
 #define WEFT_DEVICE_FUNCTIONS .wait = weft_rt_wait

@@ -48,7 +48,8 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 	WeftTensor a, b;
 	CheckRecord r = {.ref = c->k};
 	Tolerance t = key ? tolerance_of(c->ref, key) : (Tolerance){.eager_err = -1};
-	uint32_t k = key && !strcmp(key->kind, "y") ? key->k : UINT32_MAX;
+	const bool values = key && (!strcmp(key->kind, "y") || !strcmp(key->kind, "jy") || !strcmp(key->kind, "vy"));
+	uint32_t k = values ? key->k : UINT32_MAX;
 	bool phase = op && normalise_phase(op, k, got, &a) && normalise_phase(op, k, want, &b);
 	r.c = phase ? compare(&a, &b, want->dtype, &t) : compare(got, want, want->dtype, &t);
 	if (phase) {

@@ -562,14 +562,24 @@ static uint64_t add_manifest(Builder *b, const Target *t, const char *features, 
 	return at;
 }
 
+/* Whether it calls an operator that has only a library for a function. */
+static bool needs_lapack(const Program *p)
+{
+	const UserOp **op;
+	uint32_t n = program_user_ops(p, &op);
+	while (n && !op[n - 1]->needs_lapack)
+		n--;
+	return n;
+}
+
 /* variable: has state, or weights that may be replaced. */
-static void point_runtime(ModelImage *im, uint64_t model, bool variable, const EmitOptions *o)
+static void point_runtime(ModelImage *im, uint64_t model, const Program *p, bool variable, const EmitOptions *o)
 {
 	const struct {
 		size_t at;
 		const char *name;
 	} fn[] = {
-		{FIELD(WeftModel, open), "weft_rt_open"}, {FIELD(WeftModel, close), "weft_rt_close"},
+		{FIELD(WeftModel, open), needs_lapack(p) ? "weft_rt_open_lapack" : "weft_rt_open"}, {FIELD(WeftModel, close), "weft_rt_close"},
 		{FIELD(WeftModel, sizes), "weft_rt_sizes"}, {FIELD(WeftModel, run), "weft_rt_run"},
 		{FIELD(WeftModel, threads_new), "weft_rt_threads_new"},
 		{FIELD(WeftModel, threads_free), "weft_rt_threads_free"},
@@ -600,8 +610,9 @@ static const char *name_user_ops(const Program *p)
 	Text t;
 	text_init(&t, p->ir->ctx->arena);
 	for (uint32_t k = 0; k < n; k++)
-		text_printf(&t, "%s%s %s", k ? ", " : "", op[k]->name, op[k]->def.symbol);
-	return n ? t.data : NULL;
+		if (!op[k]->divided)
+			text_printf(&t, "%s%s %s", t.n ? ", " : "", op[k]->name, op[k]->def.symbol);
+	return t.n ? t.data : NULL;
 }
 
 void model_image(ModelImage *im, const Program *p, const Target *t, const char *features, const EmitOptions *o)
@@ -643,7 +654,7 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 		point_text(im, im->model + FIELD(WeftModel, weights_hash), o->weights_hash);
 	if (user_ops)
 		point_text(im, im->model + FIELD(WeftModel, user_ops), user_ops);
-	point_runtime(im, im->model, m.replaceable || m.nstate, o);
+	point_runtime(im, im->model, p, m.replaceable || m.nstate, o);
 	if (p->recipes)
 		point_recipes(&b, im->model, o);
 	qsort(im->pointer.data, im->pointer.n, sizeof *im->pointer.data, by_place);

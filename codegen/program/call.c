@@ -19,6 +19,7 @@ typedef struct {
 	uint32_t ntensor;
 	ARRAY(Lx) value;
 	Sym elements; /* of all buffers together, as bytes */
+	Sym parts; /* of a divided operator: its tasks; 0: one */
 } Calling;
 
 /* Sizes of the model that an expression needs become parameters. */
@@ -75,6 +76,9 @@ static void put_buffer(Calling *k, BufId id, bool write)
 	k->elements = sym_add(t, k->elements, bytes);
 }
 
+/* The integers of a divided operator. */
+enum { PART, PARTS, MATRICES };
+
 /* Arguments in the order of the schema. */
 static void put_arguments(Calling *k)
 {
@@ -102,8 +106,13 @@ static void put_arguments(Calling *k)
 		} else if (s->arg[i].kind == ARG_bool) {
 			t.dtype = DT_bool;
 		}
-		for (uint32_t j = 0; s->arg[i].kind != ARG_float && j < t.nvalue; j++)
-			put(k, *ints++);
+		const uint32_t at = (uint32_t)(ints - c->ints);
+		for (uint32_t j = 0; s->arg[i].kind != ARG_float && j < t.nvalue; j++, ints++) {
+			if (k->parts.i && at == PART)
+				array_push(k->l->ir->ctx->arena, &k->value, lx_var(k->f, k->f->task));
+			else
+				put(k, k->parts.i && at == PARTS ? k->parts : *ints);
+		}
 		k->tensor[k->ntensor++] = t;
 	}
 }
@@ -114,9 +123,10 @@ static int32_t put_work(Calling *k, Schedule *s)
 		put_int(k, 0);
 		return -1;
 	}
-	array_push(k->l->ir->ctx->arena, &s->temp, (SchedTemp){.name = "work", .dtype = DT_u8, .numel = k->c->work});
+	Sym work = k->parts.i ? sym_mul(k->l->ir->syms, k->c->work, k->parts) : k->c->work;
+	array_push(k->l->ir->ctx->arena, &s->temp, (SchedTemp){.name = "work", .dtype = DT_u8, .numel = work});
 	k->arg[k->p->narg++] = (SchedArg){ARG_TEMP, 0, NULL};
-	put(k, k->c->work);
+	put(k, work);
 	return (int32_t)loop_buf(k->f, (LArg){.name = "work", .dtype = DT_u8, .read = true, .written = true, .align = 64});
 }
 
@@ -133,6 +143,8 @@ Schedule *schedule_call(const Lowered *l, const StepCall *c, BufId *buf, uint32_
 	k.tensor = ARENA_ARRAY(arena, struct LoopCallTensor, op->schema.narg + op->nout);
 	sym_lower_init(&k.sizes, l->ir->ctx, l->ir->syms, p.f);
 	p.f->comment = c->text;
+	if (op->divided)
+		p.ntasks = k.parts = sym_min(l->ir->syms, c->ints[MATRICES], sym_int(l->ir->syms, MOST_PARTS));
 	put_arguments(&k);
 	for (uint32_t i = 0; i < op->nout; i++)
 		put_buffer(&k, c->buf[op->nin + i], true);
@@ -144,7 +156,8 @@ Schedule *schedule_call(const Lowered *l, const StepCall *c, BufId *buf, uint32_
 	p.alone = !userop_is(op, WEFT_OP_THREAD_SAFE);
 	p.opens = p.alone || userop_is(op, WEFT_OP_EFFECT);
 	s->algorithm = "call";
-	s->why = arena_printf(arena, "the user's operator %s, by %s", op->name, p.alone ? "the thread that called run" : "any thread");
+	s->why = op->divided ? arena_printf(arena, "%s, at most %d tasks", op->name, MOST_PARTS)
+			     : arena_printf(arena, "the user's operator %s, by %s", op->name, p.alone ? "the thread that called run" : "any thread");
 	array_push(arena, &s->phase, p);
 	s->bytes = (double)sym_hint(l->ir->syms, k.elements);
 	s->code = 1;

@@ -260,6 +260,8 @@ static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 		return false;
 	if (strcmp(f->name, "op_call.c") == 0)
 		return user_ops(c).n;
+	if (strncmp(f->name, "lapack.", 7) == 0 || strcmp(f->name, "jacobi.c") == 0)
+		return user_ops(c).n > user_ops_of_user(c);
 	if (strcmp(f->name, "state.c") == 0 || strcmp(f->name, "stored.c") == 0 || strcmp(f->name, "replace.c") == 0 || strncmp(f->name, "relayout.", 9) == 0)
 		return c->program->state_bytes || c->o.replaceable;
 	return true;
@@ -273,7 +275,7 @@ static bool write_makefile(Compilation *c, const char *folder)
 	bool weights = c->program->weight_bytes > 0;
 	text_init(&t, ctx->arena);
 	makefile_head(c, least, &t);
-	if (user_ops(c).n)
+	if (user_ops_of_user(c))
 		makefile_link(c, &t);
 	text_add(&t, "OBJECTS =");
 	for (uint32_t k = 0; k < c->files.file.n; k++)
@@ -283,7 +285,7 @@ static bool write_makefile(Compilation *c, const char *folder)
 			makefile_object(f->name, &t);
 	text_printf(&t, "%s\n\n", weights ? " weights.o" : "");
 	text_printf(&t, "%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS)%s -pthread -lm\n\n", c->name,
-		    user_ops(c).n ? " $(LINK)" : "");
+		    user_ops_of_user(c) ? " $(LINK)" : "");
 	text_add(&t, "%.o: %.c\n\t$(CC) $(CFLAGS) $(FLAGS) -c -o $@ $<\n\n");
 	if (weights)
 		text_add(&t, "weights.o: weights.S weights.bin\n\t$(CC) -c -o $@ $<\n\n");

@@ -23,6 +23,15 @@ UserOps user_ops(const Compilation *c)
 	return ops;
 }
 
+uint32_t user_ops_of_user(const Compilation *c)
+{
+	const UserOps ops = user_ops(c);
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < ops.n; k++)
+		n += !ops.data[k]->divided;
+	return n;
+}
+
 /* ---- linking ---- */
 
 /* A file, not the name of a library. */
@@ -73,6 +82,8 @@ const JobMissing *user_missing(const Compilation *c, uint32_t *n)
 			                         arena_printf(a, "--link %s: the linker finds no lib%s.so or lib%s.a (LIBRARY_PATH may name folders)",
 			                                      c->o.link[k], c->o.link[k], c->o.link[k])};
 	for (uint32_t k = 0; k < ops.n; k++) {
+		if (ops.data[k]->divided) /* the runtime has it */
+			continue;
 		const char *symbol = ops.data[k]->def.symbol, *object = ops.data[k]->def.user_symbol;
 		if (object)
 			m[(*n)++] = (JobMissing){object, arena_printf(a, "%s is not defined, the user_symbol of the operator %s: name the library that "

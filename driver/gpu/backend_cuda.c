@@ -61,6 +61,8 @@ static const char *not_done(const Compilation *c)
 	for (uint32_t k = 0; k < c->level.n; k++)
 		if (c->level.n > 1 && !c->level.data[k].target->gpu->arch)
 			return arena_printf(c->ctx->arena, "%s is no device: it stands alone", c->level.data[k].target->isa.name);
+	if (user_ops(c).n > user_ops_of_user(c))
+		return "eigenvalues, singular values and LDL factors in a model for a GPU are not done yet";
 	return NULL;
 }
 

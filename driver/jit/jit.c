@@ -12,6 +12,7 @@
 #include "driver/artifact/user_links.h"
 #include "ir/loop/loop.h"
 #include "ir/ops/user/userop.h"
+#include "runtime/lapack.h"
 #include "runtime/runtime.h"
 
 _Static_assert(1 + MAX_FAIL_ARGS == WEFT_FAILURE, "a task and the arguments of a failure");
@@ -59,6 +60,7 @@ static bool link_here(Compilation *c, Resident *r, bool small)
 		F(weft_rt_no_state),
 		F(weft_rt_no_reset),
 		F(weft_op_call),
+		F(weft_rt_open_lapack),
 		{c->weights_symbol, r->weights->data},
 	};
 #undef F
@@ -116,7 +118,7 @@ static Kept *kept;
 bool jit_keep(Compilation *c, const WeftModel **out)
 {
 	Resident *r = ARENA_NEW(c->ctx->arena, Resident);
-	if (user_ops(c).n)
+	if (user_ops_of_user(c))
 		return ctx_error(c->ctx, NULL,
 				 "the model calls operators of the user, whose libraries end with "
 				 "the Weft: use weft_jit");

@@ -111,6 +111,8 @@ typedef struct Ir {
 	ARRAY(Type) type;         /* by TypeId */
 	ARRAY(const Attr *) attr; /* by AttrId */
 	ARRAY(Const) constant;    /* by ConstId */
+	struct Builtins **builtins; /* operators that are the compiler's own, once asked for
+	                               (ir/ops/user/builtin.c) */
 	ARRAY(const struct UserOp *) userop; /* user operators that nodes may call
 	                                        (ir/ops/user/userop.h) */
 } Ir;

@@ -14,6 +14,7 @@ Ir *ir_new(Ctx *ctx)
 	Ir *ir = ARENA_NEW(ctx->arena, Ir);
 	ir->ctx = ctx;
 	ir->syms = symtab_new(ctx);
+	ir->builtins = ARENA_NEW(ctx->arena, struct Builtins *);
 	intern_init(&ir->strings, ctx->arena);
 	intern_init(&ir->types, ctx->arena);
 	intern_init(&ir->attrs, ctx->arena);

@@ -221,6 +221,11 @@ typedef struct OpInfo {
 	Node (*batch)(Build *b, Node n, const Node *in, const bool *batched, Sym size);
 	bool batch_leading;
 
+	/* The rules hold for complex operands, too: the transforms leave nodes of the operator
+	 * whole. (Nodes of other operators with complex operands are taken apart first, by
+	 * .parts.) */
+	bool whole;
+
 	/* How n is computed on the real and imaginary parts of its operands (the contract is that
 	 * of node_parts, ir/ops/parts.h). NULL: a linear primitive (.linear) is applied to each
 	 * part, a bilinear one is four products; other operators stay complex, for the interpreter.

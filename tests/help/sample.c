@@ -128,6 +128,8 @@ static void read_fill(Reader *r, Fill *f)
 	if (strncmp(p, "of ", 3) == 0) {
 		*f = (Fill){.kind = FILL_LIST, .list = p + 3};
 		r->p = p + strcspn(p, ",]");
+		const char *arrow = strstr(p, "->");
+		r->p = arrow && arrow < r->p ? arrow : r->p;
 	} else if (strncmp(p, "in ", 3) == 0 || strncmp(p, "distinct ", 9) == 0) {
 		char *end;
 		f->kind = *p == 'i' ? FILL_RANGE : FILL_DISTINCT;
@@ -226,7 +228,7 @@ static double list_item(const char *list, int64_t i)
 {
 	double v[64];
 	int64_t n = 0;
-	for (const char *p = list; n < 64 && *(p += strspn(p, " ")) && *p != ',' && *p != ']';) {
+	for (const char *p = list; n < 64 && *(p += strspn(p, " ")) && *p != ',' && *p != ']' && strncmp(p, "->", 2) != 0;) {
 		char *end;
 		v[n++] = strtod(p, &end);
 		p = end > p ? end : p + 1;

@@ -111,9 +111,12 @@ static bool near(const Tensor *a, const Tensor *b)
 	Tensor x = tensor_flat_real(a), y = tensor_flat_real(b);
 	if (a->dtype != b->dtype || a->rank != b->rank || memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) != 0)
 		return false;
+	double largest = 0; /* sums that are 0 are so but for rounding */
+	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++)
+		largest = fmax(largest, fabs(tensor_f64(&x, i)));
 	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++) {
 		double v = tensor_f64(&x, i), w = tensor_f64(&y, i);
-		if (!(isnan(v) && isnan(w)) && v != w && !(fabs(v - w) <= 1e-6 * (fabs(v) + fabs(w))))
+		if (!(isnan(v) && isnan(w)) && v != w && !(fabs(v - w) <= 1e-6 * (fabs(v) + fabs(w)) + 1e-14 * largest))
 			return false;
 	}
 	return true;

@@ -37,7 +37,7 @@ static LLVMValueRef table(LUnit *u, const LoopCall *c)
 	LLVMValueRef *one = ARENA_ARRAY(u->arena, LLVMValueRef, n);
 	for (uint32_t k = 0; k < n; k++)
 		one[k] = tensor(u, &c->tensor[k]);
-	LLVMValueRef name = LLVMConstStringInContext2(u->c, c->op->name, strlen(c->op->name), false);
+	LLVMValueRef name = LLVMConstStringInContext2(u->c, c->op->said, strlen(c->op->said), false);
 	/* \1: the symbol of exactly this name, whatever functions of the module are called */
 	LLVMValueRef fn = l_extern(u, arena_printf(u->arena, "\1%s", c->op->def.symbol), type);
 	LLVMValueRef field[8] = {l_constant(u, name), fn, op_user(u, c->op), l_constant(u, LLVMConstArray2(of_tensor, one, n)), i32(u, c->nin),

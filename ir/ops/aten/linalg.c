@@ -1,5 +1,5 @@
 /* ATen linear algebra without factorisations. */
-#include "ir/ops/aten/priv.h"
+#include "ir/ops/aten/spectral.h"
 
 #include <math.h>
 
@@ -235,7 +235,7 @@ static bool matrix_dims(Build *b, Node n, uint32_t rank, uint32_t *row, uint32_t
 	return *row != *col || b_error(b, "the dims of a matrix are the same one twice").i;
 }
 
-/* Orders 1, -1 (columns), inf, -inf (rows) and "fro"; those by singular values need an SVD. */
+/* Orders 1, -1 (columns), inf, -inf (rows), 2, -2 (singular values) and "fro". */
 static Node matrix_norm(Build *b, Node n, Node x, double p, bool frobenius)
 {
 	uint32_t row, col;
@@ -245,9 +245,10 @@ static Node matrix_norm(Build *b, Node n, Node x, double p, bool frobenius)
 	if (frobenius)
 		return norm_of(b, x, 2, both, keepdim(b, n));
 	bool columns = fabs(p) == 1;
+	if (fabs(p) == 2)
+		return spectral_norm(b, x, row, col, (int)p, keepdim(b, n));
 	if (!columns && !isinf(p))
-		return b_error(b, "matrix norm of order %g needs a singular value decomposition",
-			       p);
+		return b_error(b, "matrix norm of order %g, expected 1, -1, 2, -2, inf or -inf", p);
 	uint32_t rest = 1u << (columns ? col : row);
 	Node sum = norm_of(b, x, 1, both & ~rest, true);
 	aten_require_elements(b, x, rest, "a matrix of this norm has rows and columns");
@@ -269,21 +270,25 @@ static Node build_matrix_norm(Build *b, Node n)
 
 static Node build_matrix_norm_str(Build *b, Node n)
 {
-	if (!aten_is(b, n, "ord", "fro"))
-		return b_error(b, "the nuclear norm needs a singular value decomposition");
-	return matrix_norm(b, n, float_self(b, n), 0, true);
+	uint32_t row, col;
+	Node x = float_self(b, n);
+	if (!aten_check_word(b, n, "ord", "fro nuc"))
+		return (Node){0};
+	if (aten_is(b, n, "ord", "fro"))
+		return matrix_norm(b, n, x, 0, true);
+	return matrix_dims(b, n, aten_rank(b, x), &row, &col) ? spectral_norm(b, x, row, col, 1, keepdim(b, n)) : (Node){0};
 }
 OP(aten_linalg_matrix_norm){
 	.schema = "aten.linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool "
 		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_matrix_norm,
 	.sample = "f32[n=2, 3, 4], ord=1; f32[n=2, 3, 4], ord=-1; f32[n=2, 3, 4], ord=inf; f32[n=2, 3, 4], ord=-inf; "
-		  "f32[3, 4], ord=1, dim=[1, 0], keepdim=true",
+		  "f32[3, 4], ord=1, dim=[1, 0], keepdim=true; f32[n=2, 3, 4], ord=2; f32[3, 4, 2] in -4..5, ord=-2, dim=[2, 0], keepdim=true",
 	.overloads = (const Overload[]){
 		{.schema = "aten.linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, "
 			   "-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 		 .build = build_matrix_norm_str,
-		 .sample = "f32[n=2, 3, 4]; f32[3, 4], ord=\"fro\", keepdim=true"},
+		 .sample = "f32[n=2, 3, 4]; f32[3, 4], ord=\"fro\", keepdim=true; f32[n=2, 3, 4], ord=\"nuc\", dim=[0, 2]"},
 	},
 };
 /* Without dims it is of a matrix, not of several. */

@@ -311,6 +311,7 @@ static bool read_schema(Reader *r)
 	size_t n = strlen(op->name), tail = strlen(".default");
 	if (n > tail && !strcmp(op->name + n - tail, ".default"))
 		op->name = arena_strndup(r->ctx->arena, op->name, n - tail);
+	op->said = op->name;
 	for (uint32_t k = 0; k < op->schema.narg; k++) {
 		TRY(check_argument(r, &op->schema.arg[k]));
 		for (uint32_t j = 0; j < k; j++)

@@ -18,6 +18,8 @@ static bool is_called(const char *op, const char *name)
 
 const UserOp *userop_find(const Ir *ir, const char *name)
 {
+	if (!strncmp(name, "weft::", 6) || !strncmp(name, "weft.", 5))
+		return userop_builtin(ir, name);
 	for (uint32_t k = 0; k < ir->userop.n; k++)
 		if (is_called(ir->userop.data[k]->name, name))
 			return ir->userop.data[k];
@@ -256,7 +258,7 @@ bool userop_call(const UserOp *op, const WeftOpContext *context, const WeftTenso
 	WeftOpContext c = context ? *context : (WeftOpContext){.size = sizeof c, .threads = 1, .device = {WEFT_CPU, 0}};
 	if (!op->def.fn) {
 		status->code = WEFT_ERR_CHECK;
-		snprintf(status->message, sizeof status->message, "%s: it has no function in this process", op->name);
+		snprintf(status->message, sizeof status->message, "%s: it has no function in this process", op->said);
 		return false;
 	}
 	c.op_user = op->def.user;
@@ -266,8 +268,8 @@ bool userop_call(const UserOp *op, const WeftOpContext *context, const WeftTenso
 	told.message[sizeof told.message - 1] = 0;
 	status->code = told.code ? told.code : WEFT_ERR_CHECK;
 	if (told.message[0])
-		snprintf(status->message, sizeof status->message, "%s: %.440s", op->name, told.message);
+		snprintf(status->message, sizeof status->message, "%s: %.440s", op->said, told.message);
 	else
-		snprintf(status->message, sizeof status->message, "%s: failed with %d", op->name, code);
+		snprintf(status->message, sizeof status->message, "%s: failed with %d", op->said, code);
 	return false;
 }

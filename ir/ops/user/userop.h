@@ -41,7 +41,16 @@ typedef struct UserOp {
 	ARRAY(UserVar) var;
 	uint32_t nany; /* the number of names of dtypes */
 	const UserExpr *work; /* NULL: none */
+	const char *said; /* the name in messages of a call that fails */
+	/* Of the compiler's own operators (builtin.c). divided: the arguments behind the tensors
+	 * are part, parts and count, as runtime/lapack.h says: several tasks may compute the
+	 * matrices of one call, each with a workspace of its own. needs_lapack: the function calls
+	 * a library that must be there. */
+	bool divided, needs_lapack;
 } UserOp;
+
+/* The most tasks of one call of a divided operator. */
+enum { MOST_PARTS = 8 };
 
 /* Reads and checks a definition, but not its rules (userop_check_rules). where: the file it comes
  * from, for messages. Returns the operator, with copies of the definition's texts and of `where`,
@@ -50,6 +59,9 @@ const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
 /* Returns the registered operator (Ir.userop) of that name, "mylib::decay", "mylib.decay" or
  * "mylib.decay.default"; NULL if there is none. */
 const UserOp *userop_find(const Ir *, const char *name);
+/* The compiler's own operator of that name, which begins with "weft::" or "weft."; NULL if there is
+ * none. */
+const UserOp *userop_builtin(const Ir *, const char *name);
 /* Returns the name, in the arena, of the symbol by which code that runs in this process refers to
  * WeftOpDef.user. No symbol of a C program has the name. */
 const char *userop_user_symbol(Arena *, const UserOp *);

@@ -8,11 +8,14 @@
  *   sort(x)                 one kernel: a merge sort between the results and two temporary buffers;
  *                           where only the first elements are wanted, a heap of these in the
  *                           results
- *   fft_lines(x, roots)     one kernel: each line is transformed */
+ *   fft_lines(x, roots)     one kernel: each line is transformed
+ *
+ * Factorisations are in factor.c. */
 #include "lower/roots.h"
 
 #include <string.h>
 
+#include "lower/factor.h"
 #include "lower/stage.h"
 #include "lower/state.h"
 
@@ -458,6 +461,10 @@ static const RootFn fns[OP_UNNAMED] = {
 	[OP_sort] = {.steps = root_sort},
 	[OP_assert] = {.steps = root_assert},
 	[OP_fft_lines] = {.steps = root_fft_lines},
+	[OP_cholesky] = {.steps = lower_cholesky},
+	[OP_lu] = {.steps = lower_lu},
+	[OP_geqrf] = {.steps = lower_geqrf},
+	[OP_triangular_solve] = {.steps = lower_triangular_solve},
 	[OP_scan] = {.steps = lower_scan},
 	[OP_while] = {.steps = lower_while},
 	[OP_cond] = {.steps = lower_cond},

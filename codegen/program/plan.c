@@ -585,6 +585,8 @@ static void find_rooms(const Planner *p, Sym *size, uint32_t n, MemoryPlan *plan
 	Arena *arena = p->l->ir->ctx->arena;
 	uint32_t *room = ARENA_ARRAY(arena, uint32_t, n), *room_of = ARENA_ARRAY(arena, uint32_t, p->born.n + 1);
 	for (uint32_t i = 1; i < n; i++) {
+		if (size[i].i && sym_uses_kind(p->l->ir->syms, size[i], SYMVAR_AXIS) && !finds(p, size[i]))
+			size[i] = sym_most(p->l->ir->syms, size[i]); /* of all rounds of a loop */
 		if (!size[i].i || !finds(p, size[i]))
 			continue;
 		uint32_t after = waits_for(p, size[i]);

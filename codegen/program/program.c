@@ -208,18 +208,25 @@ static const Layout *layout_of(const Builder *b, const Scheduled *k, const Sched
 	return a->packed ? a->packed : &buf_of(b->l, k->buf[a->k])->layout;
 }
 
+/* The bytes of so many elements; of what differs between the rounds of a loop, the most. */
+static Sym bytes_of(const Builder *b, Sym numel, DType d)
+{
+	Sym bytes = sym_muli(b->syms, numel, dtype_size(d));
+	return sym_uses_kind(b->syms, bytes, SYMVAR_AXIS) ? sym_most(b->syms, bytes) : bytes;
+}
+
 /* For the interpreter of loop IR: which buffers the arguments are. */
 static ProgramArg describe_arg(const Builder *b, const Scheduled *k, const SchedArg *a)
 {
 	if (a->kind == ARG_TEMP) {
 		const SchedTemp *t = &k->schedule->temp.data[a->k];
-		return (ProgramArg){.name = t->name, .bytes = sym_muli(b->syms, t->numel, dtype_size(t->dtype)),
+		return (ProgramArg){.name = t->name, .bytes = bytes_of(b, t->numel, t->dtype),
 		                    .owner = b->l->buf.n + k->temp + a->k};
 	}
 	BufId id = k->buf[a->k];
 	const Buffer *buf = buf_of(b->l, id);
 	Sym numel = layout_numel(b->l->ir, layout_of(b, k, a));
-	return (ProgramArg){.name = buf->name, .bytes = sym_muli(b->syms, numel, dtype_size(buf->dtype)),
+	return (ProgramArg){.name = buf->name, .bytes = bytes_of(b, numel, buf->dtype),
 	                    .owner = owner_of(b, id.i)};
 }
 

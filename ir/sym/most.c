@@ -4,15 +4,31 @@
 
 static Sym bound(SymTab *, Sym e, bool upper);
 
+/* Known before anything runs. */
+static bool is_planned(const SymTab *t, Sym e)
+{
+	return !sym_uses_kind(t, e, SYMVAR_UNBACKED) && !sym_uses_kind(t, e, SYMVAR_AXIS);
+}
+
 static Sym bound_number(SymTab *t, Sym e, bool upper)
 {
 	int64_t end = upper ? sym_node(t, e)->hi : sym_node(t, e)->lo;
 	return end >= SYM_INF || end <= -SYM_INF ? (Sym){0} : sym_int(t, end);
 }
 
+static Sym bound_axis(SymTab *t, Sym extent, bool upper)
+{
+	Sym end = upper ? bound(t, extent, true) : t->zero;
+	end = upper && end.i ? addi_quiet(t, end, -1) : end;
+	return end.i ? sym_max(t, end, t->zero) : end; /* a loop without rounds needs no less */
+}
+
 static Sym bound_var(SymTab *t, Sym e, bool upper)
 {
-	Sym number = bound_number(t, e, upper), most = t->var.data[sym_node(t, e)->value].most;
+	const SymVar *v = &t->var.data[sym_node(t, e)->value];
+	if (v->kind == SYMVAR_AXIS && v->extent.i)
+		return bound_axis(t, v->extent, upper);
+	Sym number = bound_number(t, e, upper), most = v->most;
 	if (!upper || !most.i)
 		return number;
 	return number.i ? sym_min(t, most, number) : most;
@@ -27,6 +43,11 @@ static Sym bound_choice(SymTab *t, Sym e, bool upper, bool all)
 	return sym_node(t, e)->kind == SYM_MIN ? sym_min(t, a, b) : sym_max(t, a, b);
 }
 
+static bool is_natural(const SymTab *t, Sym e)
+{
+	return sym_node(t, e)->lo >= 0 || sym_le(t, t->zero, e) == YES;
+}
+
 static Sym bound_mono(SymTab *t, Sym mono, bool upper)
 {
 	uint32_t n = mono_degree(t, mono);
@@ -34,7 +55,7 @@ static Sym bound_mono(SymTab *t, Sym mono, bool upper)
 	if (n == 1)
 		return bound(t, mono, upper);
 	for (uint32_t k = 0; k < n; k++) {
-		Sym factor = mono_factor(t, mono, k), b = sym_node(t, factor)->lo >= 0 ? bound(t, factor, upper) : (Sym){0};
+		Sym factor = mono_factor(t, mono, k), b = is_natural(t, factor) ? bound(t, factor, upper) : (Sym){0};
 		if (!b.i)
 			return b;
 		all = mul_quiet(t, all, upper ? b : sym_max(t, b, t->zero));
@@ -65,7 +86,7 @@ static Sym bound_quotient(SymTab *t, Sym e, bool upper)
 	if (sym_node(t, d)->lo < 1)
 		return (Sym){0};
 	bool positive = sym_node(t, a)->lo >= 0;
-	Sym by = !sym_uses_kind(t, d, SYMVAR_UNBACKED) ? d : positive ? bound(t, d, !upper) : (Sym){0};
+	Sym by = is_planned(t, d) ? d : positive ? bound(t, d, !upper) : (Sym){0};
 	Sym b = bound(t, a, upper);
 	return b.i && by.i && sym_node(t, by)->lo >= 1 ? sym_floordiv(t, b, by) : (Sym){0};
 }
@@ -97,7 +118,7 @@ static Sym find_bound(SymTab *t, Sym e, bool upper)
 /* Once for each part of an expression, however often it stands there. */
 static Sym bound(SymTab *t, Sym e, bool upper)
 {
-	if (!sym_uses_kind(t, e, SYMVAR_UNBACKED))
+	if (is_planned(t, e))
 		return e;
 	if (sym_node(t, e)->bounded[upper] != t->generation) {
 		Sym b = find_bound(t, e, upper);

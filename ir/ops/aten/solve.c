@@ -1,81 +1,9 @@
-/* Inverses, linear systems and determinants by elimination with partial pivoting, and exponentials
- * of matrices. For small matrices, of any batch: the elimination is a loop over columns, each step
- * of which reads and writes the whole matrix. */
+/* Inverses, linear systems and determinants by factors with partial pivoting, and exponentials of
+ * matrices. */
 #include "ir/ops/aten/solve.h"
 #include "ir/ops/batch.h"
 
 #include <math.h>
-
-/* ---- elimination ---- */
-
-Node solve_picked(Build *b, Node x, uint32_t dim, Node index)
-{
-	Shape s = aten_shape(b, x);
-	for (uint32_t k = node_rank(b->g, index); k && k < s.rank; k++)
-		index = b_unsqueeze(b, index, -1);
-	Node here = b_bin(b, OP_eq, aten_iota_dim(b, &s, dim, DT_i64), index);
-	return aten_sum(b, b_select(b, here, x, aten_like(b, x, 0)), 1u << dim, false);
-}
-
-/* What pivots are compared by: |x|, of complex numbers |re| + |im|, as LAPACK does. */
-static Node pivot_size(Build *b, Node x)
-{
-	if (!dtype_is_complex(node_dtype(b->g, x)))
-		return b_un(b, OP_abs, x);
-	return b_bin(b, OP_add, b_un(b, OP_abs, b_part(b, x, false)), b_un(b, OP_abs, b_part(b, x, true)));
-}
-
-/* NULL after ctx_error. One column: (matrix), k -> (matrix), pivot. Row k and the one with the
- * largest element of column k, from row k on, change places; row k is divided by that element, the
- * pivot, and taken off every other row so often that their column k is 0. The pivot has a minus
- * where rows were exchanged; by one that is 0 nothing is divided. */
-static Graph *column_body(Build *outer, TypeId type)
-{
-	Graph *g = graph_new(outer->g->ir, "column");
-	Build in = {.g = g, .loc = outer->loc, .where = outer->where}, *b = &in;
-	Node x = graph_add_input(g, "x", INPUT_USER, type);
-	Node k = graph_add_input(g, "k", INPUT_USER, ir_type(g->ir, DT_i64, 0, NULL));
-	Shape s = aten_shape(b, x), sc = shape_remove(s, s.rank - 1);
-	uint32_t row = s.rank - 2, column = s.rank - 1;
-	Node at = aten_iota_dim(b, &sc, row, DT_i64), c = solve_picked(b, x, column, k);
-	Node size = pivot_size(b, c);
-	Node p = b_arg_reduce(b, true, b_select(b, b_bin(b, OP_ge, at, k), size, aten_like(b, size, -1)), row);
-	if (!p.i)
-		return NULL;
-	Node best = solve_picked(b, x, row, p), mine = solve_picked(b, x, row, k), pivot = solve_picked(b, best, row, k);
-	Node one = aten_like(b, x, 1), zero = b_bin(b, OP_eq, pivot, aten_like(b, x, 0));
-	Node unit = b_bin(b, OP_div, best, b_unsqueeze(b, b_select(b, zero, one, pivot), -1));
-	Node is_p = b_bin(b, OP_eq, at, b_unsqueeze(b, p, -1)), is_k = b_bin(b, OP_eq, at, k);
-	Node swapped = b_select(b, b_unsqueeze(b, is_p, -1), b_unsqueeze(b, mine, row), x);
-	Node factor = b_select(b, is_p, b_unsqueeze(b, solve_picked(b, mine, row, k), -1), c);
-	Node rest = b_bin(b, OP_sub, swapped, b_bin(b, OP_mul, b_unsqueeze(b, factor, -1), b_unsqueeze(b, unit, row)));
-	graph_add_output(g, "x", b_select(b, b_unsqueeze(b, is_k, -1), b_unsqueeze(b, unit, row), rest), -1);
-	graph_add_output(g, "pivot", b_select(b, b_bin(b, OP_eq, p, k), pivot, b_un(b, OP_neg, pivot)), -1);
-	return g;
-}
-
-/* [.., n, n + m]: a square matrix and what stands beside it, which becomes the inverse times it.
- * The pivots [n, ..]. */
-static Node eliminate(Build *b, Node x, Node *pivots)
-{
-	if (!x.i)
-		return x;
-	Ir *ir = b->g->ir;
-	Sym n = b_dim(b, x, -2);
-	if (sym_is(b_syms(b), n, 0)) {
-		Shape s = aten_shape(b, x), sp = shape_insert(shape_of(s.rank - 2, s.dim), 0, n);
-		*pivots = b_full(b, node_dtype(b->g, x), 1, sp.rank, sp.dim);
-		return x;
-	}
-	Graph *body = column_body(b, node_type_id(b->g, x));
-	if (!body)
-		return (Node){0};
-	Node in[] = {x, b_iota(b, DT_i64, n)};
-	Attr attr[] = {attr_int(ir, 1), attr_int(ir, 1), attr_int(ir, 0), attr_graph(body), attr_sym(n), attr_bool(false)};
-	Node y = b_node(b, OP_scan, in, 2, attr, 6);
-	*pivots = b_get(b, y, 1);
-	return b_get(b, y, 0);
-}
 
 /* ---- arguments ---- */
 
@@ -109,58 +37,94 @@ void solve_require(Build *b, Node cond, const char *message)
 	b_node(b, OP_assert, &cond, 1, (Attr[]){attr_none(), attr_str(b->g->ir, message)}, 2);
 }
 
-static Node are_regular(Build *b, Node pivots)
+void solve_require_info(Build *b, Node info, const char *message)
 {
-	return b_bin(b, OP_ne, pivots, aten_like(b, pivots, 0));
+	if (info.i)
+		solve_require(b, b_bin_scalar(b, OP_eq, info, 0), message);
 }
 
-static void require_regular(Build *b, Node pivots, const char *message)
+Node solve_checked(Build *b, Node n, Node y, Node info, const char *message)
 {
-	solve_require(b, are_regular(b, pivots), message);
-}
-
-/* The number of the first that is not, from 1 on; 0: none. */
-static Node first_wrong(Build *b, Node good)
-{
-	Shape s = aten_shape(b, good);
-	Node zero = b_un(b, OP_bit_not, good), k = b_bin_scalar(b, OP_add, aten_iota_dim(b, &s, 0, DT_i64), 1);
-	Node never = b_full_int(b, DT_i64, INT64_MAX, 0, NULL);
-	Node first = aten_reduce(b, REDUCE_MIN, b_select(b, zero, k, never), 1, false);
-	first = b_select(b, b_bin(b, OP_eq, first, never), b_full_int(b, DT_i64, 0, 0, NULL), first);
-	return b_convert(b, first, DT_i32);
-}
-
-Node solve_checked(Build *b, Node n, Node y, Node good, const char *message)
-{
+	if (!y.i || !info.i)
+		return (Node){0};
 	if (node_bool(b->g, n, "check_errors"))
-		solve_require(b, good, message);
-	Node info = first_wrong(b, good), regular = b_bin_scalar(b, OP_eq, info, 0);
+		solve_require_info(b, info, message);
+	Node regular = b_bin_scalar(b, OP_eq, info, 0);
 	for (uint32_t k = node_rank(b->g, info); k < node_rank(b->g, y); k++)
 		regular = b_unsqueeze(b, regular, -1);
 	return b_tuple(b, (Node[]){b_select(b, regular, y, aten_like(b, y, (double)NAN)), info}, 2);
+}
+
+/* ---- complex matrices as pairs ---- */
+
+bool solve_is_complex(const Build *b, Node x)
+{
+	return x.i && dtype_is_complex(node_dtype(b->g, x));
+}
+
+Node solve_pairs(Build *b, Node x)
+{
+	return solve_is_complex(b, x) ? b_node(b, OP_view_real, &x, 1, NULL, 0) : x;
+}
+
+Node solve_whole(Build *b, Node x, bool pairs)
+{
+	return pairs && x.i ? b_node(b, OP_view_complex, &x, 1, NULL, 0) : x;
+}
+
+Node solve_adjoint(Build *b, Node x)
+{
+	return b_transpose(b, aten_conj(b, x), -1, -2);
+}
+
+Node solve_triangle(Build *b, Node a, Node x, Triangle t)
+{
+	bool pairs = solve_is_complex(b, a);
+	return solve_whole(b, factor_solve(b, solve_pairs(b, a), solve_pairs(b, x), t, pairs), pairs);
+}
+
+Node solve_rows(Build *b, Node x, Node order)
+{
+	bool pairs = solve_is_complex(b, x);
+	return solve_whole(b, factor_rows(b, solve_pairs(b, x), order, pairs), pairs);
+}
+
+SolveLu solve_lu(Build *b, Node x)
+{
+	bool pairs = solve_is_complex(b, x);
+	Node y = factor_lu(b, solve_pairs(b, x), pairs);
+	if (!y.i)
+		return (SolveLu){0};
+	return (SolveLu){.factors = solve_whole(b, b_get(b, y, 0), pairs), .pivots = b_get(b, y, 1), .order = b_get(b, y, 2),
+			 .info = b_get(b, y, 3)};
+}
+
+Node solve_by_lu(Build *b, SolveLu f, Node x)
+{
+	if (!f.factors.i || !x.i)
+		return (Node){0};
+	Node y = solve_triangle(b, f.factors, solve_rows(b, x, f.order), (Triangle){.upper = false, .unit = true});
+	return solve_triangle(b, f.factors, y, (Triangle){.upper = true, .unit = false});
 }
 
 /* ---- inverses ---- */
 
 #define SINGULAR_INV "linalg.inv: the inversion could not be completed because the input matrix is singular"
 
-static Node inverse(Build *b, Node x, Node *pivots)
+static Node inverse(Build *b, Node x, Node *info)
 {
-	uint32_t rank = aten_rank(b, x);
-	Node both = b_concat(b, (Node[]){x, solve_identity(b, x)}, 2, -1);
-	Node y = eliminate(b, both, pivots);
-	Sym n = b_dim(b, x, -1);
-	return y.i ? b_slice(b, y, (int)rank - 1, n, sym_muli(b_syms(b), n, 2), b_int(b, 1)) : y;
+	SolveLu f = solve_lu(b, x);
+	*info = f.info;
+	return solve_by_lu(b, f, solve_identity(b, x));
 }
 
 static Node build_inv(Build *b, Node n)
 {
-	Node x = node_in(b->g, n, 0), pivots;
+	Node x = node_in(b->g, n, 0), info;
 	if (!solve_takes(b, x, "linalg.inv"))
 		return (Node){0};
-	Node y = inverse(b, x, &pivots);
-	if (y.i)
-		require_regular(b, pivots, SINGULAR_INV);
+	Node y = inverse(b, x, &info);
+	solve_require_info(b, info, SINGULAR_INV);
 	return y;
 }
 
@@ -182,11 +146,11 @@ static bool adjoint_inv(Build *b, Node n, const Node *ct, const bool *want, Node
 
 static Node build_inv_ex(Build *b, Node n)
 {
-	Node x = arg(b, n, "A"), pivots;
+	Node x = arg(b, n, "A"), info;
 	if (!solve_takes(b, x, "linalg.inv_ex"))
 		return (Node){0};
-	Node y = inverse(b, x, &pivots);
-	return y.i ? solve_checked(b, n, y, are_regular(b, pivots), SINGULAR_INV) : y;
+	Node y = inverse(b, x, &info);
+	return solve_checked(b, n, y, info, SINGULAR_INV);
 }
 OP(aten_linalg_inv){
 	.schema = "aten.linalg_inv(Tensor A) -> Tensor",
@@ -215,25 +179,38 @@ static bool is_vector(Build *b, Node a, Node x)
 	return vector;
 }
 
-/* X of A X = B, of matrices; batches are broadcast. */
-static Node solve_left(Build *b, Node a, Node x, const char *name, Node *pivots)
+bool solve_broadcast(Build *b, Node *a, Node *x)
 {
-	Shape sa = aten_shape(b, a), sx = aten_shape(b, x), lead;
-	if (sx.rank < 2 || sym_eq(b_syms(b), sx.dim[sx.rank - 2], sa.dim[sa.rank - 1]) == NO)
-		return b_error(b, "%s: A and B have different numbers of rows", name);
+	if (!a->i || !x->i)
+		return false;
+	Shape sa = aten_shape(b, *a), sx = aten_shape(b, *x), lead;
 	Shape la = shape_of(sa.rank - 2, sa.dim), lx = shape_of(sx.rank - 2, sx.dim);
 	if (!aten_broadcast_shape(b, &la, &lx, &lead))
+		return false;
+	Shape fa = lead, fx = lead;
+	for (uint32_t k = 0; k < 2; k++) {
+		fa = shape_insert(fa, lead.rank + k, sa.dim[sa.rank - 2 + k]);
+		fx = shape_insert(fx, lead.rank + k, sx.dim[sx.rank - 2 + k]);
+	}
+	*a = aten_expand_shape(b, *a, &fa);
+	*x = aten_expand_shape(b, *x, &fx);
+	return a->i && x->i;
+}
+
+/* X of A X = B, of matrices; batches are broadcast. */
+static Node solve_left(Build *b, Node a, Node x, const char *name, Node *info)
+{
+	if (aten_rank(b, x) < 2 || sym_eq(b_syms(b), b_dim(b, x, -2), b_dim(b, a, -1)) == NO)
+		return b_error(b, "%s: A and B have different numbers of rows", name);
+	if (!solve_broadcast(b, &a, &x))
 		return (Node){0};
-	uint32_t r = lead.rank;
-	Sym n = sa.dim[sa.rank - 1], m = sx.dim[sx.rank - 1];
-	Shape fa = shape_insert(shape_insert(lead, r, n), r + 1, n), fx = shape_insert(shape_insert(lead, r, n), r + 1, m);
-	Node both = b_concat(b, (Node[]){aten_expand_shape(b, a, &fa), aten_expand_shape(b, x, &fx)}, 2, -1);
-	Node y = eliminate(b, both, pivots);
-	return y.i ? b_slice(b, y, (int)r + 1, n, sym_add(b_syms(b), n, m), b_int(b, 1)) : y;
+	SolveLu f = solve_lu(b, a);
+	*info = f.info;
+	return solve_by_lu(b, f, x);
 }
 
 /* X of A X = B, or of X A = B. */
-static Node solve(Build *b, Node n, const char *name, Node *pivots)
+static Node solve(Build *b, Node n, const char *name, Node *info)
 {
 	Node a = arg(b, n, "A"), x = arg(b, n, "B");
 	if (!solve_takes(b, a, name) || !x.i)
@@ -244,11 +221,11 @@ static Node solve(Build *b, Node n, const char *name, Node *pivots)
 	if (vector && !left)
 		return b_error(b, "%s: vectors on the right of which A stands", name);
 	if (vector)
-		return b_squeeze(b, solve_left(b, a, b_unsqueeze(b, x, -1), name, pivots), -1);
+		return b_squeeze(b, solve_left(b, a, b_unsqueeze(b, x, -1), name, info), -1);
 	if (left)
-		return solve_left(b, a, x, name, pivots);
+		return solve_left(b, a, x, name, info);
 	a = b_transpose(b, a, -1, -2);
-	return b_transpose(b, solve_left(b, a, b_transpose(b, x, -1, -2), name, pivots), -1, -2);
+	return b_transpose(b, solve_left(b, a, b_transpose(b, x, -1, -2), name, info), -1, -2);
 }
 
 /* Of B: the solution with A^T; of A: - that times y^T. */
@@ -299,16 +276,16 @@ static Node batch_solve(Build *b, Node n, const Node *in, const bool *batched, S
 
 static Node build_solve(Build *b, Node n)
 {
-	Node pivots, y = solve(b, n, "linalg.solve", &pivots);
+	Node info = {0}, y = solve(b, n, "linalg.solve", &info);
 	if (y.i)
-		require_regular(b, pivots, SINGULAR);
+		solve_require_info(b, info, SINGULAR);
 	return y;
 }
 
 static Node build_solve_ex(Build *b, Node n)
 {
-	Node pivots, y = solve(b, n, "linalg.solve_ex", &pivots);
-	return y.i ? solve_checked(b, n, y, are_regular(b, pivots), SINGULAR) : y;
+	Node info = {0}, y = solve(b, n, "linalg.solve_ex", &info);
+	return solve_checked(b, n, y, info, SINGULAR);
 }
 OP(aten_linalg_solve){
 	.linear_in = 2, /* B, which is eliminated beside A */
@@ -327,20 +304,53 @@ OP(aten_linalg_solve){
 
 /* ---- determinants ---- */
 
-static Node pivots_of(Build *b, Node x, const char *name)
+/* The pivots, [.., n]; the first one with a minus if an odd number of rows changed places. */
+static Node pivots_of(Build *b, SolveLu f)
 {
-	Node pivots = {0};
-	return solve_takes(b, x, name) && eliminate(b, x, &pivots).i ? pivots : (Node){0};
+	if (!f.factors.i)
+		return (Node){0};
+	Shape s = aten_shape(b, f.factors);
+	uint32_t last = s.rank - 1;
+	Node i = aten_iota_dim(b, &s, last - 1, DT_i64), j = aten_iota_dim(b, &s, last, DT_i64);
+	Node pivots = aten_sum(b, b_select(b, b_bin(b, OP_eq, i, j), f.factors, aten_like(b, f.factors, 0)), 1u << last, false);
+	Node own = b_bin_scalar(b, OP_add, b_iota(b, DT_i64, s.dim[last]), 1);
+	Node swapped = b_bin(b, OP_ne, b_convert(b, f.pivots, DT_i64), own);
+	return b_select(b, swapped, b_un(b, OP_neg, pivots), pivots);
+}
+
+static Node det_operand(Build *b, Node n)
+{
+	return arg(b, n, op_arg_index(node_op(b->g, n), "A") >= 0 ? "A" : "self");
 }
 
 static Node build_det(Build *b, Node n)
 {
-	Node p = pivots_of(b, arg(b, n, op_arg_index(node_op(b->g, n), "A") >= 0 ? "A" : "self"), "linalg.det");
-	return p.i ? b_reduce(b, REDUCE_PROD, p, 1, DT_none) : p;
+	Node x = det_operand(b, n);
+	Node p = solve_takes(b, x, "linalg.det") ? pivots_of(b, solve_lu(b, x)) : (Node){0};
+	return p.i ? b_reduce(b, REDUCE_PROD, p, 1u << (node_rank(b->g, p) - 1), DT_none) : p;
+}
+
+/* The solution Y of A^T Y = det ct: where A is singular that is 0, by factors in which pivots that
+ * are 0 are small instead, as PyTorch has it. */
+static bool adjoint_det(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	Node x = node_in(b->g, n, 0), by = b_bin(b, OP_mul, ct[0], n);
+	SolveLu f = solve_lu(b, b_transpose(b, x, -1, -2));
+	Shape s = aten_shape(b, x);
+	Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64), j = aten_iota_dim(b, &s, s.rank - 1, DT_i64), on = b_bin(b, OP_eq, i, j);
+	double least = node_dtype(b->g, x) == DT_f32 ? 0x1p-23 : 0x1p-52;
+	Node none = b_bin(b, OP_bit_and, on, b_bin_scalar(b, OP_eq, f.factors, 0));
+	f.factors = b_select(b, none, aten_like(b, x, least), f.factors);
+	Node scaled = b_select(b, on, b_unsqueeze(b, b_unsqueeze(b, by, -1), -1), aten_like(b, x, 0));
+	g[0] = solve_by_lu(b, f, scaled);
+	return g[0].i;
 }
 OP(aten_linalg_det){
 	.schema = "aten.linalg_det(Tensor A) -> Tensor",
 	.build = build_det,
+	.adjoint = adjoint_det,
+	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; f32[2, 2] of 1 2 2 4; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; "
 		  "f64[0, 0]",
 	.overloads = (const Overload[]){
@@ -351,12 +361,13 @@ OP(aten_linalg_det){
 
 static Node build_slogdet(Build *b, Node n)
 {
-	Node p = pivots_of(b, arg(b, n, op_arg_index(node_op(b->g, n), "A") >= 0 ? "A" : "self"), "linalg.slogdet");
+	Node x = det_operand(b, n), p = solve_takes(b, x, "linalg.slogdet") ? pivots_of(b, solve_lu(b, x)) : (Node){0};
 	if (!p.i)
 		return p;
+	uint32_t last = 1u << (node_rank(b->g, p) - 1);
 	Node sign = b_node(b, OP_aten_sgn, &p, 1, NULL, 0);
-	sign = sign.i ? b_reduce(b, REDUCE_PROD, sign, 1, DT_none) : sign;
-	return b_tuple(b, (Node[]){sign, aten_sum(b, b_un(b, OP_log, aten_abs(b, p)), 1, false)}, 2);
+	sign = sign.i ? b_reduce(b, REDUCE_PROD, sign, last, DT_none) : sign;
+	return b_tuple(b, (Node[]){sign, aten_sum(b, b_un(b, OP_log, aten_abs(b, p)), last, false)}, 2);
 }
 /* The transposed inverse; a sign has no derivative. */
 static bool adjoint_logdet(Build *b, Node n, const Node *ct, const bool *want, Node *g)

@@ -1,13 +1,11 @@
-/* Private to operators on matrices that work column by column (aten/solve.c, aten/factor.c). b and
- * n: as in ir/ops/aten/priv.h. */
+/* Private to operators on matrices (aten/solve.c, factor.c, lu.c, qr.c). b and n: as in
+ * ir/ops/aten/priv.h. */
 #ifndef WEFT_IR_OPS_ATEN_SOLVE_H
 #define WEFT_IR_OPS_ATEN_SOLVE_H
 
 #include "ir/ops/aten/priv.h"
+#include "ir/ops/prim/factor.h"
 
-/* Returns the elements of x at position `index` along dim, which is removed. index (i64) has the
- * dimensions of x in front of dim, or none. An index out of range gives 0. */
-Node solve_picked(Build *, Node x, uint32_t dim, Node index);
 /* Checks that x is [..., n, n] of f32, f64, c64 or c128. Extents that may be equal count as equal,
  * and no guard is added. `name` begins the message. Returns false after an error, and for no
  * node. */
@@ -17,11 +15,35 @@ Node solve_identity(Build *, Node x);
 /* Adds a check: the call of the model fails with that message unless all elements of `good` (bool)
  * are true. */
 void solve_require(Build *, Node good, const char *message);
-/* Returns the tuple (y, info) that operators with the suffix _ex return. good: bool [steps,
- * batch...], whether each step succeeded. info: i32 [batch...], the number of the first step that
- * failed, from 1 on, or 0. y [batch..., ...] is NaN in matrices with a failed step. If n's argument
- * check_errors is true, the call of the model fails with the message after a failed step. */
-Node solve_checked(Build *, Node n, Node y, Node good, const char *message);
+/* solve_require that info (i32 [batch...]) is 0. Does nothing for no node. */
+void solve_require_info(Build *, Node info, const char *message);
+/* The tuple (y, info) that operators with the suffix _ex return. info: i32 [batch...], 0 or the
+ * number of the step that failed. y [batch..., ...] is NaN in matrices with a failed step. If n's
+ * argument check_errors is true, the call of the model fails with the message as well. */
+Node solve_checked(Build *, Node n, Node y, Node info, const char *message);
+
+/* Whether the dtype is complex. */
+bool solve_is_complex(const Build *, Node x);
+/* A complex x as pairs (OP_view_real); a real x itself. */
+Node solve_pairs(Build *, Node x);
+/* The reverse, if `pairs`; else x itself. */
+Node solve_whole(Build *, Node x, bool pairs);
+/* The conjugate transpose of matrices. */
+Node solve_adjoint(Build *, Node x);
+/* X of A X = B for a triangle of A; A and x have equal batches and one dtype. */
+Node solve_triangle(Build *, Node a, Node x, Triangle);
+/* Rows of matrices in another order (factor_rows). */
+Node solve_rows(Build *, Node x, Node order);
+
+/* The results of the primitive lu; no nodes after an error. */
+typedef struct {
+	Node factors, pivots, order, info;
+} SolveLu;
+SolveLu solve_lu(Build *, Node x);
+/* X of A X = B from the factors of A, of equal batches; only factors and order are read. */
+Node solve_by_lu(Build *, SolveLu, Node x);
+/* Broadcasts the batches of matrices a and x to each other. Returns false after an error. */
+bool solve_broadcast(Build *, Node *a, Node *x);
 /* .batch (ir/ops/op.h) of an operator whose one operand is a batch of matrices: n's operator,
  * applied to in[0], which has one more dimension in front. */
 Node solve_batch_matrices(Build *, Node n, const Node *in, const bool *batched, Sym size);

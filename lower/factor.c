@@ -1,18 +1,19 @@
-/* Factorisations: loops over panels of columns or rows. What a round does is a graph like any other,
- * whose inputs and outputs are regions of buffers, and whose extents depend on the round: so panels
- * get smaller, and what is updated is a contraction of the schedules that all contractions have.
+/* Factorisations: loops over panels of columns or rows. What a round does is a graph like any
+ * other, whose inputs and outputs are regions of buffers, and whose extents depend on the round: so
+ * panels get smaller, and what is updated is a contraction of the schedules that all contractions
+ * have.
  *
- *   cholesky           rows k0..k1 of x, less those of the factor above times themselves; then row by
- *                      row, each divided by the root of its pivot
+ *   cholesky           rows k0..k1 of x, less those of the factor above times themselves; then row
+ *                      by row, each divided by the root of its pivot
  *   triangular_solve   the same, with rows of A
  *   lu                 Crout's form: columns k0..k1 below k0, less the product of what is known;
  *                      column by column with pivots; then rows k0..k1. What is left of L is kept in
  *                      the rows of x, and is put in order at the end
- *   geqrf              columns k0..k1, reflector by reflector; then the reflectors are applied to the
- *                      columns behind, by products with their matrix
+ *   geqrf              columns k0..k1, reflector by reflector; then the reflectors are applied to
+ *                      the columns behind, by products with their matrix
  *
- * With k1 = min(k0 + PANEL, n), round u of a panel handles row or column k0 + u. All steps follow each
- * other: each reads what the one before has stored. */
+ * With k1 = min(k0 + PANEL, n), round u of a panel handles row or column k0 + u. All steps follow
+ * each other: each reads what the one before has stored. */
 #include "lower/factor.h"
 
 #include <string.h>

@@ -82,9 +82,9 @@ bool sym_bound(SymTab *, Sym var, int64_t lo, int64_t hi);
  * already or is of another kind, if `most` contains the variable, or if sym_most finds no bound for
  * `most`. `var` is a variable. */
 void sym_set_most(SymTab *, Sym var, Sym most);
-/* Returns an upper bound of the value that contains no UNBACKED variable and no AXIS, found from the
- * ranges, sym_set_most and the extents of axes. Returns the expression itself if it contains none of
- * these, and none (0) if no bound is known. */
+/* Returns an upper bound of the value that contains no UNBACKED variable and no AXIS, found from
+ * the ranges, sym_set_most and the extents of axes. Returns the expression itself if it contains
+ * none of these, and none (0) if no bound is known. */
 Sym sym_most(SymTab *, Sym);
 /* Whether the bound of sym_most is close: no term of the expression has two factors that contain
  * UNBACKED variables (the product of two bounds would mostly be far too large). Products inside an

@@ -457,8 +457,8 @@ OP(cholesky) {
 
 /* ---- lu ---- */
 
-/* With the factors L and U of the rows in another order: L^-H (tril(L^H gL, -1) + triu(gU U^H)) U^-H;
- * what is below a square L, or to the right of a square U, is solved for first. */
+/* With the factors L and U of the rows in another order: L^-H (tril(L^H gL, -1) + triu(gU U^H))
+ * U^-H; what is below a square L, or to the right of a square U, is solved for first. */
 static bool adjoint_lu(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
@@ -596,8 +596,8 @@ static Parts unit_columns(Build *b, Parts like, Sym rows, Sym columns)
 	return mat_with_ones(b, zeros);
 }
 
-/* Q = I - V S^-1 D V^H, where D is the diagonal matrix of tau and S = I + D N, with N what V^H V has
- * above its diagonal. */
+/* Q = I - V S^-1 D V^H, where D is the diagonal matrix of tau and S = I + D N, with N what V^H V
+ * has above its diagonal. */
 Node factor_reflect(Build *b, Node a, Node tau, Node c, Sym ncolumns, bool conjugate, bool pairs)
 {
 	if (!a.i || !tau.i)

@@ -1,8 +1,8 @@
 /* Private: matrices of real or complex numbers as parts (ir/ops/parts.h), for graphs that factorise
- * them. The last two dimensions of both parts are a matrix, the others batches. Real numbers have no
- * imaginary part: `im` is no node. All operands of a call are real, or all are complex; `pairs` of
- * operands and results is not used but by mat_node. Nodes are added at b (ir/graph/build.h); after
- * an error a part of the result is no node. */
+ * them. The last two dimensions of both parts are a matrix, the others batches. Real numbers have
+ * no imaginary part: `im` is no node. All operands of a call are real, or all are complex; `pairs`
+ * of operands and results is not used but by mat_node. Nodes are added at b (ir/graph/build.h);
+ * after an error a part of the result is no node. */
 #ifndef WEFT_IR_OPS_PRIM_MATRIX_H
 #define WEFT_IR_OPS_PRIM_MATRIX_H
 
@@ -36,7 +36,8 @@ Parts mat_number(Build *, Parts like, double v);
 /* x where cond (bool) holds, y elsewhere, broadcast. */
 Parts mat_select(Build *, Node cond, Parts x, Parts y);
 
-/* x where the column is at least (mat_upper) or at most (mat_lower) the row + above, 0 elsewhere. */
+/* x where the column is at least (mat_upper) or at most (mat_lower) the row + above, 0
+ * elsewhere. */
 Parts mat_upper(Build *, Parts x, int64_t above);
 Parts mat_lower(Build *, Parts x, int64_t above);
 /* x with ones on the diagonal. */

@@ -9,8 +9,9 @@
  * iotas stay symbolic. A reshaped constant shares its bytes. Ends because every step removes a
  * computation.
  *
- * Where parameters are replaceable, what depends on them is not computed: the constant gets a recipe (fold_recipe.c), and
- * code of the target computes it, when the model is compiled and whenever weights are set. What is folded is the same. */
+ * Where parameters are replaceable, what depends on them is not computed: the constant gets a
+ * recipe (fold_recipe.c), and code of the target computes it, when the model is compiled and
+ * whenever weights are set. What is folded is the same. */
 #include <string.h>
 
 #include "ir/interp/interp.h"
@@ -59,8 +60,8 @@ static Folds folds(const Graph *g, Node n)
 	return op_is_scalar(op) ? FOLDS : op_info(op)->folds;
 }
 
-/* Weights for which a recipe cannot be followed are refused when they are set; those of the model stay in the graph, which will
- * say so when it is run: indices must be in range. */
+/* Weights for which a recipe cannot be followed are refused when they are set; those of the model
+ * stay in the graph, which will say so when it is run: indices must be in range. */
 static bool recipe_may_fail(const Fold *f, Node n)
 {
 	return f->kept[n.i] && node_checks(f->g, n) == CHECKS_INDEX && !gather_is_in_range(f->g, n);
@@ -195,8 +196,8 @@ static bool evaluate(Fold *f, const Node *root, uint32_t nroot)
 	return ok;
 }
 
-/* How many of the next roots are computed together: what they need on the way is there until all are done, beside the
- * constants made so far. */
+/* How many of the next roots are computed together: what they need on the way is there until all
+ * are done, beside the constants made so far. */
 static uint32_t group(const Graph *g, const Node *root, uint32_t nroot)
 {
 	uint64_t sum = 0, bytes;
@@ -257,7 +258,10 @@ bool pass_fold(Graph *g, PassCtx *c)
 			array_push(scratch, &root, n);
 	for (uint32_t k = 0, n; k < root.n; k += n) {
 		n = group(g, root.data + k, root.n - k);
-		changed |= evaluate(&f, root.data + k, n);
+		bool done = evaluate(&f, root.data + k, n);
+		for (uint32_t j = k; !done && n > 1 && j < k + n; j++) /* which of them fails? */
+			changed |= evaluate(&f, root.data + j, 1);
+		changed |= done;
 	}
 	fold_recipes(g, kept.data, kept.n);
 	changed |= kept.n > 0;

@@ -53,9 +53,11 @@ bool pass_simplify(Graph *, PassCtx *);
 /* Common subexpressions: of equal nodes keeps the first, which readers of the others then read.
  * Leaves nodes with effects and nodes whose operator says so (OpInfo.apart) alone. */
 bool pass_cse(Graph *, PassCtx *);
-/* Replaces nodes that depend on constants only, and have constant shapes, by constants: if the
- * value has no more bytes than the constants that it comes from, or at most 64 KB. Nodes whose
- * evaluation fails (an index out of range) stay, and no error is recorded. */
+/* Replaces nodes that depend on constants only, have constant shapes and whose operators fold
+ * (OpInfo.folds) by constants: if the value has no more bytes than the constants that it comes
+ * from, or at most 64 KB, and no value on the way has more than 64 MB and more than eight times the
+ * bytes of its constants. Nodes whose evaluation fails (an index out of range) stay, and no error
+ * is recorded. */
 bool pass_fold(Graph *, PassCtx *);
 /* Multiplies constant scales that follow convolutions and contractions into their constant weights,
  * and adds constant biases that follow each other. Floating-point results may round differently. */

@@ -12,8 +12,9 @@
  *     return %y, %next -> "weft.rng"
  *   }
  *
- * A scan gets the keys of its rounds as one more operand that it takes slices of, a while carries a key, each folded from the one
- * outside. Not part of the pipeline: done once, when a graph has been read. */
+ * A scan gets the keys of its rounds as one more operand that it takes slices of, a while carries a
+ * key, each folded from the one outside. Not part of the pipeline: done once, when a graph has been
+ * read. */
 #include "passes/random.h"
 
 #include <string.h>
@@ -51,6 +52,23 @@ static bool node_lacks(const Graph *g, Node n)
 			return true;
 	}
 	return false;
+}
+
+/* Behind the streams of the nodes that have a key, bodies included. */
+static uint32_t first_free_stream(const Graph *g)
+{
+	uint32_t free = 0;
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		const Schema *s = op_schema(node_op(g, n));
+		uint32_t used = node_draws(g, n) && !lacks_key(g, n) ? (uint32_t)node_int(g, n, "stream") + 1 : 0;
+		free = used > free ? used : free;
+		for (uint32_t k = 0; k < s->narg; k++) {
+			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+			used = a->kind == ATTR_graph && a->graph ? first_free_stream(a->graph) : 0;
+			free = used > free ? used : free;
+		}
+	}
+	return free;
 }
 
 /* ---- one node ---- */
@@ -252,7 +270,7 @@ bool random_attach(Graph *g, const RandomSource *source)
 	graph_enter(g);
 	if (!graph_lacks(g))
 		return true;
-	Attach a = {.g = g};
+	Attach a = {.g = g, .stream = first_free_stream(g)};
 	Node state = add_source(g, source);
 	Build b = {.g = g, .before = graph_behind_inputs(g)};
 	Node key = b_node(&b, OP_random_key, &state, 1, NULL, 0);

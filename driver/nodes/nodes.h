@@ -41,12 +41,14 @@ bool step(NodeStep *, bool (*f)(NodeStep *));
 bool step_error(const NodeStep *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define step_error(...) ctx_false(step_error(__VA_ARGS__))
 /* Sets s->g to the graph of s->graph, which may be a body, and need not be correct: nothing is
- * verified. Returns false after an error: s->graph is NULL, of another Weft, several joined graphs,
- * or the body of a node that was erased. */
+ * verified. Messages are about this graph then, and names of sizes are its (graph_enter). Returns
+ * false after an error: s->graph is NULL, of another Weft, several joined graphs, or the body of a
+ * node that was erased. */
 bool step_graph(NodeStep *);
 /* Sets s->graph and s->g to the graph of s->node, which may be any graph or body of the Weft, and
- * s->n to the node; what s->graph was before has no effect. Returns false after an error: no node,
- * or one that was erased. */
+ * s->n to the node, as step_graph does; what s->graph was before has no effect. Returns false after
+ * an error: no node, an index that the graph does not have, a node that was erased, or a graph that
+ * step_graph refuses. */
 bool step_node(NodeStep *);
 /* Sets *out to the node of s->g that v names. Call it after step_graph or step_node. what: for
  * messages, "the new value". Returns false after an error: v is no node, a node of a graph other
@@ -65,8 +67,9 @@ WeftGraph *graph_of_body(WeftGraph *owner, Node n, Graph *body);
 /* Whether both types have the same dtype, rank and, provably, extents; of tuples, whether their
  * elements do. loose: extents that depend on data are equal to each other. */
 bool types_are_equal(const Ir *, TypeId, TypeId, bool loose);
-/* The type of result s->k of s->n, which may be a tuple's. Returns no type (i 0) after an error:
- * there is no such result. */
+/* Returns the type of result s->k of s->n, after step_node: of a node whose value is a tuple the
+ * type of element s->k, which may be a tuple again; of another node the type of its value, if s->k
+ * is 0. Returns no type (i 0) after an error: there is no such result. */
 TypeId step_type(const NodeStep *);
 
 /* Converts the arguments s->attr[s->k] of the API to arguments of trace_call (frontend/trace.h):

@@ -282,8 +282,9 @@ bool value_write(State *, Build *, uint32_t v, Node contents);
  * contents change and the result is v; if v is a view made there, the result is a new value. Else
  * the result is v. Returns 0 after an error. */
 uint32_t value_enter(State *, Build *, uint32_t v);
-/* Returns a node with the contents `value` and the derivatives of `old`; `value` itself if its
- * dtype has no derivatives, or `old` is no node. */
+/* Returns a node with the contents `value` and the derivatives of `old`, which has the type of
+ * `value`; the derivatives of `value` are lost. Returns `value` itself if its dtype has no
+ * derivatives, or `old` is no node. */
 Node value_with_history(Build *, Node value, Node old);
 /* Makes a view with one dimension of the whole memory in which v lies, and returns its number.
  * Returns 0 after an error: the memory has gaps. */

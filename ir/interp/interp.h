@@ -47,7 +47,8 @@ bool interp_bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n);
 bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout);
 /* Returns the graph in the form that interp_run executes: composites without .eval, and nodes for
  * which node_has_complex is true, are expanded. Returns g itself if nothing changes, else a copy;
- * NULL after an error. Subgraphs stay as they are: running them expands them. */
+ * NULL after an error. The copy has the guards of g, then those that the expansions need: who runs
+ * it checks these too. Subgraphs stay as they are: running them expands them. */
 Graph *interp_expand(Graph *g);
 /* Runs the graph on these inputs (interp_bind, then interp_run): sets out[k], k < nout =
  * g->output.n, to the value of output k, in the arena. Returns false after an error. */

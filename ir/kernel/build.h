@@ -1,6 +1,7 @@
 /* Makes expressions (Kx) of kernels, for lowering; kernel.h has the basic ones. All add expressions
  * to the kernel, in the arena, and return the last one; an equal expression is not added twice. A
- * compute dtype is one for which dtype_compute is the identity. */
+ * compute dtype is a real one for which dtype_compute is the identity: bool, an integer, f32 or
+ * f64. Kernels have no complex values: pass_split_complex makes them pairs. */
 #ifndef WEFT_IR_KERNEL_BUILD_H
 #define WEFT_IR_KERNEL_BUILD_H
 

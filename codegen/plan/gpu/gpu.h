@@ -26,8 +26,10 @@ typedef struct {
 /* Returns the cycles of the GPU that the launch takes, its beginning included. Memory is as fast as
  * the loads in flight allow; operations are as fast as the threads that are there. */
 double gpu_cycles(const Gpu *, const GpuWork *);
-/* The number of operations on one element of evaluating x once at a point: a load, an index, a
- * constant count 1, a function as ScFn.cost says; a part of x counts once. 0 if x is none. */
+/* Returns the number of operations on one element of evaluating x once at a point: 0 if x is none.
+ * A load, an index or its comparison with bounds, a constant, a read of a stage's result, a
+ * conversion and a bitcast count 1, other functions as ScFn.cost says. Guards and `other` of loads
+ * are parts of x, values of value variables in indices are not. A part counts once. */
 double gpu_operations(const Nest *, Kx x);
 /* How often a stage runs at an outer point: the product of the extents of its inner axes, at
  * in->at. */

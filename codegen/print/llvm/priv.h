@@ -89,7 +89,8 @@ void l_select(LUnit *, const EmitSelect *);
 /* ---- errors that LLVM does not survive (fatal.c) ---- */
 
 /* Sets the function that is called, from any thread, when LLVM cannot go on; it must not return
- * (LlvmBackend.on_fatal). */
+ * (LlvmBackend.on_fatal). Call it once, on the thread that loaded the library: loading began a time
+ * as of fatal_enter there, which this call ends. Before it, the process ends with a message. */
 void llvm_on_fatal(void (*)(const char *why));
 /* Begins the time in which this thread is in LLVM, where running out of memory is fatal. A thread
  * that ends there need not call fatal_leave. */

@@ -69,14 +69,17 @@ int weft_cuda_launch(const WeftFrame *, uint32_t k, int64_t begin, int64_t end);
 
 typedef struct WeftProducts WeftProducts;
 /* Loads the library, of which $WEFT_CUBLASLT may be the path ("none": no library), and makes a
- * handle for the current context. NULL: kernels compute the products. */
+ * handle for the current context, which weft_products_close frees. Returns NULL if that is not
+ * possible: kernels compute the products then. */
 WeftProducts *weft_products_open(void);
-void weft_products_close(WeftProducts *); /* NULL is allowed */
+/* Frees a handle of weft_products_open; NULL is allowed. */
+void weft_products_close(WeftProducts *);
 /* Begins a product on a stream, in the current context, with that workspace of the device. buf and
  * p: of the kernel. Returns false, having begun nothing, if the library is slower at these sizes,
  * or refuses them: the kernel is launched then. */
 bool weft_product(WeftProducts *, const WeftCudaProduct *, const uint64_t *buf, const int64_t *p, uint64_t work, uint64_t work_bytes, void *stream);
-/* Whether weft_product would begin; asks the library about sizes that are new. */
+/* Whether weft_product with these arguments would begin the product; begins nothing. Asks the
+ * library about sizes that are new. */
 bool weft_product_takes(WeftProducts *, const WeftCudaProduct *, const uint64_t *buf, const int64_t *p, uint64_t work_bytes);
 #endif
 

@@ -284,7 +284,7 @@ static inline int memory_wait(const WeftInstance *in, int code, WeftStatus *stat
 	return code;
 }
 
-/* Returns the number of the instance's device; 0 in runtimes without devices. */
+/* Returns the number of the instance's device; 0 if it runs on the processor. */
 static inline int32_t ordinal_of(const WeftInstance *in)
 {
 #ifdef WEFT_DEVICES

@@ -37,7 +37,8 @@ typedef struct {
 	ARRAY(TargetLevel) level; /* by increasing capability, of one triple and with one weight
 	                             section */
 	TargetLevel recipes;      /* the program that computes replaceable constants (recipes.h),
-	                             for the least level; program NULL: none */
+	                             for the least level, of GPUs in generic C;
+	                             program NULL: none */
 	bool computed;            /* constants with recipes have contents */
 	const Target *target;     /* of the last level, the most capable one */
 	Program *program;         /* likewise */

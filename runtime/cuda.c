@@ -91,6 +91,7 @@ static struct {
 	int (*add_copy)(CuNode **, CuGraph *, CuNode *const *, size_t, const CopyNode *, Context *), (*set_copy)(CuExec *, CuNode *, const CopyNode *, Context *);
 	int (*graph_launch)(CuExec *, Stream *);
 	int (*stream)(Stream **, unsigned), (*stream_drop)(Stream *), (*capture)(Stream *, int), (*captured)(Stream *, CuGraph **);
+	int (*is_captured)(Stream *, int *);
 	int (*add_child)(CuNode **, CuGraph *, CuNode *const *, size_t, CuGraph *);
 	/* Of pools; pool NULL: the driver is too old for pools of one's own. */
 	int (*pool)(Pool **, const PoolProps *), (*pool_drop)(Pool *), (*pool_set)(Pool *, int, const void *), (*pool_alloc)(Address *, size_t, Pool *, Stream *);
@@ -128,7 +129,8 @@ static void load_library(void)
 		{"cuGraphAddMemsetNode", &cu.add_fill}, {"cuGraphExecMemsetNodeSetParams", &cu.set_fill}, {"cuGraphAddMemcpyNode", &cu.add_copy},
 		{"cuGraphExecMemcpyNodeSetParams", &cu.set_copy}, {"cuGraphLaunch", &cu.graph_launch},
 		{"cuStreamCreate", &cu.stream}, {"cuStreamDestroy_v2", &cu.stream_drop}, {"cuStreamBeginCapture_v2", &cu.capture},
-		{"cuStreamEndCapture", &cu.captured}, {"cuGraphAddChildGraphNode", &cu.add_child},
+		{"cuStreamEndCapture", &cu.captured}, {"cuStreamIsCapturing", &cu.is_captured},
+		{"cuGraphAddChildGraphNode", &cu.add_child},
 	};
 	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!so)
@@ -307,6 +309,17 @@ static int gpu_passed(void *self, void *mark, bool wait, bool *done, WeftStatus 
 	}
 	*done = rc == CU_OK;
 	return rc == CU_OK || rc == CU_NOT_READY || rc == CU_DEINITIALIZED ? WEFT_OK : tell(status, rc, "executing kernels", g->name);
+}
+
+/* Marks and graphs of our own cannot be in a graph of the caller. */
+static const char *gpu_refuses(void *self, void *stream)
+{
+	int captured = 0;
+	if (!enter(self, "asking a stream"))
+		return NULL;
+	note(self, cu.is_captured(stream, &captured), "asking a stream");
+	leave();
+	return captured ? "the stream is being captured, and a model makes its own graphs: call it outside of the capture" : NULL;
 }
 
 static void gpu_unmark(void *self, void *mark)
@@ -785,7 +798,7 @@ static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status
 				 .fill = gpu_fill, .read = gpu_read, .launch = gpu_launch, .wait = gpu_wait, .left = gpu_left, .mark = gpu_mark, .passed = gpu_passed, .unmark = gpu_unmark,
 				 .host_alloc = gpu_host_alloc, .host_free = gpu_host_free, .graph_new = cu.graph_new ? gpu_graph_new : NULL,
 				 .graph_again = gpu_graph_again, .graph_copy = gpu_graph_copy, .graph_play = gpu_graph_play, .graph_flush = gpu_graph_flush,
-				 .graph_free = gpu_graph_free};
+				 .graph_free = gpu_graph_free, .refuses = cu.graph_new ? gpu_refuses : NULL};
 	int rc = cu.device(&g->device, ordinal);
 	snprintf(g->name, sizeof g->name, "CUDA device %d", ordinal);
 	if (rc != CU_OK)

@@ -42,6 +42,9 @@ int device_begin(DeviceCall *d, const WeftDriver *driver, const WeftContext *c, 
 	d->flight = c->profile ? NULL : flight;
 	if (!d->aware && type != WEFT_CPU)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for %s, not for a device of type %d", driver->name, (int)type);
+	const char *no = d->aware && d->stream && driver->refuses ? driver->refuses(driver->self, d->stream) : NULL;
+	if (no)
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: %s", no);
 	if (!d->aware) {
 		d->stream = NULL;
 		*work = d->work = driver->alloc(driver->self, work_bytes, NULL);

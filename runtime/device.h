@@ -62,6 +62,9 @@ typedef struct WeftDriver {
 	/* Memory of the host, to which copies from the device need not wait. */
 	void *(*host_alloc)(void *self, uint64_t bytes);
 	void (*host_free)(void *self, void *);
+	/* A sentence's part, why calls with the stream are refused: "the stream is being captured";
+	 * NULL: they are not, or (refuses NULL) never. */
+	const char *(*refuses)(void *self, void *stream);
 	bool ordered; /* what the stream was given ahead of a `free` may still use the memory */
 	/* Graphs: what a call gives its stream, recorded, and given again as a whole (graph.c).
 	 * graph_new NULL: the device has none. While DeviceCall.graph is set, launches of the call

@@ -14,6 +14,7 @@
  *   graphs    calls of the same sizes become a graph of the driver; other memory and other streams
  *             give the same bits
  *   later     an index out of range is told by the next call with the stream, or by `wait`
+ *   captured  a call with a stream that the caller captures is refused
  *   lost      the same of a launch that the device fails to execute
  *   fork      a child uses an instance of its parent */
 #include <dlfcn.h>
@@ -519,6 +520,25 @@ static void told_later(Model *x)
 		stop("something is left on the device");
 }
 
+static void captured(Model *x)
+{
+	void *so = dlopen("libcuda.so.1", RTLD_NOW), *stream, *graph;
+	int (*make)(void **, unsigned), (*begin_capture)(void *, int), (*end_capture)(void *, void **);
+	find(so, "cuStreamCreate", &make);
+	find(so, "cuStreamBeginCapture_v2", &begin_capture);
+	find(so, "cuStreamEndCapture", &end_capture);
+	open_there(x);
+	make(&stream, 1);
+	Later *a = later(x, stream, 0);
+	begin_capture(stream, 1);
+	if (begin(x, a) != WEFT_ERR_ARGUMENT)
+		stop("the call begins");
+	printf("%s\n", x->status.message);
+	end_capture(stream, &graph);
+	begin_well(x, a);
+	x->m->close(x->in);
+}
+
 static void lost(Model *x)
 {
 	int one;
@@ -648,6 +668,8 @@ int main(int argc, char **argv)
 		graphs(&x);
 	else if (!strcmp(what, "later"))
 		told_later(&x);
+	else if (!strcmp(what, "captured"))
+		captured(&x);
 	else if (!strcmp(what, "lost"))
 		lost(&x);
 	else if (!strcmp(what, "fork"))

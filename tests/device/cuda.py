@@ -139,6 +139,7 @@ def check_cases(folder, env, cases):
             (checked, "graphs", env, "equal"),
             (checked, "later", env, "an earlier call: g: index 105 at [0, 0] of i is out of range, expected -100 <= index < 100"),
             (gather, "later", env, "an earlier call: g: index 105 at [0, 0] of i is out of range, expected -100 <= index < 100"),
+            (so, "captured", env, "run: the stream is being captured, and a model makes its own graphs: call it outside of the capture"),
             (so, "lost", dict(env, STANDIN_FAIL="1"), "executing kernels on Stand-in 0: CUDA_ERROR_LAUNCH_FAILED (of the stand-in); this process cannot use the device any more"),
             (so, "fork", env, "a process that was forked cannot use the GPU of its parent"),
             (gather, "check", env, "index 105 at [0, 0] of i is out of range, expected -100 <= index < 100")]:

@@ -885,6 +885,12 @@ EXPORT int cuStreamBeginCapture_v2(void *stream, int mode)
 	return state();
 }
 
+EXPORT int cuStreamIsCapturing(void *stream, int *is)
+{
+	*is = stream && stream == captured_stream;
+	return state();
+}
+
 EXPORT int cuStreamEndCapture(void *stream, Graph **out)
 {
 	Node *node;

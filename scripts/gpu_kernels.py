@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles all kernels of models by NVRTC, without a GPU: gpu_kernels.py WEFT MODEL... [--arch sm_80,sm_90,sm_100,sm_120]
 weft compiles the models, without its cache; it finds NVRTC ($WEFT_NVRTC) and reads its report. Prints for each
-architecture: models, kernels, errors, warnings, kernels that spill registers, and the most registers of a thread. The exit
+architecture: models, calls of kernels, errors, warnings, kernels that spill registers, and the most registers of a thread. The exit
 status is 1 after errors, warnings or spills."""
 import argparse
 import json
@@ -18,18 +18,18 @@ args = parser.parse_args()
 
 
 def compile_model(path, arch, so):
-    """(functions with their registers, names that spill, lines of errors and of warnings)"""
+    """(calls with their registers, names that spill, lines of errors and of warnings)"""
     p = subprocess.run([args.weft, "compile", path, "--target", f"cuda-{arch}", "--no-cache", "-o", so], capture_output=True, text=True)
     warnings = [x for x in p.stderr.splitlines() if "warning:" in x]
     if p.returncode:
         return {}, [], [x for x in p.stderr.splitlines() if "error:" in x] or ["failed"], warnings
     calls = json.loads(subprocess.run([args.weft, "show", "--kernels", "--json", so], capture_output=True, text=True, check=True).stdout)["kernels"]
-    used = {(k["function"], found[1]): int(found[1]) for k in calls if (found := re.search(r"(\d+) registers", k["algorithm"]))}
-    return used, sorted({k["function"] for k in calls if "spills" in k["algorithm"]}), [], warnings
+    used = {(k["name"], k["algorithm"]): int(found[1]) for k in calls if (found := re.search(r"(\d+) registers", k["algorithm"]))}
+    return used, sorted({k["name"] for k in calls if "spills" in k["algorithm"]}), [], warnings
 
 
 bad = False
-print("| architecture | models | kernels | errors | warnings | spill | most registers |\n|---|---|---|---|---|---|---|")
+print("| architecture | models | calls | errors | warnings | spill | most registers |\n|---|---|---|---|---|---|---|")
 with tempfile.TemporaryDirectory() as folder:
     for arch in args.arch.split(","):
         done = [(os.path.basename(m), *compile_model(m, arch, os.path.join(folder, "model.so"))) for m in args.model]

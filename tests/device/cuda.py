@@ -86,6 +86,10 @@ def check_real(folder, env, cases):
         return
     if p.returncode:
         return fail("cuda-sm_90", p.stderr)
+    for script, want in ("gpu_kernels.py", "| sm_90 | 1 |"), ("gpu_estimate.py", "| mlp | 2 |"):
+        p = run(sys.executable, root / "scripts" / script, weft, root / "tests/data/mlp.pt2", *(["--arch", "sm_90"] if script == "gpu_kernels.py" else []), check=False)
+        if p.returncode or want not in p.stdout:
+            fail(script, p.stdout + p.stderr)
     both = folder / "both.so"
     p = run(weft, "compile", root / "examples/digits/digits_cnn.pt2", "--target", "cuda-sm_90,sm_86", "-o", both, check=False)
     if p.returncode:

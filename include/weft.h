@@ -344,6 +344,24 @@ typedef struct {
 	                     end needs */
 	const char *machine; /* the machine whose costs the target assumes */
 } WeftTargetInfo;
+/* An operator of the table: what `weft ops` says of it. Texts are constant; "" where there is
+ * nothing to say. */
+typedef struct {
+	uint32_t size;          /* sizeof(WeftOperator), set by the caller */
+	const char *name;       /* "aten.add.Tensor" */
+	const char *schema, *aliases, *doc; /* aliases: other names, blanks between */
+	const char *kind;       /* "scalar", "primitive", "expansion" (a formula of others),
+	                           "code" */
+	const char *definition; /* the formula of a scalar function or expansion */
+	const char *dtypes;     /* in which dtype an element-wise operator computes, and what
+	                           results */
+	const char *derivative; /* "rule", "expansion", "none" */
+	const char *batch;      /* "rule", "expansion", "member by member" */
+	const char *deviates;   /* where results are not PyTorch's, on purpose */
+} WeftOperator;
+/* Sets *out to operator k of the table, from 0 on, in an order of its own. Returns false, with the
+ * fields empty, if there are not so many, or out is NULL. */
+bool weft_table_operator(uint32_t k, WeftOperator *out);
 /* Returns a list of targets, and sets *n (n may be NULL) to their number. name NULL: all known
  * targets of CPUs; else the targets that WeftOptions.target would name, one or several levels.
  * Returns NULL, with *n 0, after an error: there is no such target. */

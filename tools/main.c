@@ -7,7 +7,7 @@
 #include "tool.h"
 
 static const Command *const commands[] = {
-	&command_compile, &command_run, &command_check, &command_bench, &command_show,
+	&command_compile, &command_run, &command_check, &command_bench, &command_show, &command_ops,
 };
 enum { NCOMMAND = sizeof commands / sizeof(Command *) };
 

@@ -16,7 +16,7 @@ typedef struct {
 	int (*run)(int argc, char **argv);
 } Command;
 
-extern const Command command_compile, command_run, command_check, command_bench, command_show;
+extern const Command command_compile, command_run, command_check, command_bench, command_show, command_ops;
 
 /* ---- options ---- */
 

@@ -11,6 +11,7 @@
 #include "frontend/pt2/pt2.h"
 #include "passes/pipeline.h"
 #include "passes/random.h"
+#include "transform/transform.h"
 #include "weft_graph.h"
 
 typedef struct {
@@ -58,6 +59,26 @@ static bool no_model(Ctx *ctx, const void *data, size_t size)
 			 what ? what : "it is text that does not begin with \"graph\"");
 }
 
+/* ---- torch.vmap and torch.func.jvp in models ---- */
+
+static Graph *member_batch(const Graph *g, const bool *batched, Sym size, Pt2Randomness r, const int32_t *in, const int32_t *out)
+{
+	const BatchDims dims = {in, out};
+	return transform_vmap_at(g, batched, size, r == PT2_SAME ? RANDOM_SAME : r == PT2_DIFFERENT ? RANDOM_DIFFERENT : RANDOM_ERROR, &dims);
+}
+
+static Graph *with_tangents(const Graph *g, const bool *wrt)
+{
+	return transform_jvp(g, &(Wrt){.input = wrt});
+}
+
+static bool attach_key(Graph *g)
+{
+	return random_attach(g, &(RandomSource){.input = true});
+}
+
+static const Pt2Transforms transforms = {member_batch, with_tangents, attach_key};
+
 /* data: as long as the Weft. */
 static bool load_bytes(Load *l, const void *data, size_t size)
 {
@@ -66,7 +87,8 @@ static bool load_bytes(Load *l, const void *data, size_t size)
 	bool named = n >= 4 && !strcmp(l->path + n - 4, ".pt2");
 	if (named || (size >= 2 && !memcmp(data, "PK", 2))) {
 		Pt2Options options = {.ignore_guard = l->options.ignore_guard,
-				      .nignore = l->options.nignore_guard};
+				      .nignore = l->options.nignore_guard,
+				      .transforms = &transforms};
 		Graph *g = pt2_load_bytes(user_ir(l->w), l->path, data, size, &options);
 		return g && loaded(l, g);
 	}

@@ -161,14 +161,13 @@ static bool result_names(Scope *s, const json_t *node, const char ***name, Meta 
 
 /* ---- regions that are part of the surrounding graph ---- */
 
-/* Autocast changes what operators compute, so a region with it on is not the plain graph. */
-static bool check_autocast(Scope *s, const json_t *node, const Target *t)
+/* A region that switches autocast: on or off. Another region leaves it as it is. */
+static bool autocast_of(Scope *s, const json_t *node, const Target *t)
 {
 	const char *tag;
-	if (strcmp(t->name, "higher_order.wrap_with_autocast") ||
-	    json_is_false(input_arg(node, 2, &tag)))
-		return true;
-	return ctx_error(s->st->im->ctx, s->where, "a region with autocast on is not supported");
+	if (strcmp(t->name, "higher_order.wrap_with_autocast"))
+		return s->st->autocast;
+	return !json_is_false(input_arg(node, 2, &tag));
 }
 
 /* Values that go from one region to another. */
@@ -184,8 +183,7 @@ static bool import_inline(Scope *outer, const json_t *node, const Target *t)
 	size_t n = json_array_size(json_object_get(node, "inputs")), at = 0;
 	const char *tag;
 	State *st = outer->st;
-	const bool before = st->no_grad;
-	TRY(check_autocast(outer, node, t));
+	const bool before = st->no_grad, cast_before = st->autocast;
 	while (at < n && (!input_arg(node, at, &tag) || strcmp(tag, "as_graph")))
 		at++;
 	json_t *graph = graph_arg(outer, node, at);
@@ -198,9 +196,11 @@ static bool import_inline(Scope *outer, const json_t *node, const Target *t)
 	if (!strcmp(t->name, "higher_order.wrap_with_set_grad_enabled"))
 		st->no_grad = json_is_false(input_arg(node, 0, &tag));
 	TRY(enter_all(outer, &in) && bind_inputs(outer, &s, in.data, in.n));
+	st->autocast = autocast_of(outer, node, t);
 	TRY(scope_nodes(&s));
 	TRY(graph_results(outer, &s, &out));
 	st->no_grad = before;
+	st->autocast = cast_before;
 	TRY(enter_all(outer, &out));
 	const char **name;
 	Meta *meta;
@@ -226,7 +226,7 @@ static bool check_unwritten(Scope *outer, const State *st)
 }
 
 /* A graph of its own whose inputs have the given types. NULL after ctx_error. */
-static Graph *subgraph(Scope *outer, json_t *json, const Meta *in, uint32_t n)
+Graph *import_subgraph(Scope *outer, json_t *json, const Meta *in, uint32_t n)
 {
 	Import *im = outer->st->im;
 	State st;
@@ -237,6 +237,7 @@ static Graph *subgraph(Scope *outer, json_t *json, const Meta *in, uint32_t n)
 		return NULL;
 	state_init(&st, im, g);
 	st.is_body = true;
+	st.autocast = outer->st->autocast;
 	scope_init(&s, &st, json);
 	for (uint32_t k = 0; k < n; k++) {
 		Node node = graph_add_input(g, name[k], INPUT_USER, meta_type(im, &in[k]));
@@ -330,7 +331,7 @@ static bool import_scan(Scope *s, const json_t *node, bool has_init)
 		TRY(drop_first(s, &meta[k], &length));
 	if (!length.i)
 		return ctx_error(im->ctx, s->where, "nothing to scan over");
-	Graph *body = subgraph(s, graph, meta, in.n);
+	Graph *body = import_subgraph(s, graph, meta, in.n);
 	TRY(body);
 	Attr attr[6] = {attr_int(im->ir, n[0]),
 			attr_int(im->ir, n[1] - n[0]),
@@ -339,6 +340,64 @@ static bool import_scan(Scope *s, const json_t *node, bool has_init)
 			attr_sym(length),
 			attr_bool(false)};
 	return finish(s, node, OP_scan, in.data, in.n, attr);
+}
+
+/* associative_scan(graph, xs, consts), along dimension 0: y[0] = x[0], y[k] = graph(y[k - 1], x[k],
+ * consts). One after the other; the graph may be applied in any order, of which this is one. */
+static bool import_associative_scan(Scope *s, const json_t *node)
+{
+	Import *im = s->st->im;
+	Build *b = &s->b;
+	json_t *graph = graph_arg(s, node, 0);
+	Values in = {0};
+	TRY(graph && tensor_args(s, node, 1, &in));
+	const uint32_t n = in.n;
+	TRY(tensor_args(s, node, 2, &in));
+	/* the graph takes n of each, then the constants */
+	Meta *meta = ARENA_ARRAY(im->ctx->arena, Meta, n + in.n + 1), *given = ARENA_ARRAY(im->ctx->arena, Meta, in.n + 1);
+	metas(s->st, in.data, in.n, given);
+	Sym length = {0}, zero = sym_int(im->syms, 0), one = sym_int(im->syms, 1);
+	for (uint32_t k = 0; k < n; k++) {
+		meta[k] = given[k];
+		TRY(drop_first(s, &meta[k], &length));
+		meta[n + k] = meta[k];
+	}
+	for (uint32_t k = n; k < in.n; k++)
+		meta[n + k] = given[k];
+	if (!length.i)
+		return ctx_error(im->ctx, s->where, "nothing to scan over");
+	Graph *body = import_subgraph(s, graph, meta, n + in.n);
+	TRY(body);
+	if (body->output.n != n)
+		return ctx_error(im->ctx, s->where, "the graph has %u results, expected %u", body->output.n, n);
+	for (uint32_t k = 0; k < n; k++)
+		graph_add_output(body, body->output.data[k].name, body->output.data[k].node, -1);
+	Node *x = ARENA_ARRAY(im->ctx->scratch, Node, n + in.n + 1);
+	Cond some = {.kind = GUARD_LE, .a = one, .b = length};
+	TRY(meta_require(im, s->st->g, &some, s->where, "associative_scan over at least one element"));
+	for (uint32_t k = 0; k < in.n; k++) {
+		Node v = value_read(s->st, b, in.data[k]);
+		if (k < n) {
+			x[k] = b_select_dim(b, v, 0, zero);
+			x[n + k] = b_slice(b, v, 0, one, length, one);
+		} else {
+			x[n + k] = v;
+		}
+	}
+	Attr attr[6] = {attr_int(im->ir, n), attr_int(im->ir, n), attr_int(im->ir, in.n - n), attr_graph(body), attr_sym(sym_sub(im->syms, length, one)),
+			attr_bool(false)};
+	Node made = b_node(b, OP_scan, x, n + in.n, attr, 6);
+	const char **name;
+	Meta *out;
+	uint32_t count;
+	TRY(made.i && result_names(s, node, &name, &out, &count));
+	if (count != n)
+		return ctx_error(im->ctx, s->where, "%u results, expected %u", count, n);
+	for (uint32_t k = 0; k < n; k++) {
+		Node both[] = {b_unsqueeze(b, x[k], 0), b_get(b, made, n + k)};
+		TRY(bind_result(s, name[k], &out[k], b_concat(b, both, 2, 0)));
+	}
+	return true;
 }
 
 static bool set_attr(Scope *s, Op op, Attr *attr, const char *name, Attr value)
@@ -539,8 +598,8 @@ static bool import_cond(Scope *s, const json_t *node)
 	TRY(tensor_args(s, node, 3, &in));
 	Meta *meta = ARENA_ARRAY(im->ctx->arena, Meta, in.n), *result;
 	metas(s->st, in.data, in.n, meta);
-	Graph *g[2] = {subgraph(s, yes, meta, in.n), NULL};
-	g[1] = g[0] ? subgraph(s, no, meta, in.n) : NULL;
+	Graph *g[2] = {import_subgraph(s, yes, meta, in.n), NULL};
+	g[1] = g[0] ? import_subgraph(s, no, meta, in.n) : NULL;
 	TRY(g[0] && g[1]);
 	const char **name;
 	uint32_t n;
@@ -573,8 +632,8 @@ static bool import_while(Scope *s, const json_t *node)
 	TRY(tensor_args(s, node, 3, &in));
 	Meta *meta = ARENA_ARRAY(im->ctx->arena, Meta, in.n);
 	metas(s->st, in.data, in.n, meta);
-	Graph *g[2] = {subgraph(s, test, meta, in.n), NULL};
-	g[1] = g[0] ? subgraph(s, body, meta, in.n) : NULL;
+	Graph *g[2] = {import_subgraph(s, test, meta, in.n), NULL};
+	g[1] = g[0] ? import_subgraph(s, body, meta, in.n) : NULL;
 	TRY(g[0] && g[1]);
 	Build b = {.g = g[0]};
 	Node more = g[0]->output.n == 1 ? as_condition(&b, g[0]->output.data[0].node) : (Node){0};
@@ -594,6 +653,8 @@ bool import_hop(Scope *s, const json_t *node, Target t)
 	switch (t.kind) {
 	case TARGET_INLINE:
 		return import_inline(s, node, &t);
+	case TARGET_ASSOCIATIVE:
+		return import_associative_scan(s, node);
 	case TARGET_SCAN:
 		return import_scan(s, node, true);
 	case TARGET_MAP:

@@ -511,12 +511,12 @@ static bool import_op(Scope *s, const json_t *node, const Target *t)
 		if (n.i)
 			return !r.data[0].name || scope_bind(s, r.data[0].name, value_new(s->st, n, &r.data[0].meta));
 	}
-	TRY(call_read(s, node, t->op, &c));
+	TRY(call_read(s, node, t->op, &c) && autocast_operands(s, node, &c));
 	TRY(add_call(s, node, &c));
 	return import_running_stats(s, node, t->name);
 }
 
-static bool import_node(Scope *s, const json_t *node)
+bool scope_node(Scope *s, const json_t *node)
 {
 	Import *im = s->st->im;
 	const char *target = json_str(node, "target");
@@ -558,6 +558,8 @@ static bool import_node(Scope *s, const json_t *node)
 		return import_assert_metadata(s, node);
 	case TARGET_INNER_TENSOR:
 		return import_inner_tensor(s, node);
+	case TARGET_REGION:
+		return import_region_mark(s, node);
 	case TARGET_USER:
 		return import_user(s, node, t.user);
 	default:
@@ -567,12 +569,12 @@ static bool import_node(Scope *s, const json_t *node)
 
 bool scope_nodes(Scope *s)
 {
-	size_t i;
-	json_t *node;
-	json_array_foreach(json_object_get(s->graph, "nodes"), i, node)
-	{
+	json_t *nodes = json_object_get(s->graph, "nodes");
+	for (size_t i = 0; i < json_array_size(nodes); i++) {
 		uint32_t before = s->st->im->ctx->nerror;
-		if (!import_node(s, node) || !meta_require_divisors(s->st->im, s->st->g, s->where)) {
+		json_t *node = json_array_get(nodes, i);
+		bool ok = region_begins(node) ? import_region(s, &i) : scope_node(s, node);
+		if (!ok || !meta_require_divisors(s->st->im, s->st->g, s->where)) {
 			if (s->st->im->ctx->nerror == before)
 				ctx_error(s->st->im->ctx, s->where, "cannot be imported");
 			return false;

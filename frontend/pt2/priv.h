@@ -134,6 +134,7 @@ typedef struct {
 			 runs */
 	bool no_grad; /* the current node is under torch.no_grad(): its results have no
 			 history */
+	bool autocast; /* the current node is in a region with autocast on */
 } State;
 
 /* A graph of the file being read into a State. Graphs that are inlined have a scope of their own.
@@ -416,11 +417,13 @@ typedef enum {
 	TARGET_ASSERT_SCALAR,
 	TARGET_ASSERT_METADATA,
 	TARGET_INNER_TENSOR, /* a tensor of a weight that wraps tensors */
+	TARGET_REGION,       /* a mark of torch.vmap or torch.func.jvp inside of a model */
 	TARGET_USER,         /* a user operator */
 	TARGET_INLINE,       /* a call with a graph as argument, which is executed in place */
 	TARGET_COND,
 	TARGET_WHILE,
 	TARGET_SCAN,
+	TARGET_ASSOCIATIVE,
 	TARGET_MAP
 } TargetKind;
 
@@ -449,6 +452,12 @@ bool targets_check(Import *, const json_t *graph);
 /* Returns a bool of Python that is an argument, {as_sym_bool}, as a bool tensor without dimensions.
  * Returns no node after an error (hop.c). */
 Node symbolic_condition(Scope *, const json_t *arg);
+/* In a region with autocast on: converts the operands of a call as autocast did, which the dtype of
+ * the node's result says (autocast.c). Returns false after an error. */
+bool autocast_operands(Scope *, const json_t *node, Call *);
+/* Makes a graph of its own of a graph of the file, whose n inputs have these types. Returns NULL
+ * after an error (hop.c). */
+Graph *import_subgraph(Scope *outer, json_t *json, const Meta *in, uint32_t n);
 /* Imports a node whose operator has graphs as arguments: TARGET_INLINE to TARGET_MAP (hop.c).
  * Returns false after an error. */
 bool import_hop(Scope *, const json_t *node, Target);
@@ -465,6 +474,15 @@ bool import_item(Scope *, const json_t *node);
  * after an error. */
 bool import_symbolic(Scope *, const json_t *node, const char *target);
 
+/* Whether the node opens a level of torch.vmap or torch.func.jvp (region.c). */
+bool region_begins(const json_t *node);
+/* Imports the level that node *at of the scope's graph opens, and sets *at to the node that closes
+ * it (region.c). Returns false after an error. */
+bool import_region(Scope *, size_t *at);
+/* Imports a node of TARGET_REGION that opens no level (region.c). Returns false after an error. */
+bool import_region_mark(Scope *, const json_t *node);
+/* Imports one node of the file. Returns false after an error (node.c). */
+bool scope_node(Scope *, const json_t *node);
 /* Imports a call of a user operator (user.c). Returns false after an error: also if the arguments
  * do not fit the operator's types. */
 bool import_user(Scope *, const json_t *node, const struct UserOp *);

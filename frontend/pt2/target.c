@@ -30,6 +30,10 @@ static const struct {
 	/* their results are truths of sizes, which the program already knows */
 	{"aten.is_same_size", TARGET_NOTHING},
 	{"aten._has_same_storage_numel", TARGET_NOTHING},
+	/* PyTorch writes them beside those of torch._functorch.predispatch, and nobody reads
+	 * them */
+	{"aten._make_dual", TARGET_NOTHING},
+	{"aten._unpack_dual", TARGET_NOTHING},
 	{"aten.item", TARGET_ITEM},
 	{"aten._local_scalar_dense", TARGET_ITEM},
 	{"aten._assert_scalar", TARGET_ASSERT_SCALAR},
@@ -44,6 +48,7 @@ static const struct {
 	{"higher_order.cond", TARGET_COND},
 	{"higher_order.while_loop", TARGET_WHILE},
 	{"higher_order.scan", TARGET_SCAN},
+	{"higher_order.associative_scan", TARGET_ASSOCIATIVE},
 	{"higher_order.map_impl", TARGET_MAP},
 };
 
@@ -112,6 +117,11 @@ Target target_of(Import *im, const char *target)
 	if (starts(target, "_operator.") || starts(target, "math.") ||
 	    starts(target, "torch.sym_") || starts(target, "torch._sym_")) {
 		t.kind = TARGET_SYMBOLIC;
+		return t;
+	}
+	static const char functorch[] = "torch._functorch.predispatch.";
+	if (starts(target, functorch)) {
+		t.kind = strcmp(target + strlen(functorch), "lazy_load_decompositions") ? TARGET_REGION : TARGET_NOTHING;
 		return t;
 	}
 	if (!starts(target, "torch.ops."))

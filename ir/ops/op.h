@@ -163,6 +163,8 @@ typedef struct OpInfo {
 	const char *aliases; /* other names for it, with the same arguments, blanks between; NULL:
 	                        none */
 	const char *doc;    /* one line, for docs and `weft show` */
+	const char *deviates; /* where the results are not PyTorch's, on purpose: a sentence without
+	                         a full stop, for docs/operators.md and `weft ops` */
 	Promote promote;
 	Expands expands;
 	bool effect;                             /* nodes are never removed, and stay in order */

@@ -24,10 +24,14 @@ refuse() {
 
 expect 0 '^weft 0' "$weft" --version
 expect 0 'usage: weft COMMAND' "$weft" --help
-for c in compile run check bench show; do
+for c in compile run check bench show ops; do
 	expect 0 "usage: weft $c" "$weft" $c --help
 	refuse "no option --nonsense" "$weft" $c --nonsense
 done
+expect 0 '^aten.hann_window .*code' "$weft" ops hann_window
+expect 0 'other names *aten.arcsinh' "$weft" ops --long aten.asinh
+expect 0 '"name": "aten.add.Tensor"' "$weft" ops --json 'aten.add.*'
+refuse 'no operator has a name like nonsense' "$weft" ops nonsense
 refuse 'no command' "$weft" nonsense
 refuse 'takes a value' "$weft" compile -o
 refuse 'no target' "$weft" compile "$model" -o "$out/m.so" --target z80

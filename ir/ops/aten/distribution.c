@@ -242,6 +242,7 @@ static Node build_standard_gamma(Build *b, Node n)
 }
 OP(aten__standard_gamma){
 	.schema = "aten._standard_gamma(Tensor self, Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",
+	.deviates = "the distribution is that of PyTorch, the numbers of a seed are others (docs/random.md)",
 	.doc = "gamma numbers of shape parameters self and scale 1",
 	.build = build_standard_gamma,
 	.sample = "f32[n=3, 4] in 0.25..9, " KEY "; f64[5] of 0 0.01 1 50 1000, " KEY,
@@ -269,6 +270,7 @@ static Node build_dirichlet(Build *b, Node n)
 }
 OP(aten__sample_dirichlet){
 	.schema = "aten._sample_dirichlet(Tensor self, Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",
+	.deviates = "the distribution is that of PyTorch, the numbers of a seed are others; its derivative is that of torch.distributions",
 	.doc = "gamma numbers of shape parameters self, divided by their sum over the last dimension",
 	.build = build_dirichlet,
 	.sample = "f32[n=3, 4] in 0.25..9, " KEY,
@@ -492,6 +494,7 @@ static Node build_poisson(Build *b, Node n)
 }
 OP(aten_poisson){
 	.schema = "aten.poisson(Tensor self, Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",
+	.deviates = "the distribution is that of PyTorch, the numbers of a seed are others (docs/random.md)",
 	.doc = "counts of mean self",
 	.build = build_poisson,
 	.sample = "f32[n=3, 4] in 0..20, " KEY "; f64[4] of 0 0.5 100 1e6, " KEY,
@@ -573,6 +576,7 @@ static Node build_binomial(Build *b, Node node)
 }
 OP(aten_binomial){
 	.schema = "aten.binomial(Tensor count, Tensor prob, Generator? generator=None, *, " RANDOM_ARGS ") -> Tensor",
+	.deviates = "the distribution is that of PyTorch, the numbers of a seed are others (docs/random.md)",
 	.doc = "how many of `count` trials of chance `prob` succeed",
 	.build = build_binomial,
 	.sample = "f32[n=3, 4] in 0..20, f32[n, 4] in 0..1, " KEY "; f64[4] of 1000 100 3.5 7, f64[4] of 0.25 0.875 0.5 1, " KEY,

@@ -214,6 +214,7 @@ OP(aten_lgamma){
 };
 OP(aten_digamma){
 	.schema = "aten.digamma(Tensor self) -> Tensor",
+	.deviates = "left of 0 the derivative of f32 is the exact one, from which PyTorch is off",
 	.aliases = "prims.digamma",
 	.promote = PROMOTE_FLOAT,
 	.expand = "digamma(self)",

@@ -90,6 +90,7 @@ static Node build_uniform(Build *b, Node n)
 }
 OP(aten_rand) {
 	.schema = "aten.rand(SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
+	.deviates = "the numbers of a seed are others (docs/random.md)",
 	.aliases = "aten.rand.generator",
 	.build = build_rand,
 	.sample = KEY ", size=[2, 3]; " KEY ", size=[3], dtype=f64, stream=1; " KEY ", size=[], dtype=f16",
@@ -155,6 +156,7 @@ static Node build_normal_tensor(Build *b, Node n)
 }
 OP(aten_randn) {
 	.schema = "aten.randn(SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
+	.deviates = "the numbers of a seed are others (docs/random.md)",
 	.aliases = "aten.randn.generator",
 	.build = build_randn,
 	.sample = KEY ", size=[2, 3]; " KEY ", size=[3], dtype=f64, stream=1",
@@ -522,6 +524,7 @@ static Node build_multinomial(Build *b, Node n)
 }
 OP(aten_multinomial) {
 	.schema = "aten.multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, " RANDOM_ARGS ") -> Tensor",
+	.deviates = "the numbers of a seed are others (docs/random.md)",
 	.build = build_multinomial,
 	.sample = "f32[n=3, 4] in 0.5..2, " KEY ", num_samples=2; f32[5] in 0..2, " KEY ", num_samples=7, replacement=true; "
 		  "f32[5] in 0.5..2, " KEY ", num_samples=1",

@@ -91,6 +91,7 @@ static Node build_kthvalue(Build *b, Node n)
 OP(aten_kthvalue){
 	.schema = "aten.kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> "
 		  "(Tensor values, Tensor indices)",
+	.deviates = "which of equal elements the index names is not specified there",
 	.build = build_kthvalue,
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,

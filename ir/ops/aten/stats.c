@@ -297,6 +297,7 @@ static Node build_mode(Build *b, Node n)
 OP(aten_mode){
 	.schema = "aten.mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, "
 		  "Tensor indices)",
+	.deviates = "of equal counts the smallest value; NaN is equal to nothing",
 	.build = build_mode,
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,

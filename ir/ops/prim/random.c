@@ -137,6 +137,21 @@ OP(random_bits) {
 	.sample = "u64[2] of 1 2, shape=[2, 3], stream=5; u64[2] of 3 4, shape=[4], part=1, high=true; u64[3, 2], shape=[]",
 };
 
+/* Streams of one Draw are below 2^24 and rounds of loops below 2^48: no other key is folded from
+ * such a number. */
+static Node build_random_own(Build *b, Node n)
+{
+	Node key = arg(b, n, "rng");
+	return key.i ? b_random_fold(b, key, b_full_int(b, DT_u64, (int64_t)1 << 56 | aten_int(b, n, "stream"), 0, NULL))
+		     : b_error(b, "random_own has no key (argument rng)");
+}
+OP(random_own) {
+	.schema = "random_own(*, " RANDOM_ARGS ") -> Tensor",
+	.doc = "a key of this node's own, for a graph that draws as a whole",
+	.build = build_random_own,
+	.sample = "u64[2] of 1 2; u64[2] of 1 2, stream=3",
+};
+
 bool node_draws(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);

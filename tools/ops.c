@@ -1,0 +1,105 @@
+/* weft ops */
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+static int run(int argc, char **argv);
+
+const Command command_ops = {
+	"ops", "list the operators there are", "[PATTERN...] [options]",
+	"Print the operators that models may hold, sorted by name: how each is defined (scalar: one function of its\n"
+	"elements; primitive; expansion: a formula of others; code: others, by a function), and what its derivative and\n"
+	"its batch follow from (rule: one of its own; expansion: that of the others). A PATTERN is a name or a part of\n"
+	"one; with * and ? it is a whole name, as a shell matches files.\n\n"
+	"  --long               schema, other names, dtypes, definition, what deviates from PyTorch\n"
+	"  --deviating          those whose results are not PyTorch's on purpose, and how\n"
+	"  --json               all of that as JSON\n",
+	run};
+
+static bool matches(const WeftOperator *o, int n, char **pattern)
+{
+	bool any = !n;
+	for (int k = 0; k < n && !any; k++)
+		any = strpbrk(pattern[k], "*?[") ? !fnmatch(pattern[k], o->name, 0) : strstr(o->name, pattern[k]) || strstr(o->aliases, pattern[k]);
+	return any;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const WeftOperator *)a)->name, ((const WeftOperator *)b)->name);
+}
+
+static void line(const char *label, const char *text)
+{
+	if (*text)
+		printf("    %-12s %s\n", label, text);
+}
+
+static void print_long(const WeftOperator *o)
+{
+	printf("%s\n", o->schema);
+	line("other names", o->aliases);
+	line("meaning", o->doc);
+	line("dtypes", o->dtypes);
+	line(o->kind, *o->definition ? o->definition : "by C code");
+	line("derivative", o->derivative);
+	line("batch", o->batch);
+	line("deviates", o->deviates);
+}
+
+static void print_json(Json *j, const WeftOperator *o)
+{
+	json_open(j, NULL, '{');
+	json_string(j, "name", o->name);
+	json_string(j, "schema", o->schema);
+	json_string(j, "aliases", o->aliases);
+	json_string(j, "doc", o->doc);
+	json_string(j, "kind", o->kind);
+	json_string(j, "definition", o->definition);
+	json_string(j, "dtypes", o->dtypes);
+	json_string(j, "derivative", o->derivative);
+	json_string(j, "batch", o->batch);
+	json_string(j, "deviates", o->deviates);
+	json_close(j, '}');
+}
+
+static int run(int argc, char **argv)
+{
+	bool all = false, json = false, deviating = false;
+	const Opt opt[] = {{"--long", OPT_FLAG, &all}, {"--deviating", OPT_FLAG, &deviating}, {"--json", OPT_FLAG, &json}, {NULL, 0, NULL}};
+	if (!options_parse(&command_ops, opt, &argc, argv))
+		return argc < 0 ? 0 : 1;
+	uint32_t n = 0, found = 0;
+	for (WeftOperator o = {.size = sizeof o}; weft_table_operator(n, &o); n++)
+		;
+	WeftOperator *list = calloc(n + 1, sizeof *list);
+	if (!list)
+		return fail("out of memory");
+	for (uint32_t k = 0; k < n; k++) {
+		list[found].size = sizeof *list;
+		found += weft_table_operator(k, &list[found]) && matches(&list[found], argc - 1, argv + 1);
+	}
+	qsort(list, found, sizeof *list, by_name);
+	Json j = {.f = json ? stdout : NULL};
+	if (json)
+		json_open(&j, NULL, '[');
+	for (uint32_t k = 0; k < found; k++) {
+		const WeftOperator *o = &list[k];
+		if (deviating && !*o->deviates)
+			continue;
+		if (json)
+			print_json(&j, o);
+		else if (all)
+			print_long(o);
+		else if (deviating)
+			printf("%s\n    %s\n", o->name, o->deviates);
+		else
+			printf("%-56s %-9s  derivative: %-9s  batch: %s\n", o->name, o->kind, o->derivative, o->batch);
+	}
+	if (json)
+		json_close(&j, ']');
+	free(list);
+	return found || argc < 2 ? 0 : fail("no operator has a name like %s", argv[1]);
+}

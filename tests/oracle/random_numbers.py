@@ -217,6 +217,79 @@ def moments():
         say("random_: not all of the range")
 
 
+ROUNDS = """graph @rounds(%a: f64[A, N], %l: f64[L, N], %c: f64[C, N], %q: f64[C, N], %d: f64[N, 3]) where 1 <= N, 1 <= A, 1 <= L, 1 <= C {
+  %g = aten._standard_gamma(%a) : f64[A, N]
+  %p = aten.poisson(%l) : f64[L, N]
+  %b = aten.binomial(%c, %q) : f64[C, N]
+  %s = aten._sample_dirichlet(%d) : f64[N, 3]
+  return %g, %p, %b, %s
+}
+"""
+ALPHA, RATE, TRIALS, ODDS = [0.3, 1, 2.5, 40], [0, 0.5, 7, 9.99, 10, 40, 5e5], [20, 20, 100, 1000, 1000000, 30], [0.1, 0.95, 0.5, 0.02, 0.3, 1]
+
+
+def poisson(m, k):
+    return math.exp(k * math.log(m) - m - math.lgamma(k + 1)) if m else float(k == 0)
+
+
+def binomial(n, p, k):
+    if p in (0, 1) or k > n:
+        return float(k == n * p)
+    return math.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * math.log(p) + (n - k) * math.log1p(-p))
+
+
+def moments_of(what, v, mean, variance, kurtosis):
+    """Mean and variance within 5 of their own deviations."""
+    n = len(v)
+    m = sum(v) / n
+    s = sum((x - mean) ** 2 for x in v) / n
+    if abs(m - mean) > 5 * math.sqrt(variance / n) + 1e-12 or abs(s - variance) > 5 * variance * math.sqrt((kurtosis + 2) / n) + 1e-12:
+        say(f"{what}: mean {m} and variance {s}, expected {mean} and {variance}")
+
+
+def counts_of(what, v, chance):
+    """Chi square of how often each count came, those that are expected less than ten times together; below its mean and 6 deviations."""
+    seen, rest, wanted, chi, cells = {}, len(v), len(v), 0, 0
+    for x in v:
+        seen[x] = seen.get(x, 0) + 1
+    for k in range(int(min(v)), int(max(v)) + 1):
+        if (e := len(v) * chance(k)) >= 10:
+            chi, cells, rest, wanted = chi + (seen.get(k, 0) - e) ** 2 / e, cells + 1, rest - seen.get(k, 0), wanted - e
+    chi += (rest - wanted) ** 2 / wanted if wanted >= 10 else 0
+    if cells and chi > cells + 6 * math.sqrt(2 * cells):
+        say(f"{what}: chi square {chi} of {cells} counts")
+
+
+def rounds():
+    """Numbers that are drawn in rounds: moments, counts, and the same bits in all back ends, of sizes that are symbols."""
+    n, results = 4000, []
+    columns = lambda x: [v for v in x for _ in range(n)]
+    given = {"x.0": ("d", [len(ALPHA), n], columns(ALPHA)), "x.1": ("d", [len(RATE), n], columns(RATE)), "x.2": ("d", [len(TRIALS), n], columns(TRIALS)),
+             "x.3": ("d", [len(ODDS), n], columns(ODDS)), "x.4": ("d", [n, 3], [0.5, 1, 3.5] * n)}
+    for backend in [b for b in BACKENDS if b != "loops"]:
+        results.append(run(ROUNDS, given, "--backend", backend, "--seed", 3))
+        for k in range(3):
+            if list(results[-1][f"y.{k}"]) != list(results[0][f"y.{k}"]):
+                say(f"drawn in rounds: result {k}: {backend} draws other numbers than interp")
+        if any(abs(x - y) > 1e-14 * y for x, y in zip(results[-1]["y.3"], results[0]["y.3"])):  # a sum of three may be in another order
+            say(f"dirichlet: {backend} draws other numbers than interp")
+    g, p, b, s = (list(results[0][f"y.{k}"]) for k in range(4))
+    for k, a in enumerate(ALPHA):
+        moments_of(f"gamma {a}", g[k * n : k * n + n], a, a, 6 / a)
+    for k, m in enumerate(RATE):
+        v = p[k * n : k * n + n]
+        moments_of(f"poisson {m}", v, m, m, 1 / m if m else 0)
+        counts_of(f"poisson {m}", v, lambda c, m=m: poisson(m, c))
+    for k, (c, q) in enumerate(zip(TRIALS, ODDS)):
+        v, var = b[k * n : k * n + n], c * q * (1 - q)
+        moments_of(f"binomial {c} {q}", v, c * q, var, (1 - 6 * q * (1 - q)) / var if var else 0)
+        counts_of(f"binomial {c} {q}", v, lambda x, c=c, q=q: binomial(c, q, x))
+    for k, a in enumerate((0.5, 1, 3.5)):
+        moments_of(f"dirichlet {a}", s[k::3], a / 5, a * (5 - a) / (25 * 6), 3)
+    if max(abs(sum(s[k : k + 3]) - 1) for k in range(0, 3 * n, 3)) > 1e-12:
+        say("dirichlet: a sum that is not 1")
+
+
 def gradient(backend, x, result):
     """Of the sum of one result of the model that draws in place."""
     given = {"x.0": ("f", [6, 4], x)} | {f"ct.{k}": ("f", [6, 4], [float(k == result)] * 24) for k in (0, 1, 2, 3, 4, 6, 7)}
@@ -261,6 +334,7 @@ with tempfile.TemporaryDirectory() as folder:
     if philox((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0)) != (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1):
         say("philox: another known answer")
     moments()
+    rounds()
     for name in BACKENDS:
         bits(name)
         state(name)

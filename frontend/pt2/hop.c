@@ -44,7 +44,7 @@ static bool push_tensor(Scope *s, const json_t *tensor, Values *out)
 	return true;
 }
 
-/* Append the tensors of argument k: one, a list, or none. */
+/* Append the tensors of argument k: one, a list, or none. A size goes by its name. */
 static bool tensor_args(Scope *s, const json_t *node, size_t k, Values *out)
 {
 	const char *tag;
@@ -60,7 +60,7 @@ static bool tensor_args(Scope *s, const json_t *node, size_t k, Values *out)
 		return true;
 	}
 	bool nothing = !tag || !strcmp(tag, "as_none") || !strcmp(tag, "as_string") ||
-		       !strcmp(tag, "as_bool") || !strcmp(tag, "as_sym_ints") ||
+		       !strcmp(tag, "as_bool") || !strcmp(tag, "as_sym_ints") || !strcmp(tag, "as_sym_int") ||
 		       (json_is_array(v) && json_array_size(v) == 0);
 	return nothing ||
 	       ctx_error(s->st->im->ctx, s->where, "operand %zu: %s is not supported", k, tag);

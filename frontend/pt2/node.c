@@ -231,11 +231,36 @@ static bool check_count(Scope *s, Op op, const Results *r)
 			 schema->name, schema->nresult, r->n);
 }
 
+/* torch.export of 2.15 describes unique_consecutive along a dimension wrongly: elements as [n, u,
+ * n, n], counts as [n]. They are the operand with another extent, which it names rightly, and a
+ * count for each of these. */
+static void mend_results(Scope *s, const Call *c, Results *r)
+{
+	uint32_t self = c->value.n ? c->value.data[0] : 0;
+	const Schema *schema = op_schema(c->op);
+	if (strcmp(schema->name, "aten.unique_consecutive") || !self || r->n != 3)
+		return;
+	const Meta *x = &s->st->value.data[self].meta, *y = &r->data[0].meta;
+	const Attr *dim = &c->attr[op_arg_index(c->op, "dim")];
+	int64_t d = dim->kind == ATTR_int ? sym_const_or(s->st->im->syms, dim->s, x->rank) : x->rank;
+	d += d < 0 ? x->rank : 0;
+	if (d < 0 || d >= x->rank || y->rank <= x->rank)
+		return;
+	Sym *size = arena_dup(s->st->im->ctx->arena, x->size, x->rank * sizeof *size), *count = arena_dup(s->st->im->ctx->arena, &y->size[d], sizeof *count);
+	size[d] = *count;
+	r->data[0].meta.rank = x->rank;
+	r->data[0].meta.size = size;
+	r->data[0].meta.stride = x->stride;
+	r->data[2].meta.rank = 1;
+	r->data[2].meta.size = count;
+}
+
 static bool add_call(Scope *s, const json_t *node, Call *c)
 {
 	State *st = s->st;
 	Results r;
 	TRY(read_results(s, node, &r));
+	mend_results(s, c, &r);
 	TRY(check_count(s, c->op, &r));
 	const Schema *schema = op_schema(c->op);
 	bool tuple = schema->nresult != 1 && schema->nresult != 0;

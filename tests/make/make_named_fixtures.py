@@ -66,6 +66,17 @@ class Autocast(nn.Module):
             return y, z, v, b, F.mse_loss(y, z)
 
 
+class Sized(nn.Module):
+    """A size goes into a region as an operand; a step of arange and a number of samples are sizes."""
+
+    def forward(s, x, w):
+        n = x.shape[0]
+        with torch.no_grad():
+            z = x.sum(0, keepdim=True).expand(n, -1) * 2
+        bags = F.embedding_bag((x.abs() * 3).long() % 5, w)
+        return z + x, bags, torch.multinomial(x.abs() + 1, x.shape[1]).sort(-1).values
+
+
 def main():
     torch.manual_seed(0)
     dest.mkdir(exist_ok=True)
@@ -76,6 +87,8 @@ def main():
         make("members", Members(), (r(4, 8), r(4, 8), r(3, 2, 3)), compress=True)
         make("directions", Directions(), (r(4, 3), r(4, 3), r(3, 2)), compress=True)
         make("autocast", Autocast(), (r(5, 8),), compress=True)
+        n, k = torch.export.Dim("n", min=2, max=64), torch.export.Dim("k", min=2, max=64)
+        make("sized", Sized(), (r(4, 6), r(5, 3)), ({0: n, 1: k}, None), compress=True)
 
 
 if __name__ == "__main__":

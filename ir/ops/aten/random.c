@@ -468,26 +468,26 @@ OP(aten_randperm) {
 
 /* w[.., C] divided by exponential numbers: the place of the greatest is i with probability w[i] /
  * sum, and so on without it. */
-static Node without_replacement(Build *b, Sample *s, Node w, int64_t count)
+static Node without_replacement(Build *b, Sample *s, Node w, Sym count)
 {
 	Shape shape = aten_shape(b, w);
 	uint32_t dim = shape.rank - 1;
 	Node e = b_un(b, OP_neg, b_un(b, OP_log, draw_open(b, &s->draw, DT_f64, &shape)));
 	Node score = b_bin(b, OP_div, w, e);
-	if (count == 1)
+	if (sym_is(b_syms(b), count, 1))
 		return b_unsqueeze(b, b_arg_reduce(b, true, score, dim), -1);
 	Node sorted = b_sort(b, score, dim, true, true);
-	return sorted.i ? b_slice(b, b_get(b, sorted, 1), -1, b_int(b, 0), b_int(b, count), b_int(b, 1)) : sorted;
+	return sorted.i ? b_slice(b, b_get(b, sorted, 1), -1, b_int(b, 0), count, b_int(b, 1)) : sorted;
 }
 
 /* Where the running sum of w[.., C] passes a number in [0, sum). */
-static Node with_replacement(Build *b, Sample *s, Node w, int64_t count)
+static Node with_replacement(Build *b, Sample *s, Node w, Sym count)
 {
 	Shape shape = aten_shape(b, w);
 	uint32_t dim = shape.rank - 1;
 	Node sums = b_cumulative(b, "sum", w, dim, false);
 	Node total = b_slice(b, sums, -1, sym_sub(b_syms(b), shape.dim[dim], b_int(b, 1)), shape.dim[dim], b_int(b, 1));
-	shape.dim[dim] = b_int(b, count);
+	shape.dim[dim] = count;
 	Node u = b_bin(b, OP_mul, draw_uniform(b, &s->draw, DT_f64, &shape), total);
 	Node row = b_unsqueeze(b, sums, -2); /* [.., 1, C] */
 	Node passed = b_bin(b, OP_le, row, b_unsqueeze(b, u, -1)), open = b_bin(b, OP_lt, row, b_unsqueeze(b, total, -1));
@@ -510,23 +510,24 @@ static Node build_multinomial(Build *b, Node n)
 	Sample s;
 	if (!float_begin(b, n, &s))
 		return (Node){0};
-	int64_t count = aten_int(b, n, "num_samples");
+	Sym count = node_sym(b->g, n, "num_samples");
 	bool again = node_bool(b->g, n, "replacement");
 	if (s.shape.rank < 1 || s.shape.rank > 2)
 		return b_error(b, "probabilities of rank %u, expected 1 or 2", s.shape.rank);
 	Sym choices = s.shape.dim[s.shape.rank - 1];
-	if (count < 1)
-		return b_error(b, "%lld samples", (long long)count);
-	aten_require_le(b, b_int(b, again ? 1 : count), choices, "there are no more samples than choices");
+	if (sym_le(b_syms(b), b_int(b, 1), count) == NO)
+		return b_error(b, "%s samples", sym_str(b_syms(b), count));
+	aten_require_le(b, b_int(b, 1), count, "there is a sample");
+	aten_require_le(b, again ? b_int(b, 1) : count, choices, "there are no more samples than choices");
 	Node w = b_convert(b, arg(b, n, "self"), DT_f64);
 	require_weights(b, w, s.shape.rank - 1);
-	return (again && count > 1 ? with_replacement : without_replacement)(b, &s, w, count);
+	return (again && !sym_is(b_syms(b), count, 1) ? with_replacement : without_replacement)(b, &s, w, count);
 }
 OP(aten_multinomial) {
 	.schema = "aten.multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, " RANDOM_ARGS ") -> Tensor",
 	.deviates = "the numbers of a seed are others (docs/random.md)",
 	.build = build_multinomial,
-	.sample = "f32[n=3, 4] in 0.5..2, " KEY ", num_samples=2; f32[5] in 0..2, " KEY ", num_samples=7, replacement=true; "
+	.sample = "f32[n=3, 4] in 0.5..2, " KEY ", num_samples=2; f32[3, m=4] in 0.5..2, " KEY ", num_samples=m; f32[5] in 0..2, " KEY ", num_samples=7, replacement=true; "
 		  "f32[5] in 0.5..2, " KEY ", num_samples=1",
 };
 

@@ -312,6 +312,27 @@ static Pt2Randomness randomness(const json_t *node)
 	return kind && !strcmp(kind, "same") ? PT2_SAME : kind && !strcmp(kind, "different") ? PT2_DIFFERENT : PT2_NONE;
 }
 
+/* What enters member by member has one more dimension than a member, of the batch's size. */
+static bool check_members(const Region *r, Sym size)
+{
+	Scope *s = r->outer;
+	Import *im = s->st->im;
+	for (uint32_t k = 0; k < r->dim.n; k++) {
+		const Meta *x = &s->st->value.data[r->value.data[k]].meta, *member = &r->meta.data[k];
+		const int32_t dim = r->dim.data[k] < 0 ? r->dim.data[k] + (int32_t)x->rank : r->dim.data[k];
+		if (r->dim.data[k] == DIM_ABSENT)
+			continue;
+		bool fits = x->rank == member->rank + 1 && x->dtype == member->dtype && dim >= 0 && dim < (int32_t)x->rank;
+		for (uint32_t d = 0; d < member->rank && fits; d++)
+			fits = member->size[d].i == x->size[d + (d >= (uint32_t)dim)].i;
+		if (!fits || sym_eq(im->syms, x->size[dim], size) == NO)
+			return ctx_error(im->ctx, s->where, "operand %u of vmap does not have members of that type, or another number of them", k);
+		Cond same = {.kind = GUARD_EQ, .a = x->size[dim], .b = size};
+		TRY(meta_require(im, s->st->g, &same, s->where, "operands of vmap have one number of members"));
+	}
+	return true;
+}
+
 static bool import_vmap(Scope *s, size_t *at)
 {
 	Region r;
@@ -323,7 +344,7 @@ static bool import_vmap(Scope *s, size_t *at)
 	TRY(t && region_start(&r, s, *at));
 	json_t *count = arg_find(head, "", 0, &tag);
 	TRY(tag && arg_sym(s, tag, count, &size));
-	TRY(collect_members(&r));
+	TRY(collect_members(&r) && check_members(&r, size));
 	Graph *body = region_body(&r, t);
 	TRY(body);
 	bool *batched = ARENA_ARRAY(im->ctx->scratch, bool, body->input.n + 1);
@@ -414,8 +435,13 @@ static bool import_jvp(Scope *s, size_t *at)
 	for (size_t k = r.begin + 1; k <= make; k++) {
 		json_t *node = json_array_get(r.nodes, k);
 		uint32_t v = calls(node, "_make_dual") ? arg_value(s, node, "", 1) : 0;
-		if (v)
-			array_push(scratch, &tangent, value_read(st, &s->b, v));
+		if (!v)
+			continue;
+		const uint32_t place = tangent.n < r.dim.n ? tangent.n : 0;
+		const Meta *t_meta = &st->value.data[v].meta;
+		if (!r.dim.n || t_meta->dtype != r.meta.data[place].dtype || !meta_shapes_agree(t_meta, &r.meta.data[place]))
+			return ctx_error(st->im->ctx, s->where, "a tangent of another type than its value");
+		array_push(scratch, &tangent, value_read(st, &s->b, v));
 	}
 	Graph *body = region_body(&r, t);
 	TRY(body);

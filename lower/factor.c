@@ -424,19 +424,30 @@ typedef struct {
 	NodePlace panel[2];  /* columns k0..k1 of the rows from k0 on */
 	NodePlace swaps[2];  /* for these rows, where they were before the panel */
 	NodePlace left;      /* L, by rows of x */
+	NodePlace ordered, columns, rows; /* L, a panel of x and rows of x in the order of now */
 } Lu;
 
-/* x[order[first..], columns] - L[order[first..], ..k0] U[..k0, columns], of `rows` rows */
-static Parts lu_rest(Body *y, const Lu *v, const Panel *p, NodePlace order, Sym rows, Sym column, Sym columns)
+/* Rows of x and of L in the order of now, from row k0 on: operands of a contraction are stored. */
+static void lu_ordered(const Lu *v, StepList *list, const Panel *p, NodePlace order, Sym rows, Sym column, Sym columns, NodePlace to)
 {
-	const Factor *f = y->f;
-	Build *b = &y->b;
+	const Factor *f = &v->f;
+	Body y = body_new(f, "ordered");
+	Build *b = &y.b;
 	Sym zero = number(f, 0);
-	Node from = take(y, part_of(f, order, &p->first, 1), DT_i64, &rows, 1, false);
-	Parts all = take_matrix(y, v->x, zero, column, f->rows, columns), left = take_matrix(y, v->left, zero, zero, f->rows, p->first);
+	Node from = take(&y, part_of(f, order, &p->first, 1), DT_i64, &rows, 1, false);
+	Parts all = take_matrix(&y, v->x, zero, column, f->rows, columns), left = take_matrix(&y, v->left, zero, zero, f->rows, p->first);
+	put(&y, factor_rows(b, mat_node(b, all), from, f->pairs), to);
+	put(&y, factor_rows(b, mat_node(b, left), from, f->pairs), v->ordered);
+	body_lower(&y, list);
+}
+
+/* What lu_ordered has stored: x - L[.., ..k0] U[..k0, columns], of `rows` rows */
+static Parts lu_rest(Body *y, const Lu *v, const Panel *p, NodePlace x, Sym rows, Sym column, Sym columns)
+{
+	Build *b = &y->b;
+	Sym zero = number(y->f, 0);
+	Parts all = take_matrix(y, x, zero, zero, rows, columns), left = take_matrix(y, v->ordered, zero, zero, rows, p->first);
 	Parts above = take_matrix(y, v->result, zero, column, p->first, columns);
-	all = mat_of(b, factor_rows(b, mat_node(b, all), from, f->pairs), f->pairs);
-	left = mat_of(b, factor_rows(b, mat_node(b, left), from, f->pairs), f->pairs);
 	return mat_sub(b, all, mat_times(b, left, above));
 }
 
@@ -446,7 +457,8 @@ static void lu_panel(const Lu *v, StepList *list, const Panel *p)
 	const Factor *f = &v->f;
 	Body y = body_new(f, "panel");
 	Sym zero = number(f, 0), rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK];
-	put_matrix(&y, lu_rest(&y, v, p, v->order[0], rows, p->first, p->width), v->panel[0], zero, zero);
+	lu_ordered(v, list, p, v->order[0], rows, p->first, p->width, v->columns);
+	put_matrix(&y, lu_rest(&y, v, p, v->columns, rows, p->first, p->width), v->panel[0], zero, zero);
 	uint32_t rank = shape(f, &rows, 1, false, dim);
 	put(&y, b_broadcast(&y.b, b_iota(&y.b, DT_i64, rows), rank, dim), v->swaps[0]);
 	body_lower(&y, list);
@@ -549,7 +561,8 @@ static void lu_rows(const Lu *v, StepList *list, const Panel *p)
 	Build *b = &y.b;
 	Sym zero = number(f, 0), columns = sym_sub(f->syms, f->columns, p->end);
 	Parts l = take_matrix(&y, v->panel[1], zero, zero, p->width, p->width);
-	Parts rest = lu_rest(&y, v, p, v->order[1], p->width, p->end, columns);
+	lu_ordered(v, list, p, v->order[1], p->width, p->end, columns, v->rows);
+	Parts rest = lu_rest(&y, v, p, v->rows, p->width, p->end, columns);
 	Node u = factor_solve(b, mat_node(b, l), mat_node(b, rest), (Triangle){.upper = false, .unit = true}, f->pairs);
 	put(&y, u, region(f, v->result, p->first, p->end));
 	body_lower(&y, list);
@@ -640,6 +653,10 @@ void lower_lu(Lower *s, Node n)
 		v.panel[k] = new_matrix(f, f->rows, sym_min(f->syms, number(f, PANEL_COLUMNS), v.least));
 	}
 	v.left = new_matrix(f, f->rows, v.least);
+	v.ordered = new_matrix(f, f->rows, v.least);
+	v.columns = new_matrix(f, f->rows, sym_min(f->syms, number(f, PANEL_COLUMNS), v.least));
+	v.rows = new_matrix(f, sym_min(f->syms, number(f, PANEL_COLUMNS), v.least), f->columns);
+	fill(f, s->steps, v.ordered, f->dtype, (Sym[]){f->rows, v.least}, 2, f->pairs);
 	fill(f, s->steps, v.result, f->dtype, all, 2, f->pairs);
 	fill(f, s->steps, v.left, f->dtype, (Sym[]){f->rows, v.least}, 2, f->pairs);
 	uint32_t last;

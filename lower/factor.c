@@ -33,7 +33,21 @@ typedef struct {
 	uint32_t lead; /* batch dimensions */
 	Sym batch[MAX_RANK];
 	Sym rows, columns; /* of operand 0 */
+	bool inside; /* in buffers of the factorisation the batches are behind the matrices, so that
+	                small matrices of many members are computed by lanes of members */
 } Factor;
+
+/* Whether the matrices are small, and the members many. */
+static bool is_for_lanes(const Factor *f)
+{
+	enum { SMALL = 48, MANY = 16 };
+	int64_t members = 1, rows, columns;
+	if (!f->lead || !sym_is_const(f->syms, f->rows, &rows) || !sym_is_const(f->syms, f->columns, &columns))
+		return false;
+	for (uint32_t k = 0; k < f->lead; k++)
+		members *= sym_hint(f->syms, f->batch[k]);
+	return rows <= SMALL && columns <= SMALL && members >= MANY;
+}
 
 static Factor factor_of(Lower *s, Node n)
 {
@@ -44,6 +58,7 @@ static Factor factor_of(Lower *s, Node n)
 	memcpy(f.batch, t->dim, f.lead * sizeof *f.batch);
 	f.rows = t->dim[f.lead];
 	f.columns = t->dim[f.lead + 1];
+	f.inside = is_for_lanes(&f);
 	return f;
 }
 
@@ -64,11 +79,41 @@ static uint32_t shape(const Factor *f, const Sym *extent, uint32_t n, bool pairs
 	return f->lead + n + pairs;
 }
 
+/* The same of a buffer. */
+static uint32_t buffer_shape(const Factor *f, const Sym *extent, uint32_t n, bool pairs, Sym *dim)
+{
+	Sym all[MAX_RANK];
+	uint32_t rank = shape(f, extent, n, pairs, all), behind = rank - f->lead;
+	for (uint32_t k = 0; k < rank; k++)
+		dim[k] = !f->inside ? all[k] : k < behind ? all[f->lead + k] : all[k - behind];
+	return rank;
+}
+
+/* What is in a buffer, with its batches in front. */
+static Node with_batches_first(Build *b, const Factor *f, Node x)
+{
+	uint32_t perm[MAX_RANK], rank = node_rank(b->g, x), behind = rank - f->lead;
+	for (uint32_t k = 0; k < rank; k++)
+		perm[k] = k < f->lead ? behind + k : k - f->lead;
+	return f->inside && behind ? b_permute(b, x, perm) : x;
+}
+
+/* The reverse. */
+static Node as_in_buffer(Build *b, const Factor *f, Node x)
+{
+	uint32_t perm[MAX_RANK], rank = x.i ? node_rank(b->g, x) : 0, behind = rank - f->lead;
+	for (uint32_t k = 0; k < rank; k++)
+		perm[k] = k < behind ? f->lead + k : k - behind;
+	return x.i && f->inside && behind ? b_permute(b, x, perm) : x;
+}
+
 static NodePlace new_place(const Factor *f, DType d, const Sym *extent, uint32_t n, bool pairs)
 {
 	Sym dim[MAX_RANK];
-	uint32_t rank = shape(f, extent, n, pairs, dim);
-	return (NodePlace){.buf = lowered_buf(f->s->l, BUF_TEMP, 0, d, rank, dim, graph_name(f->s->g, f->n))};
+	uint32_t rank = buffer_shape(f, extent, n, pairs, dim);
+	BufId buf = lowered_buf(f->s->l, BUF_TEMP, 0, d, rank, dim, graph_name(f->s->g, f->n));
+	buf_of(f->s->l, buf)->layout_fixed = f->inside;
+	return (NodePlace){.buf = buf};
 }
 
 static NodePlace new_matrix(const Factor *f, Sym rows, Sym columns)
@@ -80,7 +125,7 @@ static NodePlace new_matrix(const Factor *f, Sym rows, Sym columns)
 static NodePlace part_of(const Factor *f, NodePlace p, const Sym *at, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
-		Sym *off = &p.off[f->lead + k];
+		Sym *off = &p.off[f->inside ? k : f->lead + k];
 		*off = off->i ? sym_add(f->syms, *off, at[k]) : at[k];
 	}
 	return p;
@@ -120,9 +165,10 @@ static Body body_new(const Factor *f, const char *name)
 static Node take(Body *y, NodePlace p, DType d, const Sym *extent, uint32_t n, bool pairs)
 {
 	Sym dim[MAX_RANK];
-	uint32_t rank = shape(y->f, extent, n, pairs, dim);
+	uint32_t rank = buffer_shape(y->f, extent, n, pairs, dim);
 	y->in[y->b.g->input.n] = p;
-	return graph_add_input(y->b.g, "", INPUT_USER, ir_type(y->f->s->ir, d, rank, dim));
+	Node x = graph_add_input(y->b.g, "", INPUT_USER, ir_type(y->f->s->ir, d, rank, dim));
+	return with_batches_first(&y->b, y->f, x);
 }
 
 /* The matrix at a region of a place. */
@@ -136,6 +182,7 @@ static Parts take_matrix(Body *y, NodePlace p, Sym row, Sym column, Sym rows, Sy
 static void put(Body *y, Node x, NodePlace p)
 {
 	y->out[y->b.g->output.n] = p;
+	x = as_in_buffer(&y->b, y->f, x);
 	if (x.i)
 		graph_add_output(y->b.g, "", x, -1);
 }
@@ -237,6 +284,55 @@ static void copy_matrix(const Factor *f, StepList *list, NodePlace from, NodePla
 	body_lower(&y, list);
 }
 
+/* What a reader of the node's results, or the node, expects of places. */
+static Factor outside_of(const Factor *f)
+{
+	Factor outside = *f;
+	outside.inside = false;
+	return outside;
+}
+
+/* Copies between places inside and outside; into: to the inside. */
+static void move(const Factor *f, NodePlace from, NodePlace to, bool into, DType d, const Sym *extent, uint32_t n, bool pairs)
+{
+	const Factor outside = outside_of(f);
+	Body y = body_new(f, "move");
+	y.f = into ? &outside : f;
+	Node x = take(&y, from, d, extent, n, pairs);
+	y.f = into ? f : &outside;
+	put(&y, x, to);
+	y.f = f;
+	body_lower(&y, f->s->steps);
+}
+
+/* The operand, inside. */
+static NodePlace operand_inside(const Factor *f, uint32_t k, Sym rows, Sym columns)
+{
+	NodePlace p = operand_place(f, k);
+	if (!f->inside)
+		return p;
+	NodePlace own = new_matrix(f, rows, columns);
+	move(f, p, own, true, f->dtype, (Sym[]){rows, columns}, 2, f->pairs);
+	return own;
+}
+
+/* The place of a result while it is computed. */
+static NodePlace result_inside(const Factor *f, uint32_t k, DType d, const Sym *extent, uint32_t n, bool pairs)
+{
+	return f->inside ? new_place(f, d, extent, n, pairs) : lower_result_place(f->s, f->n, k);
+}
+
+/* Makes it known to its readers. */
+static void publish(const Factor *f, uint32_t k, NodePlace p, DType d, const Sym *extent, uint32_t n, bool pairs)
+{
+	NodePlace to = p;
+	if (f->inside) {
+		to = lower_result_place(f->s, f->n, k);
+		move(f, p, to, false, d, extent, n, pairs);
+	}
+	lower_publish_result(f->s, f->n, k, &to);
+}
+
 /* The number, from 1 on, of the first true element of a bool [.., n], or 0, as i32. */
 static Node first_true(Build *b, Node wrong)
 {
@@ -271,31 +367,31 @@ static void cholesky_panel(const Factor *f, StepList *list, const Panel *p, Node
 	body_lower(&y, list);
 }
 
-/* Row r of the factor, of which the rows of the panel above it are known. */
-static void cholesky_row(const Factor *f, StepList *list, const Panel *p, Sym row, NodePlace z, NodePlace u)
+/* Row r of the factor, of which the rows of the panel above it are known: v is the row times its
+ * pivot's root, which is first in v. */
+static void cholesky_row(const Factor *f, StepList *list, const Panel *p, Sym row, NodePlace z, NodePlace u, NodePlace v)
 {
+	Sym zero = number(f, 0), one = number(f, 1), r = sym_add(f->syms, p->first, row), rest = sym_sub(f->syms, f->columns, r);
 	Body y = body_new(f, "row");
 	Build *b = &y.b;
-	Sym one = number(f, 1), r = sym_add(f->syms, p->first, row), rest = sym_sub(f->syms, f->columns, r);
-	const uint32_t sum = 1u << f->lead;
 	Parts own = take_matrix(&y, z, row, row, one, rest);
 	Parts left = take_matrix(&y, u, p->first, r, row, one), above = take_matrix(&y, u, p->first, r, row, rest);
-	Parts conj = mat_conj(b, left);
-	Node square = b_bin(b, OP_mul, left.re, left.re);
-	if (f->pairs)
-		square = b_bin(b, OP_add, square, b_bin(b, OP_mul, left.im, left.im));
-	Node first = b_select_dim(b, b_select_dim(b, own.re, (int)f->lead, number(f, 0)), (int)f->lead, number(f, 0));
-	Node pivot = b_bin(b, OP_sub, first, b_reduce(b, REDUCE_SUM, square, 3u << f->lead, DT_none));
-	Node root = b_unsqueeze(b, b_unsqueeze(b, b_un(b, OP_sqrt, pivot), -1), -1);
-	Parts v = mat_sub(b, own, mat_unsqueeze(b, mat_sum(b, mat_multiply(b, conj, above), sum), (int)f->lead));
-	Parts unit = {.re = b_bin(b, OP_div, v.re, root)}, on = {.re = root};
+	Parts sum = mat_sum(b, mat_multiply(b, mat_conj(b, left), above), 1u << f->lead);
+	put_matrix(&y, mat_sub(b, own, mat_unsqueeze(b, sum, (int)f->lead)), v, zero, zero);
+	body_lower(&y, list);
+
+	Body scale = body_new(f, "scale");
+	b = &scale.b;
+	own = take_matrix(&scale, v, zero, zero, one, rest);
+	Node root = b_un(b, OP_sqrt, mat_columns(b, own, zero, one).re);
+	Parts unit = {.re = b_bin(b, OP_div, own.re, root)}, on = {.re = root};
 	if (f->pairs) {
-		unit.im = b_bin(b, OP_div, v.im, root);
+		unit.im = b_bin(b, OP_div, own.im, root);
 		on.im = b_bin_scalar(b, OP_mul, root, 0);
 	}
 	Node is_first = b_bin_scalar(b, OP_eq, b_iota(b, DT_i64, rest), 0);
-	put_matrix(&y, mat_select(b, is_first, on, unit), u, r, r);
-	body_lower(&y, list);
+	put_matrix(&scale, mat_select(b, is_first, on, unit), u, r, r);
+	body_lower(&scale, list);
 }
 
 static void cholesky_info(const Factor *f, StepList *list, NodePlace u, NodePlace info)
@@ -318,7 +414,7 @@ static void cholesky_panels(const Factor *f, NodePlace x, NodePlace u, NodePlace
 	const Panel p = panel_at(f, panels.at, f->columns, PANEL_ROWS);
 	cholesky_panel(f, panels.body, &p, x, u, z);
 	Rounds rows = rounds_of(f, "u", p.width, panels.body);
-	cholesky_row(f, rows.body, &p, rows.at, z, u);
+	cholesky_row(f, rows.body, &p, rows.at, z, u, new_matrix(f, number(f, 1), f->columns));
 	rounds_end(f, &rows, panels.body);
 	rounds_end(f, &panels, list);
 }
@@ -327,12 +423,13 @@ void lower_cholesky(Lower *s, Node n)
 {
 	const Factor f = factor_of(s, n);
 	const Sym all[] = {f.columns, f.columns};
-	NodePlace x = operand_place(&f, 0), u = lower_result_place(s, n, 0), info = lower_result_place(s, n, 1);
+	NodePlace x = operand_inside(&f, 0, f.rows, f.columns), u = result_inside(&f, 0, f.dtype, all, 2, f.pairs);
+	NodePlace info = lower_result_place(s, n, 1);
 	NodePlace z = new_matrix(&f, sym_min(f.syms, number(&f, PANEL_ROWS), f.columns), f.columns);
 	fill(&f, s->steps, u, f.dtype, all, 2, f.pairs);
 	cholesky_panels(&f, x, u, z);
 	cholesky_info(&f, s->steps, u, info);
-	lower_publish_result(s, n, 0, &u);
+	publish(&f, 0, u, f.dtype, all, 2, f.pairs);
 	lower_publish_result(s, n, 1, &info);
 }
 
@@ -405,13 +502,14 @@ void lower_triangular_solve(Lower *s, Node n)
 	const Factor f = factor_of(s, n);
 	Solve v = {.f = &f, .upper = node_bool(s->g, n, "upper"), .unit = node_bool(s->g, n, "unit"),
 		   .m = node_dim(s->g, node_in(s->g, n, 1), f.lead + 1)};
-	v.a = operand_place(&f, 0);
-	v.b = operand_place(&f, 1);
-	v.x = lower_result_place(s, n, 0);
+	const Sym all[] = {f.rows, v.m};
+	v.a = operand_inside(&f, 0, f.rows, f.columns);
+	v.b = operand_inside(&f, 1, f.rows, v.m);
+	v.x = result_inside(&f, 0, f.dtype, all, 2, f.pairs);
 	v.z = new_matrix(&f, sym_min(f.syms, number(&f, PANEL_ROWS), f.rows), v.m);
-	fill(&f, s->steps, v.x, f.dtype, (Sym[]){f.rows, v.m}, 2, f.pairs);
+	fill(&f, s->steps, v.x, f.dtype, all, 2, f.pairs);
 	solve_panels(&v);
-	lower_publish_result(s, n, 0, &v.x);
+	publish(&f, 0, v.x, f.dtype, all, 2, f.pairs);
 }
 
 /* ---- lu ---- */
@@ -642,10 +740,10 @@ void lower_lu(Lower *s, Node n)
 	const Factor *f = &v.f;
 	const Sym all[] = {f->rows, f->columns};
 	v.least = sym_min(f->syms, f->rows, f->columns);
-	v.x = operand_place(f, 0);
-	v.result = lower_result_place(s, n, 0);
-	v.pivots = lower_result_place(s, n, 1);
-	NodePlace order = lower_result_place(s, n, 2);
+	v.x = operand_inside(f, 0, f->rows, f->columns);
+	v.result = result_inside(f, 0, f->dtype, all, 2, f->pairs);
+	v.pivots = result_inside(f, 1, DT_i32, &v.least, 1, false);
+	NodePlace order = result_inside(f, 2, DT_i64, &f->rows, 1, false);
 	v.info = lower_result_place(s, n, 3);
 	for (uint32_t k = 0; k < 2; k++) {
 		v.order[k] = new_place(f, DT_i64, &f->rows, 1, false);
@@ -666,9 +764,9 @@ void lower_lu(Lower *s, Node n)
 	Body y = body_new(f, "order");
 	put(&y, take(&y, v.order[last], DT_i64, &f->rows, 1, false), order);
 	body_lower(&y, s->steps);
-	lower_publish_result(s, n, 0, &v.result);
-	lower_publish_result(s, n, 1, &v.pivots);
-	lower_publish_result(s, n, 2, &order);
+	publish(f, 0, v.result, f->dtype, all, 2, f->pairs);
+	publish(f, 1, v.pivots, DT_i32, &v.least, 1, false);
+	publish(f, 2, order, DT_i64, &f->rows, 1, false);
 	lower_publish_result(s, n, 3, &v.info);
 }
 
@@ -788,9 +886,9 @@ void lower_geqrf(Lower *s, Node n)
 	const Factor *f = &v.f;
 	const Sym all[] = {f->rows, f->columns};
 	v.least = sym_min(f->syms, f->rows, f->columns);
-	NodePlace x = operand_place(f, 0);
-	v.result = lower_result_place(s, n, 0);
-	v.tau = lower_result_place(s, n, 1);
+	NodePlace x = operand_inside(f, 0, f->rows, f->columns);
+	v.result = result_inside(f, 0, f->dtype, all, 2, f->pairs);
+	v.tau = result_inside(f, 1, f->dtype, &v.least, 1, f->pairs);
 	for (uint32_t k = 0; k < 2; k++) {
 		v.rest[k] = new_matrix(f, f->rows, f->columns);
 		v.panel[k] = new_matrix(f, f->rows, sym_min(f->syms, number(f, PANEL_COLUMNS), v.least));
@@ -798,6 +896,6 @@ void lower_geqrf(Lower *s, Node n)
 	fill(f, s->steps, v.result, f->dtype, all, 2, f->pairs);
 	copy_matrix(f, s->steps, x, v.rest[0], f->rows, f->columns);
 	qr_panels(&v, s->steps);
-	lower_publish_result(s, n, 0, &v.result);
-	lower_publish_result(s, n, 1, &v.tau);
+	publish(f, 0, v.result, f->dtype, all, 2, f->pairs);
+	publish(f, 1, v.tau, f->dtype, &v.least, 1, f->pairs);
 }

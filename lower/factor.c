@@ -227,7 +227,8 @@ static Rounds rounds_of(const Factor *f, const char *name, Sym extent, StepList 
 		return r;
 	r.body = new_list(f);
 	r.at = sym_axis(f->syms, name, extent);
-	sym_set_hint(f->syms, r.at, sym_hint(f->syms, extent) / 2); /* schedules are chosen for the middle */
+	/* schedules are chosen for the middle */
+	sym_set_hint(f->syms, r.at, sym_hint(f->syms, extent) / 2);
 	r.step = (Step){.kind = STEP_LOOP, .var = r.at, .extent = extent, .body = r.body};
 	return r;
 }

@@ -194,8 +194,8 @@ typedef struct {
 	const int64_t *dim;
 } Expected;
 /* Checks a tensor's rank, dtype and device (the processor; inputs, outputs and state may also be on
- * the runtime's kind of device), and that it has a shape; not extents, data or strides. Expected.dim
- * is not read (call.c). Returns WEFT_OK, or an error code with a message. */
+ * the runtime's kind of device), and that it has a shape; not extents, data or strides.
+ * Expected.dim is not read (call.c). Returns WEFT_OK, or an error code with a message. */
 int check_kind(const Expected *, const WeftTensor *, WeftStatus *);
 /* Does check_kind with the type that the model's table gives. role: see Expected. */
 static inline int check_info(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)

@@ -15,8 +15,8 @@ typedef struct {
 	Jit *(*link)(Ctx *, const LlvmFiles *, const JitSymbol *symbol, uint32_t n);
 	void *(*find)(Ctx *, Jit *, const char *name);
 	void (*free)(Jit *);
-	/* Called once, before the others, on the thread that loaded the library: sets the function to
-	 * call, from any thread, when LLVM cannot go on. That function must not return. */
+	/* Called once, before the others, on the thread that loaded the library: sets the function
+	 * to call, from any thread, when LLVM cannot go on. That function must not return. */
 	void (*on_fatal)(void (*)(const char *why));
 } LlvmBackend;
 

@@ -153,7 +153,7 @@ OP(aten_linalg_matrix_rank_atol_rtol_float){
 		 .sample = "f32[2, 2, 2] of 1 2 2 4 1 0 0 2, f32[2] of 0.5 1.5, none; f32[2, 2] of 1 2 2 4, none, f64[] of 0.1, hermitian=true"},
 		{.schema = "aten.linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
 		 .build = build_older_rank,
-		 .sample = "f32[2, 2] of 1 2 2 4, tol=0.5; f32[2, 2] of 1 2 2 4, tol=6, hermitian=true"},
+		 .sample = "f32[2, 2] of 1 2 2 5, tol=0.5; f32[2, 2] of 1 2 2 5, tol=6, hermitian=true"},
 		{.schema = "aten.linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
 		 .build = build_older_rank,
 		 .sample = "f32[2, 2, 2] of 1 2 2 4 1 0 0 2, f32[2] of 0.5 1.5"},
@@ -297,7 +297,9 @@ static Node by_inverse(Build *b, Node x, const Attr *p, bool text)
 	Node y = b_call(b, OP_aten_linalg_inv_ex, &x, 1, NULL, 0);
 	if (!y.i)
 		return y;
-	Node whole = b_bin_scalar(b, OP_eq, b_get(b, y, 1), 0), inverse = norm_by(b, b_get(b, y, 0), p, text);
+	Node whole = b_bin_scalar(b, OP_eq, b_get(b, y, 1), 0), inverse = b_get(b, y, 0);
+	Node all = b_unsqueeze(b, b_unsqueeze(b, whole, -1), -1);
+	inverse = norm_by(b, b_select(b, all, inverse, aten_like(b, inverse, 0)), p, text);
 	inverse = inverse.i ? b_select(b, whole, inverse, aten_like(b, inverse, INFINITY)) : inverse;
 	return inverse.i ? b_bin(b, OP_mul, norm_by(b, x, p, text), inverse) : inverse;
 }
@@ -341,15 +343,16 @@ OP(aten_linalg_cond){
 	.overloads = (const Overload[]){
 		{.schema = "aten.linalg_cond.p_str(Tensor self, str p) -> Tensor",
 		 .build = build_cond_str,
-		 .sample = "f32[2, 2] of 4 1 1 -2, p=\"fro\"; f32[2, 2] of 4 1 1 -2, p=\"nuc\""},
+		 .sample = "f32[2, 2] of 4 1 1 -2 3 0.5 2 5, p=\"fro\"; f32[2, 2] of 4 1 1 -2 3 0.5 2 5, p=\"nuc\""},
 	},
 };
 
 /* ---- square roots of Hermitian matrices ---- */
 
+/* Of eigenvalues below 0, which rounding may make, 0. */
 static Node roots(Build *b, Node y)
 {
-	return y.i ? b_un(b, OP_sqrt, b_get(b, y, 0)) : y;
+	return y.i ? b_un(b, OP_sqrt, b_bin_scalar(b, OP_maximum, b_get(b, y, 0), 0)) : y;
 }
 
 /* V M V^H, or V (M / (r[i] + r[j])) V^H */

@@ -251,7 +251,7 @@ static Node matrix_norm(Build *b, Node n, Node x, double p, bool frobenius)
 		return b_error(b, "matrix norm of order %g, expected 1, -1, 2, -2, inf or -inf", p);
 	uint32_t rest = 1u << (columns ? col : row);
 	Node sum = norm_of(b, x, 1, both & ~rest, true);
-	if (p > 0 && sym_is(b_syms(b), b_dim(b, x, (int)(columns ? col : row)), 0)) /* the greatest of none is 0 */
+	if (p > 0 && sym_is(b_syms(b), b_dim(b, x, (int)(columns ? col : row)), 0)) /* of none: 0 */
 		return aten_sum(b, sum, both, keepdim(b, n));
 	aten_require_elements(b, x, rest, "a matrix of this norm has rows and columns");
 	Node y = aten_reduce(b, p > 0 ? REDUCE_MAX : REDUCE_MIN, sum, rest, true);

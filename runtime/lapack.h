@@ -42,8 +42,9 @@ WEFT_LAPACK_FUNCTION(weft_lapack_ldl_solve);
 
 /* ---- Jacobi's method (jacobi.c), which needs no library ---- */
 
-/* Matrices of at most so many rows and columns are always computed by it, LANES at a time. */
-enum { WEFT_JACOBI_MOST = 8, WEFT_JACOBI_LANES = 8 };
+/* Matrices of at most so many rows and columns are always computed by it, LANES at a time: for
+ * larger ones LAPACK is faster. */
+enum { WEFT_JACOBI_MOST = 6, WEFT_JACOBI_LANES = 8 };
 
 /* What the matrices of a call are. */
 typedef struct {

@@ -19,7 +19,7 @@ typedef struct {
 } Builtin;
 
 /* What Jacobi's method wants instead, of matrices m, n: planes and values of one lane, or of
- * LANES of at most 8 rows and columns. P: "2" of pairs, else "1". */
+ * LANES of at most 6 (here 8) rows and columns. P: "2" of pairs, else "1". */
 #define EIGH_OWN(P) "16*n*(" P "*n + 1) + 1024 + 128*min(n, 8)*(" P "*min(n, 8) + 1)"
 #define SVD_OWN(P)                                                                                 \
 	"8*min(m, n)*(" P "*(m + n) + 2) + 16*max(m, n) + 1024 + "                                 \

@@ -819,7 +819,7 @@ static void qr_column(const Qr *v, StepList *list, const Panel *p, Sym u)
 		none = b_bin(b, OP_bit_and, none, b_bin(b, OP_eq, im, aten_like(b, im, 0)));
 	}
 	Node length = b_convert(b, b_un(b, OP_sqrt, all), f->dtype);
-	Node sign = b_un(b, OP_signbit, alpha.re), beta = b_select(b, sign, length, b_un(b, OP_neg, length));
+	Node sign = b_bin_scalar(b, OP_lt, alpha.re, 0), beta = b_select(b, sign, length, b_un(b, OP_neg, length));
 	Parts own = {.re = b_select(b, none, alpha.re, beta)}, scale = {.re = b_bin(b, OP_sub, alpha.re, beta)}, tau;
 	Node safe = b_select(b, none, aten_like(b, beta, 1), beta);
 	tau = (Parts){.re = b_select(b, none, aten_like(b, beta, 0), b_bin(b, OP_div, b_bin(b, OP_sub, beta, alpha.re), safe))};

@@ -30,7 +30,7 @@ OP(aten_geqrf){
 	.schema = "aten.geqrf(Tensor self) -> (Tensor a, Tensor tau)",
 	.build = build_geqrf,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 0 1 2 3; f32[3, 2] of 1 2 0 3 4 1; "
-		  "f32[2, 4] of 1 2 0 3 4 1 2 2; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[0, 2]",
+		  "f32[2, 4] of 1 2 0 3 4 1 2 2; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[0, 2]; f32[3, 2] of -0 1 2 3 4 1",
 };
 
 /* Q C, Q^H C, C Q or C Q^H. c no node: columns of Q. */

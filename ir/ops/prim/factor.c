@@ -271,7 +271,8 @@ static C64 geqrf_reflector(const Matrices *a, int64_t c)
 		below = hypot(below, hypot(x[i * a->n + c].re, x[i * a->n + c].im));
 	if (below == 0 && alpha.im == 0)
 		return (C64){0, 0};
-	double length = hypot(below, hypot(alpha.re, alpha.im)), beta = alpha.re < 0 ? length : -length; /* of -0 as of 0 */
+	/* of -0 as of 0 */
+	double length = hypot(below, hypot(alpha.re, alpha.im)), beta = alpha.re < 0 ? length : -length;
 	C64 scale = {alpha.re - beta, alpha.im};
 	for (int64_t i = c + 1; i < a->m; i++)
 		x[i * a->n + c] = c_div(x[i * a->n + c], scale);

@@ -1,7 +1,6 @@
-/* Factorisations: loops over panels of columns or rows. What a round does is a graph like any
- * other, whose inputs and outputs are regions of buffers, and whose extents depend on the round: so
- * panels get smaller, and what is updated is a contraction of the schedules that all contractions
- * have.
+/* Factorisations: loops over panels of columns or rows. What a round does is a graph whose inputs
+ * and outputs are regions of buffers, and whose extents depend on the round: so panels get smaller,
+ * and what is updated is a contraction with the schedules of all contractions.
  *
  *   cholesky           rows k0..k1 of x, less those of the factor above times themselves; then row
  *                      by row, each divided by the root of its pivot
@@ -33,11 +32,10 @@ typedef struct {
 	uint32_t lead; /* batch dimensions */
 	Sym batch[MAX_RANK];
 	Sym rows, columns; /* of operand 0 */
-	bool inside; /* in buffers of the factorisation the batches are behind the matrices, so that
-	                small matrices of many members are computed by lanes of members */
+	bool inside; /* buffers have the batches behind the matrices, for lanes of members */
 } Factor;
 
-/* Whether the matrices are small, and the members many. */
+/* Whether the matrices are small, and the members many: then vectors hold members. */
 static bool is_for_lanes(const Factor *f)
 {
 	enum { SMALL = 48, MANY = 16 };

@@ -82,18 +82,7 @@ bool program_is_found(const ProgramEntry *e, uint32_t k)
 
 bool program_finds(const ProgramEntry *e, Sym size)
 {
-	SymTab *syms = e->program->ir->syms;
-	bool found = false;
-	if (!sym_uses_kind(syms, size, SYMVAR_UNBACKED))
-		return false;
-	for (uint32_t k = 0; k < sym_nvars(syms) && !found; k++) {
-		Sym var = sym_var_at(syms, k);
-		bool known = sym_var_kind(syms, var) != SYMVAR_UNBACKED || !sym_uses(syms, size, var);
-		for (uint32_t i = 0; i < e->symbol.n && !known; i++)
-			known = e->symbol.data[i].i == var.i;
-		found = !known;
-	}
-	return found;
+	return sym_uses_others(e->program->ir->syms, size, SYMVAR_UNBACKED, e->symbol.data, e->symbol.n);
 }
 
 bool program_is_room(const ProgramEntry *e, uint32_t buf)

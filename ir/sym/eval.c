@@ -279,6 +279,36 @@ bool sym_uses_kind(const SymTab *t, Sym e, SymVarKind kind)
 	return sym_node(t, e)->kinds >> kind & 1;
 }
 
+typedef struct {
+	const SymTab *t;
+	SymVarKind kind;
+	const Sym *known;
+	uint32_t n, visit;
+} Others;
+
+static bool uses_others(const Others *o, Sym e)
+{
+	SymNode *n = sym_node(o->t, e);
+	if (n->visit == o->visit || !(n->kinds >> o->kind & 1))
+		return false;
+	n->visit = o->visit;
+	for (uint32_t k = 0; k < n->nargs; k++)
+		if (uses_others(o, n->args[k]))
+			return true;
+	if (n->kind != SYM_VAR)
+		return false;
+	for (uint32_t k = 0; k < o->n; k++)
+		if (sym_same(o->known[k], e))
+			return false;
+	return true;
+}
+
+bool sym_uses_others(const SymTab *t, Sym e, SymVarKind kind, const Sym *known, uint32_t n)
+{
+	sym_check(t, e);
+	return uses_others(&(Others){t, kind, known, n, next_visit(t)}, e);
+}
+
 bool sym_linear(SymTab *t, Sym e, Sym var, Sym *coef, Sym *rest)
 {
 	sym_check(t, e);

@@ -531,6 +531,29 @@ static void test_same_state(void **state)
 	weft_free(w);
 }
 
+/* What an entry finds when it runs is known whichever entry is the last. */
+static void test_found_sizes(void **state)
+{
+	(void)state;
+	static const char *const text[] = {
+		"graph @found(%x: f32[6]) {\n  %y = aten.nonzero(%x)\n  return %y\n}\n",
+		"graph @known(%x: f32[6]) {\n  %y = aten.neg(%x)\n  return %y\n}\n"};
+	static const char *const entry[] = {"found", "known"};
+	for (int last = 0; last < 2; last++) {
+		Weft *w = weft_new();
+		const char *const order[] = {entry[last], entry[!last]};
+		WeftGraph *g[2];
+		for (int k = 0; k < 2; k++)
+			g[k] = weft_parse(w, text[k ? !last : last], order[k]);
+		const WeftModel *m = weft_loops(w, weft_join(w, 2, order, g), NULL);
+		if (!m)
+			fail_msg("%s", weft_messages(w));
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(!!(m->entry[k]->flags & WEFT_ENTRY_DATA_SIZES), !strcmp(order[k], "found"));
+		weft_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -538,7 +561,7 @@ int main(void)
 		cmocka_unit_test(test_in_process), cmocka_unit_test(test_c), cmocka_unit_test(test_llvm),
 		cmocka_unit_test(test_other_weights), cmocka_unit_test(test_replaced),
 		cmocka_unit_test(test_state), cmocka_unit_test(test_caches), cmocka_unit_test(test_private_state),
-		cmocka_unit_test(test_same_state),
+		cmocka_unit_test(test_same_state), cmocka_unit_test(test_found_sizes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

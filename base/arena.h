@@ -50,8 +50,8 @@ ArenaMark arena_mark(const Arena *);
 /* Frees all that was allocated in the arena since the mark. Marks are released in reverse order:
  * releasing one invalidates those taken after it. */
 void arena_release(Arena *, ArenaMark);
-/* Returns the bytes that all live allocations take: each rounded up to 16, in debug builds with the
- * guard behind it. */
+/* Returns the bytes that all live allocations take: each rounded up to a multiple of 16, at least
+ * 16, in debug builds with the guard behind it. */
 size_t arena_used(const Arena *);
 
 /* arena_lost: nobody may read or write the n bytes at p (the unused end of an array) until

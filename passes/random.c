@@ -231,8 +231,8 @@ static ConstId first_state(Ir *ir, uint64_t seed)
 {
 	for (uint32_t k = 1; k < ir->constant.n; k++) /* of a graph that had it before */
 		if (ir->constant.data[k].dtype == DT_u64 &&
-		    !strcmp(ir->constant.data[k].name, RANDOM_STATE) &&
-		    *(const uint64_t *)ir->constant.data[k].data == seed)
+		    !strcmp(ir->constant.data[k].name, RANDOM_STATE) && ir->constant.data[k].bytes == sizeof (uint64_t[2]) &&
+		    !memcmp(ir->constant.data[k].data, (uint64_t[]){seed, 0}, sizeof (uint64_t[2])))
 			return (ConstId){k};
 	uint64_t *first = ARENA_ARRAY(ir->ctx->arena, uint64_t, 2);
 	int64_t *dim = ARENA_ARRAY(ir->ctx->arena, int64_t, 1);
@@ -251,9 +251,15 @@ static ConstId first_state(Ir *ir, uint64_t seed)
 static Node add_source(Graph *g, const RandomSource *source)
 {
 	Ir *ir = g->ir;
-	for (uint32_t k = 0; k < g->input.n; k++)
-		if (!strcmp(g->input.data[k].name, RANDOM_STATE))
-			return g->input.data[k].node;
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		Node n = g->input.data[k].node;
+		if (strcmp(g->input.data[k].name, RANDOM_STATE) != 0)
+			continue;
+		if (node_type_id(g, n).i == key_type(ir).i)
+			return n;
+		ctx_error(ir->ctx, node_where(g, n), "the state of random numbers is u64[2], got %s", type_str(ir, node_type_id(g, n)));
+		return (Node){0};
+	}
 	Node n = graph_add_input(g, RANDOM_STATE, source->input ? INPUT_USER : INPUT_BUFFER, key_type(ir));
 	graph_set_name(g, n, "rng");
 	if (source->input)
@@ -273,6 +279,6 @@ bool random_attach(Graph *g, const RandomSource *source)
 	Attach a = {.g = g, .stream = first_free_stream(g)};
 	Node state = add_source(g, source);
 	Build b = {.g = g, .before = graph_behind_inputs(g)};
-	Node key = b_node(&b, OP_random_key, &state, 1, NULL, 0);
+	Node key = state.i ? b_node(&b, OP_random_key, &state, 1, NULL, 0) : state;
 	return key.i && attach_graph(&a, g, key) && graph_verify(g);
 }

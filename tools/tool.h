@@ -217,7 +217,7 @@ typedef struct {
 bool parse_mode(const char *mode, const char *wrt, ModeArgs *);
 /* Whether a file has references for the mode: a tensor g.<k>, g.NAME or gp.NAME (vjp), jy.<k>
  * (jvp), vy.<k> (vmap); true for MODE_NONE. Names with the number of a call in front do not
- * count. */
+ * count. The list may be NULL: it has none. */
 bool mode_has_reference(Mode, const WeftTensors *);
 
 /* Joins the model with entries forward_saving and backward (weft_vjp_split). wrt: as ModeArgs.wrt,
@@ -358,7 +358,7 @@ const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const
 /* State (state.c) is that of a compiled model's instance, or of the interpreter, for which the
  * runner keeps it between calls. */
 
-/* Returns the number of states. */
+/* Returns the number of states; 0 for a remote program, whose state it keeps itself. */
 uint32_t runner_nstate(const Runner *);
 /* Returns what is known of state k < runner_nstate. */
 const WeftTensorInfo *runner_state(const Runner *, uint32_t k);
@@ -369,7 +369,7 @@ bool runner_get_state(const Runner *, uint32_t k, const WeftTensor *);
  * reads the file. Returns false after a message; some of the state may be set then. */
 bool runner_load_state(Runner *, Weft *, const char *path);
 /* Writes all state into a file as runner_load_state reads it, one tensor of its name for each.
- * Replaces a file that is there. Returns false after a message. */
+ * Replaces a file that is there. Not for a remote program. Returns false after a message. */
 bool runner_save_state(Runner *, Weft *, const char *path);
 /* A step of runner_open, for the interpreter: allocates r->state and sets it to the initial
  * contents. Returns false after a message. */

@@ -84,7 +84,9 @@ static inline bool generic_varies(const GenericPlan *p, Kx x)
 /* In these functions the nest of the input, or the nest given, is the plan's. */
 
 /* Chooses which axes of grid->order are tasks, and fills in ntask, cut, per, npart, ntasks: whole
- * axes until there are enough tasks, then perhaps parts of the next axis, or of the lane axis. Of a
+ * axes until there are enough tasks, then perhaps parts of the next axis; if `order` has no further
+ * one, of the axis of outer lanes, or of transposed tiles of the longer of that axis and
+ * turned.across. Of a
  * target of blocks of threads (Isa.of_block) every point is a task. If no axis is cut, cut is
  * NO_AXIS, and per and npart stay as they are. Filled in before: grid->order and n, and lanes,
  * turned and blocked of the plan. work: of each outer point, in simple operations at hint sizes. */

@@ -87,9 +87,10 @@ bool size_divisors_assert(SizeBounds *, SymLower *, Program *, const Graph *, Sy
  * its own, which `run` compares with the dimension. */
 void program_find_symbols(ProgramEntry *e, const Lowered *);
 /* Makes e->sizes and the functions outlined from it: it computes the symbols from the extents of
- * the inputs, asserts ranges, bounds and guards, and returns the slots (see ProgramEntry.sizes).
- * workspace: the bytes of the workspace. Returns false after an error: a symbol that cannot be
- * computed from the extents. */
+ * the inputs, asserts ranges, and those bounds and guards whose symbols it knows (`run` asserts the
+ * others), and returns the slots (see ProgramEntry.sizes), -1 for an extent of an output for which
+ * program_finds is true. Adds the bound of the workspace to the SizeBounds. workspace: its bytes.
+ * Returns false after an error: a symbol that cannot be computed from the extents. */
 MUST_LOOK bool program_sizes(ProgramEntry *e, const Graph *, SizeBounds *, Sym workspace);
 /* Adds the assertion of a guard to the current function. The message has both sides, their symbols,
  * and the inputs of the graph they come from. All symbols of the guard must have values. */

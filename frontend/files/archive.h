@@ -35,8 +35,9 @@ typedef struct {
 	bool unchecked; /* checksums are not compared; for fuzzing */
 } Archive;
 
-/* Maps an archive until ctx_free, and reads its directory. Returns false after an error: also if a
- * member's header lies outside of the file. */
+/* Maps an archive until ctx_free, and reads its directory. Copies the path. Sets all of *Archive:
+ * set `unchecked` afterwards. Returns false after an error: also if a member's header lies outside
+ * of the file. */
 bool archive_open(Ctx *, const char *path, Archive *);
 /* Reads the directory of an archive whose contents are in memory, and must stay there as long as
  * the context. path: for messages. Returns false after an error. */

@@ -38,8 +38,9 @@ bool out_commit(Ctx *, OutFile *);
 /* Gives up: removes tmp; the old file stays. Does nothing after out_commit. */
 void out_drop(OutFile *);
 
-/* Returns a name for a temporary file or folder beside path, in the arena: no other call returns
- * this name, in any process. Makes no file. */
+/* Returns a name for a temporary file or folder beside path, which does not end with '/', in the
+ * arena: no other call by a process that runs returns this name. What a process of the same number
+ * that has ended left may have it. Makes no file. */
 const char *path_temp(Ctx *, const char *path);
 /* Removes files and folders beside path whose names path_temp made for this path in processes of
  * this machine that have ended. Errors are ignored. */

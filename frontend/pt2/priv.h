@@ -350,8 +350,8 @@ typedef struct {
 
 typedef ARRAY(Result) Results;
 
-/* Reads the results of a node; lists are flattened. The array is in the scratch arena. Returns
- * false after an error. */
+/* Sets *Results, whose old contents are not read, to the results of a node; lists are flattened.
+ * The array is in the scratch arena. Returns false after an error. */
 bool read_results(Scope *, const json_t *node, Results *);
 /* Returns the value of a name; 0, without an error, if no node so far has defined the name. */
 uint32_t scope_find(const Scope *, const char *name);

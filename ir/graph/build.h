@@ -131,8 +131,9 @@ Node b_convert(Build *, Node x, DType);
 bool b_common_shape(Build *, const Node *x, uint32_t n, uint32_t *rank, Sym *dim);
 
 /* ---- index maps: the elements of x, moved ----
- * A dimension of type int may be negative, which counts from the end. A parameter `dim` of type Sym
- * is the shape of the result. */
+ * A dimension of type int may be negative, which counts from the end. A dimension out of range is
+ * an error, after which the function goes on with dimension 0 and may return a node. A parameter
+ * `dim` of type Sym is the shape of the result. */
 
 /* Broadcasts x to the shape, with dimensions aligned at the end, as torch.broadcast_to. An extent
  * of x other than the constant 1 equals that of the result: a guard requires that where it is not

@@ -277,8 +277,6 @@ typedef struct {
 /* Returns the properties of a kind of statement, for a kind below LS_COUNT. */
 const LsRow *ls_row(LsKind);
 
-/* One kernel: int name(const Frame *, int64_t begin, int64_t end) over tasks. Of one with a block
- * of threads each thread executes the statements; the block is a call for one task. */
 /* The function computes a product, and so can a library: rows of a times columns of b, both summed
  * along k, for each member of a batch. Of each operand and of the result, whose columns lie side by
  * side, the other dimension has a stride. The numbers are parameters of the function, in the order
@@ -301,6 +299,8 @@ typedef struct LoopProduct {
 	uint32_t param;
 } LoopProduct;
 
+/* One kernel: int name(const Frame *, int64_t begin, int64_t end) over tasks. Of one with a block
+ * of threads each thread executes the statements; the block is a call for one task. */
 typedef struct LoopFn {
 	Ir *ir;
 	const char *name;
@@ -580,10 +580,10 @@ uint32_t loop_parametrise(LoopFn *, int64_t keep, const int64_t **value);
 void loop_print(const LoopFn *, Text *, bool anonymous);
 /* Parses text that loop_print wrote, of a function whose buffers and parameters have distinct
  * names. Scalar functions in the text must exist already (scalar_by_name). What the text does not
- * say is lost: LoopFn.comment, LsData.rare, tables of launches, what statements keep for the
- * interpreter. A call of a user operator is an error. Returns a function to which no statements can
- * be added, in the arena of the Ir's context; NULL after an error, which the context has
- * recorded. */
+ * say is lost: LoopFn.comment, LoopFn.product, LsData.rare, tables of launches, what statements
+ * keep for the interpreter. A call of a user operator is an error. Returns a function to which no
+ * statements can be added, in the arena of the Ir's context; NULL after an error, which the context
+ * has recorded. */
 LoopFn *loop_parse(Ir *, const char *text);
 /* Adds an LS_LAUNCH of call `call`, the number that program_add_call returned, over ntasks tasks.
  * arg[]: nbuf addresses (lx_addr), then the parameters, narg in all. Copies arg[]. */

@@ -30,6 +30,13 @@ static bool skip(Parser *p, const char *word)
 	return true;
 }
 
+/* The absent expression; "none.3" and "nonempty" are names. */
+static bool skip_none(Parser *p)
+{
+	const char behind = strncmp(p->s, "none", 4) ? 0 : p->s[4];
+	return !isalnum((unsigned char)behind) && behind != '_' && behind != '.' && skip(p, "none");
+}
+
 /* What precedes any of these characters. */
 static const char *word(Parser *p, const char *until)
 {
@@ -229,7 +236,7 @@ static bool expr(Parser *p, Lx *out)
 {
 	int64_t k;
 	*out = (Lx){0};
-	if (skip(p, "none"))
+	if (skip_none(p))
 		return true;
 	if (skip(p, "("))
 		return infix(p, out);

@@ -8,9 +8,9 @@
 #include "ir/loop/program.h"
 #include "ir/target/machine.h"
 
-/* Returns the cycles of one core for all ntasks tasks of a launch, and a part of the cost of a
- * phase. param: the values of the function's parameters. bytes: the number of different bytes that
- * the launch reads and writes. */
+/* Returns the cycles of one core for all ntasks tasks of a launch, plus an eighth of Machine.phase;
+ * calls of user operators count 0. param: the values of the function's parameters. bytes: the
+ * number of different bytes that the launch reads and writes. */
 double loop_predict(const LoopFn *, const Machine *, const int64_t *param, int64_t ntasks, double bytes);
 /* Sets cycles[k], for each call k that a statement of `run` launches, to the cycles of one core for
  * all its launches in one run. value[i]: the value of the entry's symbol i; value NULL: the

@@ -188,7 +188,8 @@ Sym sym_arg(const SymTab *, Sym, uint32_t k);
 bool sym_uses(const SymTab *, Sym e, Sym var);
 /* Whether any variable of that kind occurs in e. */
 bool sym_uses_kind(const SymTab *, Sym e, SymVarKind);
-/* Whether a variable of that kind that is none of known[0 .. n-1] occurs in e, of whatever scope. */
+/* Whether a variable of that kind that is none of known[0 .. n-1] occurs in e, of whatever
+ * scope. */
 bool sym_uses_others(const SymTab *, Sym e, SymVarKind, const Sym *known, uint32_t n);
 /* Returns the divisor d of a floordiv(var, d) or mod(var, d) inside e, of the first one if there
  * are several; none if there is none. */

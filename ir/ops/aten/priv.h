@@ -225,7 +225,7 @@ Node aten_sum_operand(Build *, Node x);
 /* Returns the mean of a float or complex x over dims: computed wide, rounded to x's dtype. */
 Node aten_mean(Build *, Node x, uint32_t dims, bool keep);
 /* Returns the number of elements over which a reduction of x over dims runs: the product of the
- * extents of these dimensions; 1 if dims is 0. */
+ * extents of these dimensions; 1 if dims is 0, or x is no node. */
 Sym aten_count(const Build *, Node x, uint32_t dims);
 /* Returns the variance over dims, which stay with extent 1: sum |x - mean|^2 / max(count -
  * correction, 0); real, also of a complex x. x must be wide. *mean (mean may be NULL) receives the

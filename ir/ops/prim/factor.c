@@ -354,9 +354,37 @@ Node factor_lu(Build *b, Node x, bool pairs)
 	return factored(b, OP_lu, x, pairs);
 }
 
+/* For each element m >= 0, 2^-e, where 2^e is the greatest power of two that is at most m; 1 for
+ * inf and NaN. */
+static Node inverse_power(Build *b, Node m)
+{
+	const bool wide = node_dtype(b->g, m) == DT_f64;
+	const DType d = wide ? DT_i64 : DT_i32;
+	const int64_t least = wide ? INT64_C(1) << 52 : 1 << 23, all = wide ? INT64_C(0x7ff) << 52 : 0x7f800000;
+	Node bits = b_node(b, OP_bitcast, &m, 1, (Attr[]){attr_none(), attr_dtype(d)}, 2);
+	bits = b_bin(b, OP_bit_and, bits, b_full_int(b, d, all, 0, NULL));
+	Node turned = b_bin(b, OP_maximum, b_bin(b, OP_sub, b_full_int(b, d, all - least, 0, NULL), bits), b_full_int(b, d, least, 0, NULL));
+	Node power = b_node(b, OP_bitcast, &turned, 1, (Attr[]){attr_none(), attr_dtype(node_dtype(b->g, m))}, 2);
+	return b_select(b, b_bin_scalar(b, OP_eq, bits, (double)all), b_full(b, node_dtype(b->g, m), 1, 0, NULL), power);
+}
+
+/* Squares of elements must not leave the range of the dtype: x is multiplied by a power of two,
+ * which changes R only. */
 Node factor_geqrf(Build *b, Node x, bool pairs)
 {
-	return factored(b, OP_geqrf, x, pairs);
+	if (!x.i)
+		return x;
+	const uint32_t rank = node_rank(b->g, x);
+	Node power = inverse_power(b, b_reduce(b, REDUCE_MAX, b_un(b, OP_abs, x), (pairs ? 7u : 3u) << (rank - 2 - pairs), DT_none));
+	for (uint32_t k = 0; k < 2u + pairs; k++)
+		power = b_unsqueeze(b, power, -1);
+	Node y = factored(b, OP_geqrf, b_bin(b, OP_mul, x, power), pairs);
+	if (!y.i)
+		return y;
+	Parts a = mat_of(b, b_get(b, y, 0), pairs), r = mat_of(b, b_bin(b, OP_div, b_get(b, y, 0), power), pairs);
+	Node row = b_unsqueeze(b, b_iota(b, DT_i64, b_dim(b, a.re, -2)), -1), column = b_iota(b, DT_i64, b_dim(b, a.re, -1));
+	a = mat_select(b, b_bin(b, OP_le, row, column), r, a);
+	return b_tuple(b, (Node[]){mat_node(b, a), b_get(b, y, 1)}, 2);
 }
 
 Node factor_solve(Build *b, Node a, Node x, Triangle t, bool pairs)

@@ -17,7 +17,8 @@ typedef struct {
 Node factor_cholesky(Build *, Node x, bool pairs);
 /* The node `lu`: a tuple (factors, pivots, order, info). */
 Node factor_lu(Build *, Node x, bool pairs);
-/* The node `geqrf`: a tuple (a, tau). */
+/* The tuple (a, tau) of the node `geqrf`, of x of any magnitude: that node itself squares elements
+ * of x. */
 Node factor_geqrf(Build *, Node x, bool pairs);
 /* The node `triangular_solve`: the X of A X = B. A and B have the same batches. */
 Node factor_solve(Build *, Node a, Node b, Triangle, bool pairs);

@@ -32,11 +32,11 @@ typedef struct {
 	uint32_t lead; /* batch dimensions */
 	Sym batch[MAX_RANK];
 	Sym rows, columns; /* of operand 0 */
-	bool inside; /* buffers have the batches behind the matrices, for lanes of members */
+	bool inside; /* buffers have the batches behind the matrices, for vectors of members */
 } Factor;
 
 /* Whether the matrices are small, and the members many: then vectors hold members. */
-static bool is_for_lanes(const Factor *f)
+static bool has_many_members(const Factor *f)
 {
 	enum { SMALL = 48, MANY = 16 };
 	int64_t members = 1, rows, columns;
@@ -56,7 +56,7 @@ static Factor factor_of(Lower *s, Node n)
 	memcpy(f.batch, t->dim, f.lead * sizeof *f.batch);
 	f.rows = t->dim[f.lead];
 	f.columns = t->dim[f.lead + 1];
-	f.inside = is_for_lanes(&f);
+	f.inside = has_many_members(&f);
 	return f;
 }
 

@@ -7,6 +7,7 @@
  * program's to choose. */
 #include "lapack.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -457,6 +458,16 @@ static void put_identity(const Call *c, void *a, int64_t n)
 		real_set(a, c->real, (n + 1) * k * (int64_t)(c->number / c->real), 1);
 }
 
+/* What PyTorch says of matrix k, with an error of LAPACK. */
+static int svd_failed(const Call *c, int64_t k, size_t bytes, int32_t info)
+{
+	const char *x = matrix(c->in, k, bytes);
+	for (size_t i = 0; i < bytes / c->real; i++)
+		if (!isfinite(real_at(x, c->real, (int64_t)i)))
+			return failed(c, k, "The algorithm failed to converge because the input matrix contained non-finite values.");
+	return failed(c, k, NO_CONVERGENCE "singular values (error code: %d)", (int)info);
+}
+
 static int svd_own(const Call *c, const SvdShape *d)
 {
 	const int64_t m = d->m, n = d->n, least = m < n ? m : n;
@@ -471,7 +482,7 @@ static int svd_own(const Call *c, const SvdShape *d)
 				     d->vectors ? matrix(&c->out[1], k, left) : NULL, d->vectors ? matrix(&c->out[2], k, right) : NULL))
 			continue;
 		if (count == 1)
-			return failed(c, k, NO_CONVERGENCE "singular values (error code: %d)", 1);
+			return svd_failed(c, k, bytes, 1);
 		again = 1;
 		count = 0;
 	}
@@ -506,7 +517,7 @@ static int svd(Call c, int vectors)
 		int32_t info = svd_one(c, &d, copy, matrix(&c.out[0], k, (size_t)least * c.real), u, vt);
 		end(locked);
 		if (info)
-			code = failed(&c, k, NO_CONVERGENCE "singular values (error code: %d)", (int)info);
+			code = svd_failed(&c, k, bytes, info);
 	}
 	return code;
 }

@@ -249,7 +249,7 @@ static void meet(LinearTable *t, Node n)
 		give_call(t, n);
 	else if (op == OP_scan || op == OP_while || op == OP_cond)
 		give_region(t, n);
-	else if (composite && info->linear_in && together(t, n, info->linear_in) == LIN_LINEAR)
+	else if (info->linear_in && together(t, n, info->linear_in) == LIN_LINEAR)
 		give_all(t, n, LIN_LINEAR);
 	else if (composite)
 		give_expansion(t, n);

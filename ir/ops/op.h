@@ -212,8 +212,8 @@ typedef struct OpInfo {
 	 * independent of each other, and no attribute counts dimensions from the front. */
 	Linear linear;
 	uint32_t linear_in; /* bits: the operands in which the operator is linear (.linear); 0: all,
-			       if .linear is set. Of a composite: linear in these, which its
-			       expansion does not show */
+			       if .linear is set. Where .linear is not set: linear in these,
+			       which its expansion, if it has one, does not show */
 	bool (*linear_if)(const Graph *, Node); /* whether .linear holds for this node; NULL: it
 						   does */
 	const char *vjp, *jvp;

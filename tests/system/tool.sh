@@ -29,7 +29,7 @@ for c in compile run check bench show ops; do
 	refuse "no option --nonsense" "$weft" $c --nonsense
 done
 expect 0 '^aten.hann_window .*code' "$weft" ops hann_window
-expect 0 'other names *aten.arcsinh' "$weft" ops --long aten.asinh
+expect 0 'other names *prims.asinh' "$weft" ops --long aten.asinh
 expect 0 '"name": "aten.add.Tensor"' "$weft" ops --json 'aten.add.*'
 refuse 'no operator has a name like nonsense' "$weft" ops nonsense
 refuse 'no command' "$weft" nonsense

@@ -55,7 +55,7 @@ static void print_table(CUnit *u, const LoopCall *c, const char *name, Text *out
 	}
 	text_printf(out, "%sstatic const WeftOpCall %s = {%s, %s, %s, %s%s, %u, %u, %d%s};\n\n", c->nin + c->nout ? "};\n" : "", name,
 	            c_string(u->arena, c->op->said), def->symbol, def->user_symbol ? def->user_symbol : "NULL", c->nin + c->nout ? name : "NULL",
-	            c->nin + c->nout ? "_tensor" : "", c->nin, c->nout, (int)c->work, userop_is(c->op, WEFT_OP_DEVICE) ? ", 1" : "");
+	            c->nin + c->nout ? "_tensor" : "", c->nin, c->nout, (int)c->work, userop_is(c->op, WEFT_OP_DEVICE) ? ", 1" : ", 0");
 }
 
 void c_user_tables(CUnit *u, const LoopFn *f, const char *kernel, Text *out)

@@ -300,8 +300,8 @@ static Node by_inverse(Build *b, Node x, const Attr *p, bool text)
 	Node whole = b_bin_scalar(b, OP_eq, b_get(b, y, 1), 0), inverse = b_get(b, y, 0);
 	Node all = b_unsqueeze(b, b_unsqueeze(b, whole, -1), -1);
 	inverse = norm_by(b, b_select(b, all, inverse, aten_like(b, inverse, 0)), p, text);
-	inverse = inverse.i ? b_select(b, whole, inverse, aten_like(b, inverse, INFINITY)) : inverse;
-	return inverse.i ? b_bin(b, OP_mul, norm_by(b, x, p, text), inverse) : inverse;
+	Node product = inverse.i ? b_bin(b, OP_mul, norm_by(b, x, p, text), inverse) : inverse;
+	return product.i ? b_select(b, whole, product, aten_like(b, product, INFINITY)) : product;
 }
 
 static Node no_condition(Build *b, Node x)

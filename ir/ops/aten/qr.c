@@ -91,6 +91,8 @@ static Node build_ormqr(Build *b, Node n)
 		return b_error(b, "ormqr: the matrices differ in dtype or rank");
 	if (sym_eq(b_syms(b), b_dim(b, c, left ? -2 : -1), b_dim(b, a, -2)) == NO)
 		return b_error(b, "ormqr: the reflectors and input3 have different numbers of %s", left ? "rows" : "columns");
+	if (sym_eq(b_syms(b), b_dim(b, tau, -1), sym_min(b_syms(b), b_dim(b, c, left ? -2 : -1), b_dim(b, a, -1))) == NO)
+		return b_error(b, "ormqr: tau.shape[-1] must be equal to min(other.shape[%d], input.shape[-1])", left ? -2 : -1);
 	return reflected(b, a, tau, c, b_int(b, 0), left, node_bool(b->g, n, "transpose"));
 }
 OP(aten_ormqr){

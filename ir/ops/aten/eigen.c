@@ -18,27 +18,17 @@ bool spectral_takes(Build *b, Node x, const char *name)
 		b_error(b, "%s: expected batches of matrices, got rank %u", name, aten_rank(b, x));
 		return false;
 	}
-	DType d = node_dtype(b->g, x);
-	if (!dtype_is_inexact(d) || dtype_size(dtype_real(d)) < 4) {
-		b_error(b, "%s: expected f32, f64, c64 or c128, got %s", name, dtype_name(d));
-		return false;
-	}
-	return true;
+	return solve_takes_dtype(b, node_dtype(b->g, x), name);
 }
 
 Node spectral_columns(Build *b, Node x)
 {
-	if (!x.i)
-		return x;
-	x = b_transpose(b, x, -1, -2);
-	return dtype_is_complex(aten_dtype(b, x)) ? b_node(b, OP_view_real, &x, 1, NULL, 0) : x;
+	return x.i ? solve_pairs(b, b_transpose(b, x, -1, -2)) : x;
 }
 
 Node spectral_matrix(Build *b, Node columns, bool complex)
 {
-	if (columns.i && complex)
-		columns = b_node(b, OP_view_complex, &columns, 1, NULL, 0);
-	return columns.i ? b_transpose(b, columns, -1, -2) : columns;
+	return columns.i ? b_transpose(b, solve_whole(b, columns, complex), -1, -2) : columns;
 }
 
 Node spectral_call(Build *b, const char *stem, const Node *in, uint32_t nin, Node like, int flag)
@@ -60,27 +50,16 @@ Node spectral_call(Build *b, const char *stem, const Node *in, uint32_t nin, Nod
 
 /* ---- matrices ---- */
 
-Node spectral_adjoint(Build *b, Node x)
-{
-	return x.i ? b_transpose(b, aten_conj(b, x), -1, -2) : x;
-}
-
 Node spectral_hermitian(Build *b, Node x)
 {
-	return x.i ? b_bin_scalar(b, OP_mul, b_bin(b, OP_add, x, spectral_adjoint(b, x)), 0.5) : x;
-}
-
-static Node on_diagonal(Build *b, Node x)
-{
-	Shape s = aten_shape(b, x);
-	return b_bin(b, OP_eq, aten_iota_dim(b, &s, s.rank - 2, DT_i64), aten_iota_dim(b, &s, s.rank - 1, DT_i64));
+	return x.i ? b_bin_scalar(b, OP_mul, b_bin(b, OP_add, x, solve_adjoint(b, x)), 0.5) : x;
 }
 
 Node spectral_diagonal(Build *b, Node x)
 {
 	if (!x.i)
 		return x;
-	Node only = b_select(b, on_diagonal(b, x), x, aten_like(b, x, 0));
+	Node only = b_select(b, solve_on_diagonal(b, x), x, aten_like(b, x, 0));
 	return aten_sum(b, only, 1u << (aten_rank(b, x) - 1), false);
 }
 
@@ -89,7 +68,7 @@ Node spectral_with_diagonal(Build *b, Node x, Node d)
 	if (!x.i || !d.i)
 		return (Node){0};
 	d = b_convert(b, d, aten_dtype(b, x));
-	return b_select(b, on_diagonal(b, x), aten_rank(b, d) ? b_unsqueeze(b, d, -1) : d, x);
+	return b_select(b, solve_on_diagonal(b, x), aten_rank(b, d) ? b_unsqueeze(b, d, -1) : d, x);
 }
 
 Node spectral_scale_columns(Build *b, Node x, Node d)
@@ -168,13 +147,13 @@ static Node build_eigvalsh(Build *b, Node n)
 /* V M V^H */
 static Node in_basis(Build *b, Node v, Node m)
 {
-	return m.i ? b_matmul(b, b_matmul(b, v, m), spectral_adjoint(b, v)) : m;
+	return m.i ? b_matmul(b, b_matmul(b, v, m), solve_adjoint(b, v)) : m;
 }
 
 /* V^H M V */
 static Node to_basis(Build *b, Node v, Node m)
 {
-	return m.i ? b_matmul(b, b_matmul(b, spectral_adjoint(b, v), m), v) : m;
+	return m.i ? b_matmul(b, b_matmul(b, solve_adjoint(b, v), m), v) : m;
 }
 
 /* V (diag gw) V^H, or with gV the Hermitian part of V (F * (V^H gV) + diag gw) V^H. */
@@ -183,10 +162,10 @@ static bool adjoint_eigh(Build *b, Node n, const Node *ct, const bool *want, Nod
 	Node w = b_get(b, n, 0), v = b_get(b, n, 1), gw = ct[0], gv = ct[1];
 	(void)want;
 	if (!gv.i) {
-		g[0] = b_matmul(b, spectral_scale_columns(b, v, gw), spectral_adjoint(b, v));
+		g[0] = b_matmul(b, spectral_scale_columns(b, v, gw), solve_adjoint(b, v));
 		return g[0].i;
 	}
-	Node m = b_matmul(b, spectral_adjoint(b, v), gv);
+	Node m = b_matmul(b, solve_adjoint(b, v), gv);
 	if (m.i && dtype_is_complex(aten_dtype(b, m)))
 		spectral_require_gauge(b, b_part(b, spectral_diagonal(b, m), true), "linalg_eigh_backward: " PHASE);
 	m = b_bin(b, OP_div, m, spectral_gaps(b, w));
@@ -217,7 +196,7 @@ static bool adjoint_eigvalsh(Build *b, Node n, const Node *ct, const bool *want,
 {
 	(void)want;
 	Node y = with_vectors(b, n, OP_aten_linalg_eigh), v = y.i ? b_get(b, y, 1) : y;
-	g[0] = v.i ? b_matmul(b, spectral_scale_columns(b, v, ct[0]), spectral_adjoint(b, v)) : v;
+	g[0] = v.i ? b_matmul(b, spectral_scale_columns(b, v, ct[0]), solve_adjoint(b, v)) : v;
 	return g[0].i;
 }
 
@@ -311,7 +290,7 @@ static Node of_dtype(Build *b, Node g, Node x)
 /* V^-H (conj(F) * (V^H gV - V^H V Re diag(V^H gV)) + diag gw) V^H */
 static Node eig_cotangent(Build *b, Node x, Node w, Node v, Node gw, Node gv)
 {
-	Node vh = spectral_adjoint(b, v), m;
+	Node vh = solve_adjoint(b, v), m;
 	if (gv.i) {
 		m = b_matmul(b, vh, gv);
 		Node d = spectral_diagonal(b, m);
@@ -348,7 +327,7 @@ static bool tangent_eig(Build *b, Node n, const Node *t, Node *ty)
 	if (!ty[0].i)
 		return false;
 	Node x = spectral_with_diagonal(b, b_bin(b, OP_div, p, spectral_gaps(b, w)), aten_like(b, p, 0));
-	Node dv = b_matmul(b, v, x), along = spectral_diagonal(b, b_matmul(b, spectral_adjoint(b, v), dv));
+	Node dv = b_matmul(b, v, x), along = spectral_diagonal(b, b_matmul(b, solve_adjoint(b, v), dv));
 	ty[1] = along.i ? b_bin(b, OP_sub, dv, spectral_scale_columns(b, v, b_part(b, along, false))) : along;
 	return ty[1].i;
 }

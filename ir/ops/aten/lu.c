@@ -3,26 +3,10 @@
 
 /* ---- factors ---- */
 
-static bool takes_matrices(Build *b, Node x, const char *name)
-{
-	DType d = aten_dtype(b, x);
-	if (!x.i)
-		return false;
-	if (node_rank(b->g, x) < 2) {
-		b_error(b, "%s: expected batches of matrices", name);
-		return false;
-	}
-	if (!dtype_is_inexact(d) || dtype_size(dtype_real(d)) < 4) {
-		b_error(b, "%s: expected f32, f64, c64 or c128, got %s", name, dtype_name(d));
-		return false;
-	}
-	return true;
-}
-
 static SolveLu factors_of(Build *b, Node n, const char *name)
 {
 	Node x = node_in(b->g, n, 0);
-	if (!takes_matrices(b, x, name))
+	if (!solve_takes_matrices(b, x, name))
 		return (SolveLu){0};
 	if (!node_bool(b->g, n, "pivot")) {
 		b_error(b, "%s: LU without pivoting is not implemented on the CPU", name);

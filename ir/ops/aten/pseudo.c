@@ -177,13 +177,13 @@ static Node inverse_of_values(Build *b, Node n, Node x, Node atol, Node rtol)
 			return y;
 		Node w = b_get(b, y, 0), v = b_get(b, y, 1), size = aten_abs(b, w);
 		Node d = inverted(b, w, size, bound(b, n, x, size, atol, rtol));
-		return d.i ? b_matmul(b, spectral_scale_columns(b, v, d), spectral_adjoint(b, v)) : d;
+		return d.i ? b_matmul(b, spectral_scale_columns(b, v, d), solve_adjoint(b, v)) : d;
 	}
 	Node y = b_call(b, OP_aten_linalg_svd, &x, 1, (Attr[]){attr_none(), attr_bool(false)}, 2);
 	if (!y.i)
 		return y;
 	Node s = b_get(b, y, 1), d = inverted(b, s, s, bound(b, n, x, s, atol, rtol));
-	return d.i ? b_matmul(b, spectral_adjoint(b, b_get(b, y, 2)), spectral_scale_rows(b, spectral_adjoint(b, b_get(b, y, 0)), d)) : d;
+	return d.i ? b_matmul(b, solve_adjoint(b, b_get(b, y, 2)), spectral_scale_rows(b, solve_adjoint(b, b_get(b, y, 0)), d)) : d;
 }
 
 static Node pinv(Build *b, Node n, Node atol, Node rtol)
@@ -221,7 +221,7 @@ static Node less(Build *b, Node x, Node y)
 /* Of y = pinv x: - y^H g y^H + (1 - x y) g^H y y^H + y^H y g^H (1 - y x) */
 static bool adjoint_pinv(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
-	Node x = node_in(b->g, n, 0), y = n, yh = spectral_adjoint(b, y), gh = spectral_adjoint(b, ct[0]);
+	Node x = node_in(b->g, n, 0), y = n, yh = solve_adjoint(b, y), gh = solve_adjoint(b, ct[0]);
 	if (!want[0])
 		return true;
 	Node right = product(b, product(b, gh, y), yh), left = product(b, yh, product(b, y, gh));
@@ -234,7 +234,7 @@ static bool adjoint_pinv(Build *b, Node n, const Node *ct, const bool *want, Nod
 /* - y dx y + y y^H dx^H (1 - x y) + (1 - y x) dx^H y^H y */
 static bool tangent_pinv(Build *b, Node n, const Node *t, Node *ty)
 {
-	Node x = node_in(b->g, n, 0), y = n, yh = spectral_adjoint(b, y), dh = spectral_adjoint(b, t[0]);
+	Node x = node_in(b->g, n, 0), y = n, yh = solve_adjoint(b, y), dh = solve_adjoint(b, t[0]);
 	if (!t[0].i)
 		return true;
 	Node right = product(b, product(b, y, yh), dh), left = product(b, product(b, dh, yh), y);
@@ -358,7 +358,7 @@ static Node roots(Build *b, Node y)
 /* V M V^H, or V (M / (r[i] + r[j])) V^H */
 static Node in_basis(Build *b, Node y, Node m, bool inverse)
 {
-	Node v = b_get(b, y, 1), vh = spectral_adjoint(b, v);
+	Node v = b_get(b, y, 1), vh = solve_adjoint(b, v);
 	if (inverse) {
 		Node r = roots(b, y);
 		m = product(b, product(b, vh, m), v);
@@ -379,7 +379,7 @@ static Node build_sqrth(Build *b, Node n)
 	if (!y.i)
 		return y;
 	Node v = b_get(b, y, 1);
-	return product(b, spectral_scale_columns(b, v, roots(b, y)), spectral_adjoint(b, v));
+	return product(b, spectral_scale_columns(b, v, roots(b, y)), solve_adjoint(b, v));
 }
 
 static bool adjoint_sqrth(Build *b, Node n, const Node *ct, const bool *want, Node *g)

@@ -1,26 +1,10 @@
 /* Factors Q R by reflectors, as LAPACK has them. */
 #include "ir/ops/aten/solve.h"
 
-static bool takes_matrix(Build *b, Node x, const char *name)
-{
-	DType d = aten_dtype(b, x);
-	if (!x.i)
-		return false;
-	if (node_rank(b->g, x) < 2) {
-		b_error(b, "%s: expected batches of matrices", name);
-		return false;
-	}
-	if (!dtype_is_inexact(d) || dtype_size(dtype_real(d)) < 4) {
-		b_error(b, "%s: expected f32, f64, c64 or c128, got %s", name, dtype_name(d));
-		return false;
-	}
-	return true;
-}
-
 static Node build_geqrf(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	if (!takes_matrix(b, x, "geqrf"))
+	if (!solve_takes_matrices(b, x, "geqrf"))
 		return (Node){0};
 	bool pairs = solve_is_complex(b, x);
 	Node y = factor_geqrf(b, solve_pairs(b, x), pairs);
@@ -46,7 +30,7 @@ static Node reflected(Build *b, Node a, Node tau, Node c, Sym columns, bool left
 
 static bool check_reflectors(Build *b, Node a, Node tau, const char *name)
 {
-	if (!takes_matrix(b, a, name) || !tau.i)
+	if (!solve_takes_matrices(b, a, name) || !tau.i)
 		return false;
 	SymTab *t = b_syms(b);
 	const char *wrong = NULL;
@@ -84,7 +68,7 @@ OP(aten_linalg_householder_product){
 static Node build_ormqr(Build *b, Node n)
 {
 	Node a = arg(b, n, "self"), tau = arg(b, n, "input2"), c = arg(b, n, "input3");
-	if (!check_reflectors(b, a, tau, "ormqr") || !takes_matrix(b, c, "ormqr"))
+	if (!check_reflectors(b, a, tau, "ormqr") || !solve_takes_matrices(b, c, "ormqr"))
 		return (Node){0};
 	bool left = node_bool(b->g, n, "left");
 	if (node_dtype(b->g, c) != node_dtype(b->g, a) || node_rank(b->g, c) != node_rank(b->g, a))
@@ -125,7 +109,7 @@ static Node triangle_of(Build *b, Node a, Sym rows)
 static Node build_qr_mode(Build *b, Node n)
 {
 	Node x = node_in(b->g, n, 0);
-	if (!takes_matrix(b, x, "linalg.qr"))
+	if (!solve_takes_matrices(b, x, "linalg.qr"))
 		return (Node){0};
 	bool complete = aten_is(b, n, "mode", "complete"), reduced = aten_is(b, n, "mode", "reduced");
 	if (!complete && !reduced && !aten_is(b, n, "mode", "r"))

@@ -7,6 +7,25 @@
 
 /* ---- arguments ---- */
 
+bool solve_takes_dtype(Build *b, DType d, const char *name)
+{
+	if (dtype_is_inexact(d) && dtype_size(dtype_real(d)) >= 4)
+		return true;
+	b_error(b, "%s: expected f32, f64, c64 or c128, got %s", name, dtype_name(d));
+	return false;
+}
+
+bool solve_takes_matrices(Build *b, Node x, const char *name)
+{
+	if (!x.i)
+		return false;
+	if (node_rank(b->g, x) < 2) {
+		b_error(b, "%s: expected batches of matrices", name);
+		return false;
+	}
+	return solve_takes_dtype(b, node_dtype(b->g, x), name);
+}
+
 bool solve_takes(Build *b, Node x, const char *name)
 {
 	Shape s = aten_shape(b, x);
@@ -16,19 +35,18 @@ bool solve_takes(Build *b, Node x, const char *name)
 		b_error(b, "%s: expected batches of square matrices", name);
 		return false;
 	}
-	DType d = node_dtype(b->g, x);
-	if (!dtype_is_inexact(d) || dtype_size(dtype_real(d)) < 4) {
-		b_error(b, "%s: expected f32, f64, c64 or c128, got %s", name, dtype_name(d));
-		return false;
-	}
-	return true;
+	return solve_takes_dtype(b, node_dtype(b->g, x), name);
+}
+
+Node solve_on_diagonal(Build *b, Node x)
+{
+	Shape s = aten_shape(b, x);
+	return b_bin(b, OP_eq, aten_iota_dim(b, &s, s.rank - 2, DT_i64), aten_iota_dim(b, &s, s.rank - 1, DT_i64));
 }
 
 Node solve_identity(Build *b, Node x)
 {
-	Shape s = aten_shape(b, x);
-	Node on = b_bin(b, OP_eq, aten_iota_dim(b, &s, s.rank - 2, DT_i64), aten_iota_dim(b, &s, s.rank - 1, DT_i64));
-	return b_convert(b, on, node_dtype(b->g, x));
+	return b_convert(b, solve_on_diagonal(b, x), node_dtype(b->g, x));
 }
 
 void solve_require(Build *b, Node cond, const char *message)
@@ -74,7 +92,7 @@ Node solve_whole(Build *b, Node x, bool pairs)
 
 Node solve_adjoint(Build *b, Node x)
 {
-	return b_transpose(b, aten_conj(b, x), -1, -2);
+	return x.i ? b_transpose(b, aten_conj(b, x), -1, -2) : x;
 }
 
 Node solve_triangle(Build *b, Node a, Node x, Triangle t)

@@ -10,6 +10,12 @@
  * and no guard is added. `name` begins the message. Returns false after an error, and for no
  * node. */
 bool solve_takes(Build *, Node x, const char *name);
+/* Checks that x is [..., m, n] of one of these dtypes, as solve_takes does. */
+bool solve_takes_matrices(Build *, Node x, const char *name);
+/* Checks that the dtype is one of these. Returns false after an error. */
+bool solve_takes_dtype(Build *, DType, const char *name);
+/* Returns for each element of x [..., m, n] whether it is on the diagonal: bool, of x's shape. */
+Node solve_on_diagonal(Build *, Node x);
 /* Returns identity matrices of the shape [..., m, n] and dtype of x. */
 Node solve_identity(Build *, Node x);
 /* Adds a check: the call of the model fails with that message unless all elements of `good` (bool)
@@ -28,7 +34,7 @@ bool solve_is_complex(const Build *, Node x);
 Node solve_pairs(Build *, Node x);
 /* The reverse, if `pairs`; else x itself. */
 Node solve_whole(Build *, Node x, bool pairs);
-/* The conjugate transpose of matrices. */
+/* The conjugate transpose of matrices; no node for no node. */
 Node solve_adjoint(Build *, Node x);
 /* X of A X = B for a triangle of A; A and x have equal batches and one dtype. */
 Node solve_triangle(Build *, Node a, Node x, Triangle);

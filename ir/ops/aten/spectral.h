@@ -18,8 +18,6 @@ Node spectral_matrix(Build *, Node columns, bool complex);
  * flag: the last argument of the operator; -1: it has none. Returns the tuple of its results. */
 Node spectral_call(Build *, const char *stem, const Node *in, uint32_t nin, Node like, int flag);
 
-/* The adjoint of a matrix: transposed and conjugated. */
-Node spectral_adjoint(Build *, Node x);
 /* (x + x^H) / 2 */
 Node spectral_hermitian(Build *, Node x);
 /* The diagonal [..., n] of x [..., n, n]. */

@@ -72,12 +72,12 @@ static Svd svd_of(Build *b, Node x, Node svd)
 
 static Node skew(Build *b, Node x)
 {
-	return x.i ? b_bin(b, OP_sub, x, spectral_adjoint(b, x)) : x;
+	return x.i ? b_bin(b, OP_sub, x, solve_adjoint(b, x)) : x;
 }
 
 static Node symmetric(Build *b, Node x)
 {
-	return x.i ? b_bin(b, OP_add, x, spectral_adjoint(b, x)) : x;
+	return x.i ? b_bin(b, OP_add, x, solve_adjoint(b, x)) : x;
 }
 
 static bool is_less(Build *b, Sym x, Sym y)
@@ -94,15 +94,15 @@ static Node square_gaps(Build *b, Node s)
 /* x - U (U^H x): the part of the columns that U does not span. */
 static Node outside(Build *b, Node u, Node x)
 {
-	return x.i ? b_bin(b, OP_sub, x, b_matmul(b, u, b_matmul(b, spectral_adjoint(b, u), x))) : x;
+	return x.i ? b_bin(b, OP_sub, x, b_matmul(b, u, b_matmul(b, solve_adjoint(b, u), x))) : x;
 }
 
 /* The matrix between U and V^H, of the cotangents of vectors; the diagonal is gs and, of complex
  * numbers, what is left of skew(U^H gU). */
 static Node inner_cotangent(Build *b, const Svd *d, Node gu, Node gs, Node gvh)
 {
-	Node u = gu.i ? skew(b, b_matmul(b, spectral_adjoint(b, d->u), gu)) : gu;
-	Node v = gvh.i ? skew(b, b_matmul(b, d->vh, spectral_adjoint(b, gvh))) : gvh;
+	Node u = gu.i ? skew(b, b_matmul(b, solve_adjoint(b, d->u), gu)) : gu;
+	Node v = gvh.i ? skew(b, b_matmul(b, d->vh, solve_adjoint(b, gvh))) : gvh;
 	if (d->complex) {
 		Node at = u.i ? b_part(b, spectral_diagonal(b, u), true) : u, vt = v.i ? b_part(b, spectral_diagonal(b, v), true) : v;
 		spectral_require_gauge(b, b_add(b, at, vt), PHASE);
@@ -125,8 +125,8 @@ static Node svd_cotangent(Build *b, const Svd *d, Node gu, Node gs, Node gvh)
 	Node x = left.i ? b_matmul(b, left, d->vh) : left;
 	if (!x.i || !gvh.i || !is_less(b, d->k, d->n))
 		return x;
-	Node v = spectral_adjoint(b, d->vh), gv = spectral_adjoint(b, b_bin(b, OP_div, gvh, b_unsqueeze(b, d->s, -1)));
-	return b_bin(b, OP_add, x, b_matmul(b, d->u, spectral_adjoint(b, outside(b, v, gv))));
+	Node v = solve_adjoint(b, d->vh), gv = solve_adjoint(b, b_bin(b, OP_div, gvh, b_unsqueeze(b, d->s, -1)));
+	return b_bin(b, OP_add, x, b_matmul(b, d->u, solve_adjoint(b, outside(b, v, gv))));
 }
 
 static Node first_of(Build *b, Node x, int dim, Sym k)
@@ -156,7 +156,7 @@ static bool adjoint_svdvals(Build *b, Node n, const Node *ct, const bool *want, 
 /* U^H dA V */
 static Node to_basis(Build *b, const Svd *d, Node dx)
 {
-	return b_matmul(b, b_matmul(b, spectral_adjoint(b, d->u), dx), spectral_adjoint(b, d->vh));
+	return b_matmul(b, b_matmul(b, solve_adjoint(b, d->u), dx), solve_adjoint(b, d->vh));
 }
 
 static Node values_tangent(Build *b, const Svd *d, Node p)
@@ -180,7 +180,7 @@ static Node turned(Build *b, const Svd *d, Node x, Node p, bool minus)
 static Node behind(Build *b, Node all, Node first, Node dfirst, Sym k)
 {
 	Node rest = b_slice(b, all, -1, k, b_dim(b, all, -1), b_int(b, 1));
-	rest = b_un(b, OP_neg, b_matmul(b, first, b_matmul(b, spectral_adjoint(b, dfirst), rest)));
+	rest = b_un(b, OP_neg, b_matmul(b, first, b_matmul(b, solve_adjoint(b, dfirst), rest)));
 	return rest.i ? b_concat(b, (Node[]){dfirst, rest}, 2, -1) : rest;
 }
 
@@ -190,7 +190,7 @@ static bool tangent_svd(Build *b, Node n, const Node *t, Node *ty)
 		return true;
 	Svd d = svd_of(b, node_in(b->g, n, 0), n);
 	const bool full = node_bool(b->g, n, "full_matrices");
-	Node p = to_basis(b, &d, t[0]), v = spectral_adjoint(b, d.vh);
+	Node p = to_basis(b, &d, t[0]), v = solve_adjoint(b, d.vh);
 	if (!p.i)
 		return false;
 	ty[1] = values_tangent(b, &d, p);
@@ -198,15 +198,15 @@ static bool tangent_svd(Build *b, Node n, const Node *t, Node *ty)
 	if (is_less(b, d.k, d.m))
 		du = b_bin(b, OP_add, du, outside(b, d.u, b_bin(b, OP_div, b_matmul(b, t[0], v), b_unsqueeze(b, d.s, -2))));
 	Node dv = b_matmul(b, v, turned(b, &d, symmetric(b, spectral_scale_rows(b, p, d.s)), p, true));
-	Node across = spectral_adjoint(b, t[0]);
+	Node across = solve_adjoint(b, t[0]);
 	if (is_less(b, d.k, d.n))
 		dv = b_bin(b, OP_add, dv, outside(b, v, b_bin(b, OP_div, b_matmul(b, across, d.u), b_unsqueeze(b, d.s, -2))));
 	if (full && is_less(b, d.k, d.m))
 		du = behind(b, b_get(b, n, 0), d.u, du, d.k);
 	if (full && is_less(b, d.k, d.n))
-		dv = behind(b, spectral_adjoint(b, b_get(b, n, 2)), v, dv, d.k);
+		dv = behind(b, solve_adjoint(b, b_get(b, n, 2)), v, dv, d.k);
 	ty[0] = du;
-	ty[2] = spectral_adjoint(b, dv);
+	ty[2] = solve_adjoint(b, dv);
 	return ty[0].i && ty[1].i && ty[2].i;
 }
 
@@ -272,7 +272,7 @@ static Node build_older_svd(Build *b, Node n)
 		return (Node){0};
 	if (node_bool(b->g, n, "compute_uv")) {
 		Node y = call_svd(b, x, !node_bool(b->g, n, "some"));
-		return y.i ? b_tuple(b, (Node[]){b_get(b, y, 0), b_get(b, y, 1), spectral_adjoint(b, b_get(b, y, 2))}, 3) : y;
+		return y.i ? b_tuple(b, (Node[]){b_get(b, y, 0), b_get(b, y, 1), solve_adjoint(b, b_get(b, y, 2))}, 3) : y;
 	}
 	Shape s = aten_shape(b, x), u = s, v = s;
 	u.dim[s.rank - 1] = s.dim[s.rank - 2];
@@ -301,7 +301,7 @@ static Node build_polar(Build *b, Node n)
 	if (!y.i)
 		return y;
 	Svd d = svd_of(b, x, y);
-	Node h = b_matmul(b, spectral_adjoint(b, d.vh), spectral_scale_rows(b, d.vh, d.s));
+	Node h = b_matmul(b, solve_adjoint(b, d.vh), spectral_scale_rows(b, d.vh, d.s));
 	return b_tuple(b, (Node[]){b_matmul(b, d.u, d.vh), h}, 2);
 }
 
@@ -314,7 +314,7 @@ static Node sums(Build *b, Node s)
 /* (1 - U U^H) x V / S V^H */
 static Node outer_turn(Build *b, const Svd *d, Node x)
 {
-	Node v = spectral_adjoint(b, d->vh);
+	Node v = solve_adjoint(b, d->vh);
 	return b_matmul(b, outside(b, d->u, b_bin(b, OP_div, b_matmul(b, x, v), b_unsqueeze(b, d->s, -2))), d->vh);
 }
 
@@ -328,10 +328,10 @@ static bool adjoint_polar(Build *b, Node n, const Node *ct, const bool *want, No
 	if (!y.i)
 		return false;
 	if (ct[0].i)
-		m = b_matmul(b, spectral_adjoint(b, u), ct[0]);
+		m = b_matmul(b, solve_adjoint(b, u), ct[0]);
 	if (ct[1].i)
 		m = b_add(b, m, b_un(b, OP_neg, b_matmul(b, ct[1], h)));
-	m = b_matmul(b, b_matmul(b, d.vh, m), spectral_adjoint(b, d.vh));
+	m = b_matmul(b, b_matmul(b, d.vh, m), solve_adjoint(b, d.vh));
 	m = skew(b, b_bin(b, OP_div, m, sums(b, d.s)));
 	g[0] = b_matmul(b, b_matmul(b, d.u, m), d.vh);
 	if (ct[1].i)
@@ -355,7 +355,7 @@ static bool tangent_polar(Build *b, Node n, const Node *t, Node *ty)
 	if (is_less(b, d.k, d.m))
 		du = b_bin(b, OP_add, du, outer_turn(b, &d, t[0]));
 	ty[0] = du;
-	ty[1] = b_matmul(b, spectral_adjoint(b, u), b_bin(b, OP_sub, t[0], b_matmul(b, du, h)));
+	ty[1] = b_matmul(b, solve_adjoint(b, u), b_bin(b, OP_sub, t[0], b_matmul(b, du, h)));
 	return ty[0].i && ty[1].i;
 }
 OP(aten_linalg_polar){

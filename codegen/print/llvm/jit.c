@@ -88,27 +88,42 @@ Jit *jit_link(Ctx *ctx, const LlvmFiles *files, const JitSymbol *symbol, uint32_
 }
 
 typedef struct {
-	Ctx *ctx;
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	bool is_there;
+	LLVMErrorRef error;
 	void *address;
 } Found;
 
+/* In the thread that linked the last object, which may be one that looks for a symbol of another
+ * model: the session has one queue of objects to link. */
 static void found(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pair, size_t n, void *arg)
 {
 	Found *f = arg;
-	if (fine(f->ctx, error) && n)
-		f->address = (void *)(uintptr_t)pair[0].Sym.Address;
+	pthread_mutex_lock(&f->lock);
+	f->error = error;
+	f->address = !error && n ? (void *)(uintptr_t)pair[0].Sym.Address : NULL;
+	f->is_there = true;
+	pthread_cond_signal(&f->ended);
+	pthread_mutex_unlock(&f->lock);
 }
 
-/* Links on this thread. */
+/* Links. */
 void *jit_find(Ctx *ctx, Jit *j, const char *name)
 {
-	Found f = {.ctx = ctx};
+	Found f = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 	LLVMOrcCJITDylibSearchOrderElement in = {j->lib, LLVMOrcJITDylibLookupFlagsMatchAllSymbols};
 	LLVMOrcCLookupSetElement of = {LLVMOrcLLJITMangleAndIntern(session, name),
 				       LLVMOrcSymbolLookupFlagsRequiredSymbol};
 	LLVMOrcExecutionSessionLookup(LLVMOrcLLJITGetExecutionSession(session),
 				      LLVMOrcLookupKindStatic, &in, 1, &of, 1, found, &f);
-	return f.address;
+	pthread_mutex_lock(&f.lock);
+	while (!f.is_there)
+		pthread_cond_wait(&f.ended, &f.lock);
+	pthread_mutex_unlock(&f.lock);
+	pthread_cond_destroy(&f.ended);
+	pthread_mutex_destroy(&f.lock);
+	return fine(ctx, f.error) ? f.address : NULL;
 }
 
 void jit_free(Jit *j)

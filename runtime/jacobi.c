@@ -294,7 +294,7 @@ static void clear(int lanes, Planes a, int l)
 INLINE int eigh_lanes(const WeftJacobi *j, int lanes, int count, const void *a, void *w, void *v)
 {
 	const int64_t n = j->n, square = n * n * (j->pairs ? 2 : 1);
-	double *room = j->work, scale[LANES];
+	double *room = j->work, scale[LANES] = {0};
 	Planes x = planes(j, lanes, &room, n, n), y = {0};
 	double *value = room;
 	int64_t *order = (int64_t *)(void *)(room += n * lanes);

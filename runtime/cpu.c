@@ -12,6 +12,10 @@ typedef struct {
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <cpuid.h>
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 enum { B = 1, C = 2 };      /* words of a CPUID leaf: EBX, ECX */
 enum { YMM = 6, ZMM = 0xe6 }; /* bits of XCR0: register contents that the system saves */
@@ -44,6 +48,30 @@ static bool present(const Feature *f)
 		return false;
 	return word[f->word] >> f->bit & 1 && (!f->saved || (saved_registers() & f->saved) == f->saved);
 }
+
+/* Linux saves the registers of AMX only for processes that have asked for it: once, for all threads.
+ * It may refuse (a sandbox), and older systems do not know the question. */
+static bool tiles_permitted(void)
+{
+#ifdef __linux__
+	enum { UNKNOWN, YES, NO };
+	enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+	static _Atomic int answer;
+	if (answer == UNKNOWN)
+		answer = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) ? NO : YES;
+	return answer == YES;
+#else
+	return false;
+#endif
+}
+
+/* "amxtile", "amxbf16", "amxint8": bits of EDX of leaf 7. */
+static bool has_tiles(const char *name)
+{
+	enum { XTILE = 3 << 17 };
+	uint32_t a, b, c, d, bit = !strcmp(name, "amxtile") ? 24 : !strcmp(name, "amxbf16") ? 22 : 25;
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> bit & 1 && (saved_registers() & XTILE) == XTILE && tiles_permitted();
+}
 #elif defined(__linux__) && (defined(__aarch64__) || defined(__riscv))
 #include <sys/auxv.h>
 
@@ -62,8 +90,20 @@ static bool present(const Feature *f)
 {
 	return getauxval(AT_HWCAP) >> f->bit & 1;
 }
+
+static bool has_tiles(const char *name)
+{
+	(void)name;
+	return false;
+}
 #else
 static const Feature feature[] = {{0}};
+
+static bool has_tiles(const char *name)
+{
+	(void)name;
+	return false;
+}
 
 static bool present(const Feature *f)
 {
@@ -75,6 +115,8 @@ static bool present(const Feature *f)
 /* A name that is not listed is implied by another, or cannot be asked for here. */
 static bool has(const char *name)
 {
+	if (!strncmp(name, "amx", 3))
+		return has_tiles(name);
 	const Feature *f = feature;
 	while (f->name && strcmp(f->name, name) != 0)
 		f++;

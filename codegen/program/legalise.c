@@ -370,6 +370,9 @@ static void legal_stmt(Legal *g, LsData s)
 		legal_load(g, s);
 	} else if (row->mem == MEM_WRITE) {
 		legal_store(g, s);
+	} else if (row->mem == MEM_READ_ROWS || row->mem == MEM_WRITE_ROWS) {
+		s.mem.dtype = dtype_raw(s.mem.dtype);
+		put(g, s);
 	} else if (row->mem == MEM_COPY) {
 		s.mem.dtype = dtype_raw(s.mem.dtype);
 		s.from.dtype = dtype_raw(s.from.dtype);
@@ -431,6 +434,7 @@ static void legal_block(Legal *g, Lb b)
 static void legalise_in(const ProgramEntry *e, LoopFn *f, const Isa *isa)
 {
 	Arena *arena = f->ir->ctx->arena;
+	legalise_frags(f, isa);
 	loop_unroll(f);
 	Legal g = {.lib = {f, isa}, .entry = e, .f = f, .arena = arena, .nold = f->lx.n};
 	g.is_mutable = loop_find_mutable(f, arena);

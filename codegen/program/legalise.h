@@ -10,6 +10,8 @@
  * - Loads and stores move the bits in memory; conversions of storage dtypes are operations.
  * - Reversed and strided accesses become loads and a shuffle; gathers one instruction, or a load
  *   for each lane.
+ * - Fragments get their registers configured; an instruction set without an operation on them gets
+ *   loops over local arrays, with the bits of the operation's definition (ir/loop/frag.h).
  * - Horizontal reductions become shuffles and operations, in the documented tree.
  * - Many consecutive launches become a table.
  * - Common subexpressions are named, and facts about index arithmetic are noted in the

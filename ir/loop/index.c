@@ -42,7 +42,7 @@ static void classify(LoopIndex *n, const LsData *s)
 	const LsRow *row = ls_row(s->kind);
 	if (row->mem == MEM_WRITE && lmem_is_array(s->mem))
 		mark_data(n, s->mem.k, !loop_is_index(n, s->x));
-	if (row->mem == MEM_COPY)
+	if (row->mem == MEM_COPY || (row->mem == MEM_WRITE_ROWS && lmem_is_array(s->mem)))
 		mark_data(n, s->mem.k, true);
 	switch (row->v) {
 	case V_LET: case V_LOOP: mark_data(n, s->v.i, !loop_is_index(n, s->x)); break;

@@ -37,7 +37,7 @@ static void plan_arrays(FnPlan *p, const LoopFn *f, Arena *a)
 		/* what legalising replaced stays in the list */
 		if (ls_row(s->kind)->v != V_ARRAY || p->bytes[s->v.i])
 			continue;
-		p->bytes[s->v.i] = s->count * dtype_size(s->dtype);
+		p->bytes[s->v.i] = s->count * dtype_size(s->dtype) * (s->kind == LS_FRAG ? s->rows * s->cols : 1);
 		if (s->kind == LS_SHARED) {
 			p->shared_bytes = loop_shared_bytes(s, p->shared_bytes);
 			p->shared[s->v.i] = p->shared_bytes - p->bytes[s->v.i];
@@ -550,6 +550,16 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 	return true;
 }
 
+bool exec_row(Exec *e, const LsData *s, uint32_t thread, int64_t at, uint32_t n, char *value, uint16_t *depth)
+{
+	LsData raw = *s;
+	raw.mem.dtype = dtype_raw(s->mem.dtype);
+	const uint32_t size = dtype_size(raw.mem.dtype);
+	Move m = {e, &raw, thread, n, size, size, depth, value, ls_row(s->kind)->mem == MEM_WRITE_ROWS, false,
+		  lmem_is_array(s->mem) ? e->plan->bytes[s->mem.k] : 0};
+	return move_elements(&m, at, n, value);
+}
+
 /* ---- control flow ---- */
 
 static bool exec_block(Exec *e, const Active *a, Lb b);
@@ -677,6 +687,8 @@ static bool statement(Exec *e, const Active *a, const LsData *s)
 	case LS_WHILE: return run_while(e, a, s);
 	case LS_IF: return run_if(e, a, s);
 	case LS_LOCAL: return local(e, a, s);
+	case LS_FRAG: case LS_FRAG_ZERO: case LS_FRAG_LOAD: case LS_FRAG_STORE: case LS_FRAG_DOT: return exec_frag(e, a, s);
+	case LS_FRAG_CONFIG: case LS_FRAG_RELEASE: return true;
 	case LS_FAIL: return run_fail(e, a, s);
 	case LS_LAUNCHES: return exec_block(e, a, s->body);
 	case LS_CALL: return exec_call(e, a, s);

@@ -219,6 +219,15 @@ void exec_define(Exec *, Lv, int64_t);
  * finding, with *out 0. */
 MUST_LOOK bool exec_int(Exec *, Lx, int64_t *out);
 
+/* ---- fragments (interp_frag.c) ---- */
+
+/* Executes a statement on fragments in the active threads. Returns false after loop_stop. */
+bool exec_frag(Exec *, const Active *, const LsData *);
+/* Moves n elements, as they lie in memory, between `value` and the memory of the statement, from
+ * element `at` on, in thread `thread`: to memory if LsRow.mem is MEM_WRITE_ROWS. depth: the depths
+ * of the elements of `value`; NULL: not asked for. Returns false after a finding. */
+bool exec_row(Exec *, const LsData *, uint32_t thread, int64_t at, uint32_t n, char *value, uint16_t *depth);
+
 /* ---- blocks of threads (interp_block.c) ---- */
 
 /* Executes one task: enter, body and leave, by all e->n threads of a block. Makes e->block at the

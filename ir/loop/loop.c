@@ -29,6 +29,15 @@ static const LsRow row[] = {
 	[LS_PREFETCH] = {"prefetch", "prefetch$k $m[$o]", .mem = MEM_HINT, .offset = FIELD_INDEX},
 	[LS_FENCE] = {"fence", "fence", .effect = true},
 	[LS_COMMENT] = {"comment", "; $t"},
+	[LS_FRAG] = {"frag", "frags $n: $c x $d[$h] at $k", .v = V_ARRAY, .effect = true},
+	[LS_FRAG_ZERO] = {"frag_zero", "frag $0 = 0", .frags = 1, .effect = true},
+	[LS_FRAG_LOAD] = {"frag_load", "frag $0 = $m[$o] rows $y", .frags = 1, .mem = MEM_READ_ROWS,
+			  .offset = FIELD_INDEX, .y = FIELD_INDEX, .effect = true},
+	[LS_FRAG_STORE] = {"frag_store", "$m[$o] rows $y = frag $0", .frags = 1, .mem = MEM_WRITE_ROWS,
+			   .offset = FIELD_INDEX, .y = FIELD_INDEX, .effect = true},
+	[LS_FRAG_DOT] = {"frag_dot", "frag $0 += $1 . $2 by $q", .frags = 3, .effect = true},
+	[LS_FRAG_CONFIG] = {"frag_config", "frag config", .effect = true, .legal = true},
+	[LS_FRAG_RELEASE] = {"frag_release", "frag release", .effect = true, .legal = true},
 	[LS_SHARED] = {"shared", "shared $n: $d[$c]", .v = V_ARRAY, .block = true},
 	[LS_SYNC] = {"sync", "sync", .effect = true, .block = true},
 	[LS_COPY_ASYNC] = {"copy_async", "copy_async $m[$o] = $g[$x] bytes $c$w", .mem = MEM_COPY,
@@ -330,6 +339,8 @@ Lx lx_fails(LoopFn *f, Lx ok, Lx mask)
 const char *ls_subject(const LoopFn *f, const LsData *s)
 {
 	LsMemory mem = ls_row(s->kind)->mem;
+	if (ls_row(s->kind)->frags)
+		return s->frag[0].of.i < f->lv.n ? f->lv.data[s->frag[0].of.i].name : "";
 	if (mem != MEM_WRITE && mem != MEM_COPY)
 		return s->v.i ? f->lv.data[s->v.i].name : "";
 	if (lmem_is_array(s->mem))
@@ -394,6 +405,91 @@ void ls_fence(LoopFn *f)
 void ls_comment(LoopFn *f, const char *text)
 {
 	ls_add(f, (LsData){.kind = LS_COMMENT, .text = text});
+}
+
+/* ---- fragments ---- */
+
+static bool has_frags(const LoopFn *f, Lb b)
+{
+	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
+		const LsData *s = &f->ls.data[f->block.data[b.i].stmt.data[k]];
+		if (s->kind == LS_FRAG || row[s->kind].frags || has_frags(f, s->body) || has_frags(f, s->other))
+			return true;
+	}
+	return false;
+}
+
+bool loop_has_frags(const LoopFn *f)
+{
+	for (uint32_t k = 0; k < LOOP_TOPS; k++)
+		if (has_frags(f, loop_top(f, k)))
+			return true;
+	return false;
+}
+
+const LsData *loop_frag(const LoopFn *f, LFrag r)
+{
+	const struct LBlock *b = &f->block.data[f->enter.i];
+	for (uint32_t k = 0; f->enter.i && k < b->stmt.n; k++) {
+		const LsData *s = &f->ls.data[b->stmt.data[k]];
+		if (s->kind == LS_FRAG && s->v.i == r.of.i)
+			return s;
+	}
+	return NULL;
+}
+
+uint32_t loop_frag_number(const LoopFn *f, LFrag r)
+{
+	const LsData *s = loop_frag(f, r);
+	return s ? s->k + r.k : r.k;
+}
+
+void loop_frag_config(const LoopFn *f, uint8_t config[FRAG_CONFIG_BYTES])
+{
+	enum { PALETTE = 0, ROW_BYTES = 16, ROWS = 48, REGISTERS = 8 };
+	const struct LBlock *b = &f->block.data[f->enter.i];
+	memset(config, 0, FRAG_CONFIG_BYTES);
+	config[PALETTE] = 1;
+	for (uint32_t k = 0; f->enter.i && k < b->stmt.n; k++) {
+		const LsData *s = &f->ls.data[b->stmt.data[k]];
+		for (uint32_t j = s->k; s->kind == LS_FRAG && j < s->k + s->count && j < REGISTERS; j++) {
+			config[ROW_BYTES + 2 * j] = (uint8_t)(s->cols * dtype_size(s->dtype));
+			config[ROWS + j] = (uint8_t)s->rows;
+		}
+	}
+}
+
+Lv ls_frag(LoopFn *f, const char *name, DType dtype, uint32_t rows, uint32_t cols, uint32_t count)
+{
+	uint32_t first = 0;
+	for (uint32_t k = 0; k < f->ls.n; k++)
+		if (f->ls.data[k].kind == LS_FRAG)
+			first += (uint32_t)f->ls.data[k].count;
+	Lv v = lv_new(f, (LType){dtype, 1}, name, true);
+	ls_add(f, (LsData){.kind = LS_FRAG, .v = v, .dtype = dtype, .count = count, .k = first, .rows = rows, .cols = cols});
+	return v;
+}
+
+void ls_frag_zero(LoopFn *f, LFrag to)
+{
+	ls_add(f, (LsData){.kind = LS_FRAG_ZERO, .frag = {to}});
+}
+
+void ls_frag_load(LoopFn *f, LFrag to, LMem mem, Lx offset, Lx stride)
+{
+	note_access(f, mem, false);
+	ls_add(f, (LsData){.kind = LS_FRAG_LOAD, .frag = {to}, .mem = mem, .offset = offset, .y = stride});
+}
+
+void ls_frag_store(LoopFn *f, LMem mem, Lx offset, Lx stride, LFrag from)
+{
+	note_access(f, mem, true);
+	ls_add(f, (LsData){.kind = LS_FRAG_STORE, .frag = {from}, .mem = mem, .offset = offset, .y = stride});
+}
+
+void ls_frag_dot(LoopFn *f, FragOp op, LFrag c, LFrag a, LFrag b)
+{
+	ls_add(f, (LsData){.kind = LS_FRAG_DOT, .k = op, .frag = {c, a, b}});
 }
 
 /* ---- statements of blocks of threads ---- */

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "ir/graph/graph.h"
+#include "ir/loop/frag.h"
 #include "ir/scalar/scalar.h"
 
 typedef struct { uint32_t i; } Lx; /* an interned expression; 0: none */
@@ -118,6 +119,17 @@ typedef enum {
 	LS_PREFETCH, /* prefetch mem[offset] into the cache of level k */
 	LS_FENCE,  /* whoever sees later stores of this thread also sees its streaming stores */
 	LS_COMMENT, /* text                                                                  */
+	/* fragments (ir/loop/frag.h), in kernels of CPUs only */
+	LS_FRAG, /* `count` fragments, numbers k .. k + count - 1 of the function, of `rows` rows of
+	            `cols` elements of `dtype`; in `enter`. A task begins with no values in them */
+	LS_FRAG_ZERO,  /* frag[0] = 0 */
+	LS_FRAG_LOAD,  /* frag[0] = rows that begin at mem[offset], mem[offset + y], ...; elements
+	                  as they lie in memory */
+	LS_FRAG_STORE, /* rows that begin at mem[offset], mem[offset + y], ... = frag[0] */
+	LS_FRAG_DOT,   /* frag[0] += frag[1] . frag[2] by the FragOp k */
+	LS_FRAG_CONFIG,  /* the registers of fragments become those that are declared, as
+	                    loop_frag_config says; the end of `enter` of legal functions */
+	LS_FRAG_RELEASE, /* they are nobody's; the end of `leave` of legal functions */
 	/* in blocks of threads only */
 	LS_SHARED, /* an array of `count` elements of `dtype` that the threads of the block have in
 	              common, aligned to SHARED_ALIGN; in no loop and no branch */
@@ -165,6 +177,12 @@ typedef enum { DROPS_NONE, DROPS_ODD, DROPS_EVEN } LsDrops;
 
 typedef enum { MEM_BUFFER, MEM_LOCAL, MEM_SHARED } LMemKind;
 
+/* Fragment k of an LS_FRAG. */
+typedef struct {
+	Lv of;
+	uint32_t k;
+} LFrag;
+
 /* The memory of a statement: buffer argument k of the kernel, a local or a shared array. */
 typedef struct {
 	LMemKind kind;
@@ -196,6 +214,8 @@ typedef struct {
 	Lx x, y, mask, offset; /* offset: in elements */
 	LMem mem;
 	LMem from; /* LS_COPY_ASYNC */
+	LFrag frag[3];       /* as many as LsRow.frags */
+	uint32_t rows, cols; /* LS_FRAG */
 	int64_t step;
 	uint32_t k, nbuf, narg;
 	const Lx *arg;
@@ -254,7 +274,8 @@ typedef enum {
 	MEM_READ,
 	MEM_WRITE,
 	MEM_HINT,
-	MEM_COPY /* written from other memory: there is no value */
+	MEM_COPY, /* written from other memory: there is no value */
+	MEM_READ_ROWS, MEM_WRITE_ROWS /* by a fragment, which y separates: there is no value */
 } LsMemory;
 
 /* The properties of a kind of statement. Walks over statements (visit, map, verify, print, parse,
@@ -272,6 +293,7 @@ typedef struct {
 	bool legal;       /* in legal functions only */
 	bool block;       /* in blocks of threads only */
 	uint32_t most;    /* the most arguments; 0: any number */
+	uint32_t frags;   /* how many fragments it reads or writes */
 } LsRow;
 
 /* Returns the properties of a kind of statement, for a kind below LS_COUNT. */
@@ -533,6 +555,29 @@ static inline uint32_t ls_locality(const LsData *prefetch) { return 4 - prefetch
 /* Adds an LS_FENCE: whoever sees a later store of the thread also sees what it wrote by LS_STREAM
  * before. */
 void ls_fence(LoopFn *);
+/* For kernels of CPUs, in loop_enter. Adds an LS_FRAG: `count` fragments of rows x cols elements of
+ * a storage dtype, numbered behind those declared before. Returns the variable for lfrag. */
+Lv ls_frag(LoopFn *, const char *name, DType dtype, uint32_t rows, uint32_t cols, uint32_t count);
+/* Returns fragment k of those that ls_frag declared together. */
+static inline LFrag lfrag(Lv of, uint32_t k) { return (LFrag){of, k}; }
+/* Adds an LS_FRAG_ZERO: all elements become 0. */
+void ls_frag_zero(LoopFn *, LFrag);
+/* Adds an LS_FRAG_LOAD of rows from memory of the fragment's dtype; `stride` elements lie between
+ * the first elements of two rows. */
+void ls_frag_load(LoopFn *, LFrag, LMem, Lx offset, Lx stride);
+/* Adds an LS_FRAG_STORE of rows to memory of the fragment's dtype; stride: as for ls_frag_load. */
+void ls_frag_store(LoopFn *, LMem, Lx offset, Lx stride, LFrag);
+/* Adds an LS_FRAG_DOT: c += a . b. Shapes: as FragOp says. */
+void ls_frag_dot(LoopFn *, FragOp, LFrag c, LFrag a, LFrag b);
+/* Whether the function has statements on fragments. */
+bool loop_has_frags(const LoopFn *);
+/* Returns the LS_FRAG that declares a fragment; NULL if there is none. */
+const LsData *loop_frag(const LoopFn *, LFrag);
+/* Returns the number of a fragment among all fragments of the function, which is its register. */
+uint32_t loop_frag_number(const LoopFn *, LFrag);
+/* Sets the operand of AMX's LDTILECFG (palette 1) for the fragments that the function declares. */
+enum { FRAG_CONFIG_BYTES = 64 };
+void loop_frag_config(const LoopFn *, uint8_t config[FRAG_CONFIG_BYTES]);
 /* Adds an LS_COMMENT, a line of text that emitted C shows at this place. Keeps the text, without
  * copying it. */
 void ls_comment(LoopFn *, const char *text);

@@ -326,6 +326,35 @@ static bool dtype_field(Parser *p, LsData *s)
 	return s->dtype != DT_none;
 }
 
+/* acc.3[1] */
+static bool fragment(Parser *p, LFrag *r)
+{
+	int64_t k;
+	if (!find_name(p, word(p, "[ \n"), &r->of.i) || !skip(p, "[") || !number(p, &k) || !skip(p, "]"))
+		return false;
+	r->k = (uint32_t)k;
+	return true;
+}
+
+/* 16, 32 */
+static bool shape(Parser *p, LsData *s)
+{
+	int64_t rows, cols;
+	if (!number(p, &rows) || !skip(p, ", ") || !number(p, &cols))
+		return false;
+	s->rows = (uint32_t)rows;
+	s->cols = (uint32_t)cols;
+	return true;
+}
+
+static bool frag_op(Parser *p, LsData *s)
+{
+	const char *w = word(p, " \n");
+	for (s->k = 0; s->k < FRAG_OPS && strcmp(frag_row((FragOp)s->k)->name, w); s->k++)
+		;
+	return s->k < FRAG_OPS;
+}
+
 /* Asked for when expressions over the variable are made. */
 static void know_sign(Parser *p, const LsData *s)
 {
@@ -357,6 +386,9 @@ static bool field(Parser *p, char letter, LsData *s)
 			   : skip(p, " without even") ? DROPS_EVEN
 						      : DROPS_NONE;
 		return true;
+	case '0': case '1': case '2': return fragment(p, &s->frag[letter - '0']);
+	case 'h': return shape(p, s);
+	case 'q': return frag_op(p, s);
 	case 'j': s->same_phase = skip(p, " same_phase"); return true;
 	case 't': s->text = word(p, "\n"); return true;
 	default: return false; /* what text does not tell: a user's operator */

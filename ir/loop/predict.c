@@ -236,12 +236,26 @@ static double loop_cycles(Predict *p, const LsData *s)
 	return rounds > 0 ? rounds * block_cycles(p, s->body) : 0;
 }
 
+/* A row of an operand each cycle. */
+static void count_fragments(Predict *p, const LsData *s, double *busy)
+{
+	const LsData *d = loop_frag(p->f, s->frag[0]);
+	const double rows = d ? d->rows : FRAG_ROWS;
+	if (s->kind == LS_FRAG_DOT)
+		busy[BUSY_UNITS] += rows;
+	else if (s->kind != LS_FRAG_ZERO)
+		busy[s->kind == LS_FRAG_STORE ? BUSY_STORES : BUSY_LOADS] +=
+			rows * machine_cycles(p->m, s->kind == LS_FRAG_STORE ? MOP_store : MOP_load, DT_f32, FRAG_ROW_BYTES / 4);
+}
+
 static double statement_cycles(Predict *p, const LsData *s, double *busy)
 {
 	const LsRow *row = ls_row(s->kind);
 	p->busy = busy;
 	ls_visit(p->f, s, count_operand, p);
-	if (row->mem == MEM_HINT || row->mem == MEM_COPY)
+	if (row->frags)
+		count_fragments(p, s, busy);
+	else if (row->mem == MEM_HINT || row->mem == MEM_COPY)
 		busy[BUSY_LOADS] += machine_cycles(p->m, MOP_load, DT_f32, 1);
 	else if (row->mem != MEM_NONE)
 		count_access(p, s, busy);

@@ -33,6 +33,7 @@ static bool has_ops(const Isa *isa, uint32_t w)
 {
 	return (!(w & ROW_FMA) || isa_has(isa, ISA_FMA)) && (!(w & ROW_LESSER) || isa_has(isa, ISA_LESSER)) &&
 	       (!(w & ROW_CONVERT) || isa_has(isa, ISA_CONVERT)) && (!(w & ROW_F16) || isa_has(isa, ISA_F16)) &&
+	       (!(w & ROW_TILE_BF16) || isa_has(isa, ISA_TILE_BF16)) && (!(w & ROW_TILE_INT8) || isa_has(isa, ISA_TILE_INT8)) &&
 	       (!(w & ROW_AVX) || isa->vector_bytes >= 32) && (!(w & ROW_BITS) || isa->masks == MASK_BITS) &&
 	       (!(w & ROW_LANES) || isa->masks == MASK_VECTOR);
 }
@@ -144,6 +145,16 @@ const PreludeRow *prelude_of_statement(const Isa *isa, const char *name, bool ll
 {
 	const LType any = {DT_f32, 1};
 	return prelude_find(isa, prelude_rows(isa), name, any, any, 0, llvm);
+}
+
+const PreludeRow *prelude_of_frag(const Isa *isa, FragOp op, bool llvm)
+{
+	return prelude_of_statement(isa, frag_row(op)->name, llvm);
+}
+
+bool isa_has_frag(const Isa *isa, FragOp op)
+{
+	return prelude_of_frag(isa, op, false) && prelude_of_frag(isa, op, true);
 }
 
 bool isa_streams(const Isa *isa, LType type)

@@ -35,6 +35,7 @@ enum {
 	ROW_INDEX = 2048,  /* KNOWN_INDEX */
 	ROW_NONNEG = 4096, /* and KNOWN_NONNEG */
 	/* what not every instruction set has */
+	ROW_TILE_BF16 = 1 << 28, ROW_TILE_INT8 = 1 << 29,
 	ROW_FMA = 256, ROW_LESSER = 8192, ROW_CONVERT = 16384, ROW_F16 = 32768
 };
 
@@ -86,6 +87,11 @@ bool isa_takes(const Isa *, ScOp, LType to, LType from, unsigned known);
 /* Returns the row of a statement without operands ("fence"): the text is C's expression, or LLVM's
  * intrinsic. NULL if the target's family has none; prelude_generic is not searched. */
 const PreludeRow *prelude_of_statement(const Isa *, const char *name, bool llvm);
+/* Returns the row of an instruction on fragments: the text is the name of C's function, or LLVM's
+ * intrinsic. NULL if the instruction set does not have it. */
+const PreludeRow *prelude_of_frag(const Isa *, FragOp, bool llvm);
+/* Whether the instruction set has the operation on fragments. */
+bool isa_has_frag(const Isa *, FragOp);
 /* Whether the target has streaming stores of values of this type, and a fence. */
 bool isa_streams(const Isa *, LType);
 

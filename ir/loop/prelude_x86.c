@@ -57,6 +57,11 @@ const PreludeRow prelude_x86[] = {
 	{"store_masked", SET_4, SET_4, NV | ROW_LANES | ROW_AVX,
 	 "{$P_maskstore_ps((float *)p, $q(m), $f(v));}", NULL},
 
+	/* fragments */
+	{"tile_bf16", SET_F32, SET_F32, ROW_SCALAR | ROW_TILE_BF16, "_tile_dpbf16ps", "llvm.x86.tdpbf16ps"},
+	{"tile_s8s8", SET_F32, SET_F32, ROW_SCALAR | ROW_TILE_INT8, "_tile_dpbssd", "llvm.x86.tdpbssd"},
+	{"tile_u8s8", SET_F32, SET_F32, ROW_SCALAR | ROW_TILE_INT8, "_tile_dpbusd", "llvm.x86.tdpbusd"},
+
 	/* conversions */
 	{"from_f16", SET_F32, SET_F32, NV | ROW_F16 | ROW_512, "($T)_mm512_cvtph_ps((__m256i)a)", "fpext(half(a))"},
 	{"from_f16", SET_F32, SET_F32, NV | ROW_F16 | ROW_NARROW,

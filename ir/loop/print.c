@@ -301,6 +301,12 @@ static void print_user_call(Printer *p, const LsData *s)
 	print_expr(p, *arg);
 }
 
+static void print_frag(Printer *p, LFrag r)
+{
+	print_var(p, r.of);
+	text_printf(p->t, "[%u]", r.k);
+}
+
 /* A letter of a form. */
 static void print_field(Printer *p, const LsData *s, char letter)
 {
@@ -332,6 +338,9 @@ static void print_field(Printer *p, const LsData *s, char letter)
 	case 'u': print_list(p, s->arg, s->nbuf); break;
 	case 'p': print_list(p, s->arg + s->nbuf, s->narg - s->nbuf); break;
 	case 'f': print_user_call(p, s); break;
+	case '0': case '1': case '2': print_frag(p, s->frag[letter - '0']); break;
+	case 'h': text_printf(p->t, "%u, %u", s->rows, s->cols); break;
+	case 'q': text_add(p->t, s->k < FRAG_OPS ? frag_row((FragOp)s->k)->name : "?"); break;
 	case 'i': text_add(p->t, s->in_order ? " in order" : ""); break;
 	case 'r':
 		text_add(p->t, s->drops == DROPS_ODD    ? " without odd"

@@ -117,7 +117,8 @@ static bool block_live(Live *l, Lb b)
 			continue;
 		any = true;
 		ls_visit(l->f, s, mark_expr, l);
-		if (ls_row(s->kind)->mem == MEM_READ && lmem_is_array(s->mem))
+		const LsMemory mem = ls_row(s->kind)->mem;
+		if ((mem == MEM_READ || mem == MEM_READ_ROWS) && lmem_is_array(s->mem))
 			mark_var(l, (Lv){s->mem.k});
 	}
 	return any;

@@ -1,5 +1,5 @@
 /* Checks what emitters rely on: scopes, types, memory references, structure, and of legal functions
- * that the target has every operation. verify_block.c checks what threads do together. */
+ * that the target has every operation. verify_block.c checks what threads do together, verify_frag.c fragments. */
 #include "ir/loop/prelude.h"
 #include "ir/loop/verify_priv.h"
 
@@ -288,7 +288,9 @@ static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
 	check_place(v, s->mem);
 	if (row->mem == MEM_COPY)
 		check_place(v, s->from);
-	if (row->mem == MEM_HINT || row->mem == MEM_COPY)
+	if (row->mem == MEM_READ_ROWS || row->mem == MEM_WRITE_ROWS)
+		expect(v, !v->isa || s->mem.dtype == dtype_raw(s->mem.dtype), "legal memory holds values as they are");
+	if (row->mem != MEM_READ && row->mem != MEM_WRITE)
 		return;
 	if (value.dtype != dtype_compute(s->mem.dtype))
 		fail(v, "value and memory differ in type:", type_text(v, value));
@@ -361,6 +363,7 @@ static void check_stmt(Verify *v, const LsData *s)
 	expect(v, !row->legal || v->isa, "in legal functions only");
 	expect(v, !row->block || ((!v->isa || v->isa->of_block) && v->f->threads > 1), "in blocks of threads only");
 	expect(v, s->kind != LS_FENCE || !v->isa || prelude_of_statement(v->isa, "fence", false), "the target cannot");
+	expect(v, s->kind != LS_FRAG_DOT || !v->isa || s->k >= FRAG_OPS || isa_has_frag(v->isa, (FragOp)s->k), "the target cannot");
 	check_field(v, row->x, s->x, value, "operand");
 	check_field(v, row->y, s->y, value, "operand");
 	check_field(v, row->offset, s->offset, value, "offset");
@@ -458,7 +461,7 @@ bool loop_verify(LoopFn *f, const Isa *isa)
 	check_block(&v, f->leave);
 	if (isa && !isa->of_block && f->threads != 1)
 		fail(&v, "CPUs have no blocks of threads", NULL);
-	v.ok = v.ok && (!loop_is_of_block(f) || verify_block(f));
+	v.ok = v.ok && (!loop_is_of_block(f) || verify_block(f)) && (!loop_has_frags(f) || verify_frag(f));
 	arena_release(arena, mark);
 	return v.ok;
 }

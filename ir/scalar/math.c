@@ -89,6 +89,10 @@ static const LibDef generic[] = {
 		"convert[f32](bitcast[f64](bits + select(inexact, step, 0)))"},
 	{"scale", LIB_F32, "a, b", 0, "exp_scale(a, b, 254.0)"},
 	{"scale", LIB_F64, "a, b", 0, "exp_scale(a, b, 2046.0)"},
+	/* What tiles of bf16 do to subnormal numbers (ir/loop/frag.h). */
+	{"flush", LIB_F32, "x", 0, "select(lt(abs(x), 0x1p-126), x * 0.0, x)"},
+	{"flush_fma", LIB_F32, "a, b, c", 0,
+		"r = fma(a, b, c); s = fma(a * 0x1p64, b, c * 0x1p64); select(lt(abs(s), 0x1p-62), r * 0.0, r)"},
 	/* By zero 0, and the remainder is the dividend; the smallest value by -1 wraps. */
 	{"divide", LIB_UINT, "a, b", 0, "none = eq(b, 0); q = quot(a, select(none, 1, b)); select(none, 0, q)"},
 	{"divide", LIB_SINT, "a, b", 0,

@@ -22,7 +22,9 @@ typedef enum {
 	ISA_F16 = 2,     /* conversion between f16 and f32 */
 	ISA_GATHER = 4,  /* one instruction that gathers is faster than a load for each lane */
 	ISA_LESSER = 8,  /* a < b ? a : b and a > b ? a : b of floats in one instruction */
-	ISA_CONVERT = 16 /* floats to i32 and i64 give the smallest value where they do not fit */
+	ISA_CONVERT = 16, /* floats to i32 and i64 give the smallest value where they do not fit */
+	ISA_TILE_BF16 = 1 << 16, /* AMX: products of matrices of bf16 in fragments, sums in f32 */
+	ISA_TILE_INT8 = 1 << 17  /* AMX: of i8 and u8, sums in i32 */
 } IsaOp;
 
 /* An instruction set: which instructions code may contain. The manifest names it; processors

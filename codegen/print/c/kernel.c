@@ -363,6 +363,55 @@ static void print_local(Fn *f, const LsData *s)
 	            name_var(f, s->v), (unsigned long long)s->count);
 }
 
+/* ---- fragments ---- */
+
+static void print_config(Fn *f)
+{
+	uint8_t config[FRAG_CONFIG_BYTES];
+	loop_frag_config(f->f, config);
+	const char *name = names_add(&f->names, "tiles");
+	line(f);
+	text_printf(f->out, "static const _Alignas(64) uint8_t %s[] = {", name);
+	for (uint32_t k = 0; k < FRAG_CONFIG_BYTES; k++)
+		text_printf(f->out, "%s%u", k ? ", " : "", config[k]);
+	text_add(f->out, "};\n");
+	line(f);
+	text_printf(f->out, "_tile_loadconfig(%s);\n", name);
+}
+
+/* gcc does not know that its _tile_loadd reads memory. */
+static void print_rows(Fn *f, const LsData *s)
+{
+	const bool store = s->kind == LS_FRAG_STORE, written = lmem_is_array(s->mem) || f->f->buf.data[s->mem.k].written;
+	const char *barrier = store || !written ? "" : "__asm__ volatile(\"\" ::: \"memory\"); ";
+	const char *p = c_pointer(f, s->mem, s->offset, store).s, *stride = c_arg(f->u, c_lx(f, s->y), PREC_MUL);
+	line(f);
+	text_printf(f->out, "%s_tile_%s(%u, %s, %s * %u);%s\n", barrier, store ? "stored" : "loadd", loop_frag_number(f->f, s->frag[0]), p,
+		    stride, dtype_size(s->mem.dtype), *barrier ? " __asm__ volatile(\"\" ::: \"memory\");" : "");
+}
+
+static void print_frag(Fn *f, const LsData *s)
+{
+	uint32_t number[3];
+	for (uint32_t k = 0; k < ls_row(s->kind)->frags; k++)
+		number[k] = loop_frag_number(f->f, s->frag[k]);
+	f->u->intrinsics = true;
+	switch (s->kind) {
+	case LS_FRAG: return; /* a register */
+	case LS_FRAG_CONFIG: print_config(f); return;
+	case LS_FRAG_LOAD: case LS_FRAG_STORE: print_rows(f, s); return;
+	default: break;
+	}
+	line(f);
+	if (s->kind == LS_FRAG_RELEASE)
+		text_add(f->out, "_tile_release();\n");
+	else if (s->kind == LS_FRAG_ZERO)
+		text_printf(f->out, "_tile_zero(%u);\n", number[0]);
+	else
+		text_printf(f->out, "%s(%u, %u, %u);\n", prelude_of_frag(&f->u->target->isa, (FragOp)s->k, false)->c, number[0], number[1],
+			    number[2]);
+}
+
 /* ---- blocks of threads ---- */
 
 static void print_shared(Fn *f, const LsData *s)
@@ -625,6 +674,9 @@ static void print_kind(Fn *f, const LsData *s)
 	case LS_PREFETCH: print_prefetch(f, s); break;
 	case LS_FENCE: print_fence(f); break;
 	case LS_COMMENT: print_comment(f, s->text); break;
+	case LS_FRAG: case LS_FRAG_ZERO: case LS_FRAG_LOAD: case LS_FRAG_STORE: case LS_FRAG_DOT: case LS_FRAG_CONFIG: case LS_FRAG_RELEASE:
+		print_frag(f, s);
+		break;
 	case LS_SHARED: case LS_SYNC: case LS_COPY_ASYNC: case LS_COPY_COMMIT: case LS_COPY_WAIT:
 		print_block_statement(f, s);
 		break;

@@ -148,6 +148,8 @@ void x86_header(const Target *t, Text *out)
 	              "#define _IMMINTRIN_H_INCLUDED\n#include <smmintrin.h>\n");
 	for (uint32_t k = 0; k < n; k++)
 		text_printf(out, "#include <%sintrin.h>\n", parts[k]);
+	if (isa_has(&t->isa, ISA_TILE_BF16) || isa_has(&t->isa, ISA_TILE_INT8))
+		text_add(out, "#include <amxtileintrin.h>\n#include <amxint8intrin.h>\n#include <amxbf16intrin.h>\n");
 	text_add(out, "#else\n#include <immintrin.h>\n#endif\n");
 }
 

@@ -90,6 +90,11 @@ void fn_stream(Fn *, LMem mem, LLVMValueRef x, LLVMValueRef p, bool aligned);
 /* Adds an LS_PREFETCH. */
 void fn_prefetch(Fn *, const LsData *);
 
+/* ---- fn_frag.c ---- */
+
+/* Adds a statement on fragments (LS_FRAG to LS_FRAG_RELEASE). */
+void fn_frag(Fn *, const LsData *);
+
 /* ---- fn_call.c: user operators ---- */
 
 /* Adds a call of a user operator. value: the address of an array with the integers of the call

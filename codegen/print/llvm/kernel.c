@@ -220,6 +220,9 @@ static void build_statement(Fn *f, const LsData *s)
 	case LS_PREFETCH: fn_prefetch(f, s); break;
 	case LS_FENCE: l_intrinsic(f->u, prelude_of_statement(&f->u->target->isa, "fence", true)->llvm, NULL, 0, NULL, 0); break;
 	case LS_COMMENT: break;
+	case LS_FRAG: case LS_FRAG_ZERO: case LS_FRAG_LOAD: case LS_FRAG_STORE: case LS_FRAG_DOT: case LS_FRAG_CONFIG: case LS_FRAG_RELEASE:
+		fn_frag(f, s);
+		break;
 	default: fn_program(f, s); break;
 	}
 }

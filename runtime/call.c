@@ -2,7 +2,6 @@
 #include "instance_priv.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { ALIGN = 64 };
 

@@ -1,34 +1,29 @@
 /* Does this processor have the instructions the model was compiled for? */
 #include "runtime.h"
 
-#include <string.h>
-
 /* One instruction set extension and where the processor or the system tells of it. */
 typedef struct {
 	const char *name;
-	uint32_t leaf;
-	uint8_t word, bit, saved;
+	uint32_t leaf, saved;
+	uint8_t word, bit, sub; /* sub: the subleaf */
 } Feature;
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <cpuid.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
-enum { B = 1, C = 2 };      /* words of a CPUID leaf: EBX, ECX */
-enum { YMM = 6, ZMM = 0xe6 }; /* bits of XCR0: register contents that the system saves */
+/* Words of a CPUID leaf: EAX, EBX, ECX, EDX; bits of XCR0: register contents that the system
+ * saves. */
+enum { A, B, C, D, YMM = 6, ZMM = 0xe6, TILE = 0x60000 };
 
 /* Bits of CPUID: Intel's Software Developer's Manual, volume 2A; AMD's, volume 3 (lzcnt). */
 static const Feature feature[] = {
-	{"sse3", 1, C, 0, 0},           {"ssse3", 1, C, 9, 0},          {"fma", 1, C, 12, YMM},
-	{"sse4.1", 1, C, 19, 0},        {"sse4.2", 1, C, 20, 0},        {"movbe", 1, C, 22, 0},
-	{"popcnt", 1, C, 23, 0},        {"avx", 1, C, 28, YMM},         {"f16c", 1, C, 29, YMM},
-	{"bmi", 7, B, 3, 0},            {"avx2", 7, B, 5, YMM},         {"bmi2", 7, B, 8, 0},
-	{"avx512f", 7, B, 16, ZMM},     {"avx512dq", 7, B, 17, ZMM},    {"avx512cd", 7, B, 28, ZMM},
-	{"avx512bw", 7, B, 30, ZMM},    {"avx512vl", 7, B, 31, ZMM},    {"avx512vnni", 7, C, 11, ZMM},
-	{"lzcnt", 0x80000001, C, 5, 0}, {NULL, 0, 0, 0, 0},
+	{"sse3", 1, 0, C, 0, 0}, {"ssse3", 1, 0, C, 9, 0}, {"fma", 1, YMM, C, 12, 0}, {"sse4.1", 1, 0, C, 19, 0},
+	{"sse4.2", 1, 0, C, 20, 0}, {"movbe", 1, 0, C, 22, 0}, {"popcnt", 1, 0, C, 23, 0}, {"avx", 1, YMM, C, 28, 0},
+	{"f16c", 1, YMM, C, 29, 0}, {"bmi", 7, 0, B, 3, 0}, {"avx2", 7, YMM, B, 5, 0}, {"bmi2", 7, 0, B, 8, 0},
+	{"avx512f", 7, ZMM, B, 16, 0}, {"avx512dq", 7, ZMM, B, 17, 0}, {"avx512cd", 7, ZMM, B, 28, 0}, {"avx512bw", 7, ZMM, B, 30, 0},
+	{"avx512vl", 7, ZMM, B, 31, 0}, {"avx512vnni", 7, ZMM, C, 11, 0}, {"avx512bf16", 7, ZMM, A, 5, 1}, {"avxvnni", 7, YMM, A, 4, 1},
+	{"amxbf16", 7, TILE, D, 22, 0}, {"amxtile", 7, TILE, D, 24, 0}, {"amxint8", 7, TILE, D, 25, 0}, {"lzcnt", 0x80000001, 0, C, 5, 0},
+	{0},
 };
 
 /* XCR0, as far as the system lets one ask. */
@@ -41,36 +36,26 @@ static uint32_t saved_registers(void)
 	return a;
 }
 
+/* Linux saves the registers of AMX for processes that have asked for it by arch_prctl (158) with
+ * ARCH_REQ_XCOMP_PERM, XTILEDATA, once for all threads. It may refuse; older systems do not know
+ * the question. */
+static bool tiles_permitted(void)
+{
+	static _Atomic long refused = -1; /* -1: not asked; 0: permitted */
+#ifdef __linux__
+	long answer = refused;
+	if (answer == -1)
+		__asm__ volatile("syscall" : "=a"(answer) : "a"(158), "D"(0x1023), "S"(18) : "rcx", "r11", "memory");
+	refused = answer == 0 ? 0 : 1;
+#endif
+	return refused == 0;
+}
+
 static bool present(const Feature *f)
 {
 	uint32_t word[4];
-	if (!__get_cpuid_count(f->leaf, 0, &word[0], &word[1], &word[2], &word[3]))
-		return false;
-	return word[f->word] >> f->bit & 1 && (!f->saved || (saved_registers() & f->saved) == f->saved);
-}
-
-/* Linux saves the registers of AMX only for processes that have asked for it: once, for all threads.
- * It may refuse (a sandbox), and older systems do not know the question. */
-static bool tiles_permitted(void)
-{
-#ifdef __linux__
-	enum { UNKNOWN, YES, NO };
-	enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-	static _Atomic int answer;
-	if (answer == UNKNOWN)
-		answer = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) ? NO : YES;
-	return answer == YES;
-#else
-	return false;
-#endif
-}
-
-/* "amxtile", "amxbf16", "amxint8": bits of EDX of leaf 7. */
-static bool has_tiles(const char *name)
-{
-	enum { XTILE = 3 << 17 };
-	uint32_t a, b, c, d, bit = !strcmp(name, "amxtile") ? 24 : !strcmp(name, "amxbf16") ? 22 : 25;
-	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> bit & 1 && (saved_registers() & XTILE) == XTILE && tiles_permitted();
+	return __get_cpuid_count(f->leaf, f->sub, &word[0], &word[1], &word[2], &word[3]) && word[f->word] >> f->bit & 1 &&
+	       (saved_registers() & f->saved) == f->saved && (f->saved != TILE || tiles_permitted());
 }
 #elif defined(__linux__) && (defined(__aarch64__) || defined(__riscv))
 #include <sys/auxv.h>
@@ -90,20 +75,8 @@ static bool present(const Feature *f)
 {
 	return getauxval(AT_HWCAP) >> f->bit & 1;
 }
-
-static bool has_tiles(const char *name)
-{
-	(void)name;
-	return false;
-}
 #else
 static const Feature feature[] = {{0}};
-
-static bool has_tiles(const char *name)
-{
-	(void)name;
-	return false;
-}
 
 static bool present(const Feature *f)
 {
@@ -115,8 +88,6 @@ static bool present(const Feature *f)
 /* A name that is not listed is implied by another, or cannot be asked for here. */
 static bool has(const char *name)
 {
-	if (!strncmp(name, "amx", 3))
-		return has_tiles(name);
 	const Feature *f = feature;
 	while (f->name && strcmp(f->name, name) != 0)
 		f++;
@@ -125,7 +96,7 @@ static bool has(const char *name)
 
 int weft_cpu_lacks(const char *features, char missing[32])
 {
-	for (const char *p = features ? features : ""; *p;) {
+	for (const char *p = features ? features : ""; *p; p += strspn(p, " ")) {
 		size_t n = strcspn(p, " ");
 		if (n > 0 && n < 32) {
 			memcpy(missing, p, n);
@@ -134,7 +105,6 @@ int weft_cpu_lacks(const char *features, char missing[32])
 				return 1;
 		}
 		p += n;
-		p += strspn(p, " ");
 	}
 	return 0;
 }

@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 enum { SHARE = 800 }; /* ns of work that a thread is asked for at least: about what a post and its

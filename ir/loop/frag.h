@@ -1,7 +1,8 @@
 /* Fragments: matrices in registers of their own, which an instruction multiplies and adds at once
  * (AMX; in time NEON's, SME's, NVIDIA's). Loop IR names the operation, whose meaning is here in
  * bits; the instructions are rows of a prelude with its name (ir/loop/prelude.h). An instruction
- * set without that row gets the meaning as loops over local arrays (codegen/program/frags.c). */
+ * set without that row gets the meaning as loops over local arrays
+ * (codegen/program/legal_frags.c). */
 #ifndef WEFT_IR_LOOP_FRAG_H
 #define WEFT_IR_LOOP_FRAG_H
 
@@ -27,7 +28,7 @@ typedef struct {
 
 /* Returns the properties of an operation below FRAG_OPS. */
 const FragRow *frag_row(FragOp);
-/* Returns the bytes of one row of any fragment: the most. */
+/* The most bytes of a row, and the most rows, of any fragment. */
 enum { FRAG_ROW_BYTES = 64, FRAG_ROWS = 16 };
 
 /* c += a . b, for fragments whose rows lie one behind the other.

@@ -1,5 +1,6 @@
 /* Checks what emitters rely on: scopes, types, memory references, structure, and of legal functions
- * that the target has every operation. verify_block.c checks what threads do together, verify_frag.c fragments. */
+ * that the target has every operation. verify_block.c checks what threads do together,
+ * verify_frag.c fragments. */
 #include "ir/loop/prelude.h"
 #include "ir/loop/verify_priv.h"
 

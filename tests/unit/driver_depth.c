@@ -1,5 +1,5 @@
 /* Chains of roundings: sums, products and convolutions as schedules make them for some targets,
- * executed as loop IR with the depths that the interpreter counts (ir/loop/interp_depth.c); and
+ * executed as loop IR with the depths that the interpreter counts (ir/loop/interp/depth.c); and
  * chains that are made here, whose depth is known. The recorded table is tests/data/depths.txt: a
  * chain that became longer is a line that differs. */
 #include <setjmp.h>

@@ -141,8 +141,8 @@ static void fill(Case *k)
 		for (size_t i = 0; i < k->c_bytes / 4; i++)
 			c[i] = bf16 ? draw_f32(t % 5) : draw();
 	}
-	if (bf16 && k->s.k >= 4) { /* below the smallest normal number only if rounded without a limit of
-	                              the exponent */
+	if (bf16 && k->s.k >= 4) { /* below the smallest normal number only if rounded without a
+	                              limit of the exponent */
 		uint16_t *a = (uint16_t *)(void *)k->a, *b = (uint16_t *)(void *)k->b;
 		memset(a, 0, row * 2);
 		memset(k->c, 0, 4);

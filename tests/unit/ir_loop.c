@@ -320,12 +320,117 @@ static void test_verify_structure(void **state)
 	expect_error(f, "variable is not mutable");
 }
 
+/* Fragments of c, a and b for a product of 16 x 16 x 32. */
+static void declare_tiles(LoopFn *f, Lv *acc, Lv *a, Lv *b, uint32_t nacc)
+{
+	loop_enter(f);
+	*acc = ls_frag(f, "acc", DT_f32, 16, 16, nacc);
+	*a = ls_frag(f, "a", DT_bf16, 16, 32, 1);
+	*b = ls_frag(f, "b", DT_bf16, 16, 32, 1);
+	ls_end(f);
+}
+
+static void load_tile(LoopFn *f, Lv frag)
+{
+	uint32_t x = loop_buf(f, (LArg){.name = "x", .dtype = DT_bf16, .align = 2});
+	ls_frag_load(f, lfrag(frag, 0), lmem_buf(x, DT_bf16), lx_int(f, 0), lx_int(f, 32));
+}
+
+static void test_verify_frag_values(void **state)
+{
+	(void)state;
+	Lv acc, a, b;
+	LoopFn *f = it.f;
+	declare_tiles(f, &acc, &a, &b, 2);
+	load_tile(f, a);
+	ls_frag_zero(f, lfrag(acc, 1));
+	ls_if(f, lx_cmp(f, SC_lt, lx_var(f, f->task), lx_int(f, 3)));
+	load_tile(f, b); /* on one path */
+	ls_end(f);
+	ls_frag_dot(f, FRAG_TILE_BF16, lfrag(acc, 1), lfrag(a, 0), lfrag(b, 0));
+	expect_error(f, "frag_dot acc: fragment 0 of b has no value");
+}
+
+static void test_verify_frag_loop(void **state)
+{
+	(void)state;
+	Lv acc, a, b;
+	LoopFn *f = it.f;
+	declare_tiles(f, &acc, &a, &b, 1);
+	ls_for(f, "i", lx_int(f, 0), lx_param(f, loop_param(f, "n")), 1);
+	ls_frag_zero(f, lfrag(acc, 0)); /* there may be no round */
+	ls_end(f);
+	uint32_t y = buffer(f, "y");
+	ls_frag_store(f, lmem_buf(y, DT_f32), lx_int(f, 0), lx_int(f, 16), lfrag(acc, 0));
+	expect_error(f, "frag_store acc: fragment 0 of acc has no value");
+}
+
+static void test_verify_frag_count(void **state)
+{
+	(void)state;
+	Lv acc, a, b;
+	LoopFn *f = it.f;
+	declare_tiles(f, &acc, &a, &b, 7);
+	expect_error(f, "frag b: more than 8 fragments");
+}
+
+static void test_verify_frag_number(void **state)
+{
+	(void)state;
+	Lv acc, a, b;
+	LoopFn *f = it.f;
+	declare_tiles(f, &acc, &a, &b, 2);
+	ls_frag_zero(f, lfrag(acc, 2));
+	expect_error(f, "frag_zero acc: fragment 2 of 2");
+}
+
+static void test_verify_frag_shapes(void **state)
+{
+	(void)state;
+	Lv acc, a, b;
+	LoopFn *f = it.f;
+	declare_tiles(f, &acc, &a, &b, 1);
+	ls_frag_zero(f, lfrag(acc, 0));
+	load_tile(f, a);
+	ls_frag_dot(f, FRAG_TILE_BF16, lfrag(a, 0), lfrag(acc, 0), lfrag(acc, 0));
+	expect_error(f, "tile_bf16 takes at most");
+}
+
+static void test_verify_frag_place(void **state)
+{
+	(void)state;
+	Lv v = ls_frag(it.f, "late", DT_f32, 16, 16, 1);
+	ls_frag_zero(it.f, lfrag(v, 0));
+	expect_error(it.f, "not in `enter`");
+}
+
+static void test_verify_frag_legal(void **state)
+{
+	(void)state;
+	Lv v;
+	loop_enter(it.f);
+	v = ls_frag(it.f, "wide", DT_f32, 16, 17, 1);
+	ls_end(it.f);
+	ls_frag_zero(it.f, lfrag(v, 0));
+	expect_error(it.f, "at most 16 rows of 64 bytes");
+}
+
 /* Every kind of statement and of expression, as printed. */
 static const char all_kinds[] =
 	"loop kinds($n, $m)\n"
 	"  @x: f32 read restrict align 4\n"
 	"  @y: f32 read written align 64\n"
+	"  @z: bf16 read align 2\n"
+	"enter {\n"
+	"  frags c.20: 2 x f32[16, 16] at 0\n"
+	"  frags f.21: 2 x bf16[16, 32] at 2\n"
+	"}\n"
 	"task task.1 {\n"
+	"  frag c.20[1] = 0\n"
+	"  frag f.21[0] = @z.bf16[(task.1 * 64)] rows 64\n"
+	"  frag f.21[1] = @z.bf16[0] rows $n\n"
+	"  frag c.20[1] += f.21[0] . f.21[1] by tile_bf16\n"
+	"  @y.f32[0] rows 16 = frag c.20[1]\n"
 	"  let lo.2: i64 = ((task.1 *.n $n) -.i 3)\n"
 	"  local a.3: f32[64]\n"
 	"  var acc.4: f32x8 = 0.0:f32x8\n"
@@ -385,7 +490,8 @@ int main(void)
 		T(test_fold_literals), T(test_fold_identities), T(test_signs), T(test_print),
 		T(test_anonymous), T(test_parametrise), T(test_parametrise_negative), T(test_simplify),
 		T(test_unroll), T(test_verify_scope), T(test_verify_result), T(test_verify_scope_again),
-		T(test_verify_types), T(test_verify_structure),
+		T(test_verify_types), T(test_verify_structure), T(test_verify_frag_values), T(test_verify_frag_loop), T(test_verify_frag_count),
+		T(test_verify_frag_number), T(test_verify_frag_shapes), T(test_verify_frag_place), T(test_verify_frag_legal),
 		T(test_parse), T(test_parse_errors),
 #undef T
 	};

@@ -129,6 +129,59 @@ static const struct {
 	     {"avx2", "avx2"},        {"bmi2", "bmi2"},         {"avx512f", "avx512f"},   {"avx512dq", "avx512dq"}, {"avx512cd", "avx512cd"},
 	     {"avx512bw", "avx512bw"}, {"avx512vl", "avx512vl"}, {"avx512vnni", "avx512_vnni"}, {"lzcnt", "abm"}};
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+static const WeftManifest tiles_manifest = {.features = "avx amxtile"}, plain_manifest = {.features = "sse3"};
+static const WeftModel tiles_model = {.manifest = &tiles_manifest}, plain_model = {.manifest = &plain_manifest};
+static const WeftModel *tiles_level(void) { return &tiles_model; }
+static const WeftModel *plain_level(void) { return &plain_model; }
+
+/* From now on the system refuses this process registers that it has to ask for. */
+static bool refuse_permission(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x1023, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {sizeof code / sizeof *code, code};
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+/* A process that is not given AMX's registers takes the next level, and is told what is missing. */
+static void test_permission(void **state)
+{
+	(void)state;
+	enum { CHOSE_NEXT, CANNOT_REFUSE, CHOSE_WRONG, NAMES_WRONG };
+	const WeftModel *(*const level[])(void) = {tiles_level, plain_level};
+	char missing[32];
+	int status;
+	pid_t child = fork(); /* ahead of the first question: the answer is kept */
+	if (child == 0) {
+		if (!refuse_permission())
+			_exit(CANNOT_REFUSE);
+		if (weft_rt_select(level, 2) != &plain_model)
+			_exit(CHOSE_WRONG);
+		_exit(weft_cpu_lacks("sse3 amxtile", missing) && !strcmp(missing, "amxtile") ? CHOSE_NEXT : NAMES_WRONG);
+	}
+	assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	if (WEXITSTATUS(status) == CANNOT_REFUSE)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), CHOSE_NEXT);
+	/* where nothing is refused, the processor decides */
+	const bool here = !weft_cpu_lacks("amxtile", missing);
+	assert_ptr_equal(weft_rt_select(level, 2), here ? &tiles_model : &plain_model);
+}
+#endif
+
 static void test_features(void **state)
 {
 	(void)state;
@@ -340,7 +393,11 @@ static void test_values(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_checksum), cmocka_unit_test(test_features), cmocka_unit_test(test_levels),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_checksum), 
+#if defined(__x86_64__) && defined(__linux__)
+		cmocka_unit_test(test_permission),
+#endif
+		cmocka_unit_test(test_features), cmocka_unit_test(test_levels),
 					   cmocka_unit_test(test_operator), cmocka_unit_test(test_numbers), cmocka_unit_test(test_values)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Blocks of threads: what they exchange in warps, shared memory, barriers and copies that go on
  * while the thread does. */
-#include "ir/loop/interp_priv.h"
+#include "ir/loop/interp/priv.h"
 
 #include <string.h>
 

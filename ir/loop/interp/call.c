@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "ir/graph/dtype_api.h"
-#include "ir/loop/interp_priv.h"
+#include "ir/loop/interp/priv.h"
 #include "ir/ops/user/userop.h"
 
 /* What a task touches of `count` equal items that a buffer has: those of its part. Of an operator

@@ -1,5 +1,5 @@
 /* Programs: regions, launches, and what is true of all of a call. */
-#include "ir/loop/interp_priv.h"
+#include "ir/loop/interp/priv.h"
 #include "ir/scalar/priv.h"
 
 #include <stdio.h>

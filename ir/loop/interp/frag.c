@@ -1,7 +1,7 @@
 /* Statements on fragments, by the definition of their operations (frag_dot). */
 #include <string.h>
 
-#include "ir/loop/interp_priv.h"
+#include "ir/loop/interp/priv.h"
 
 /* A fragment in one thread. */
 typedef struct {

@@ -1,5 +1,5 @@
 /* Memory as compiled code sees it, and the shadow that knows better. */
-#include "ir/loop/interp_priv.h"
+#include "ir/loop/interp/priv.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Private to ir/loop/interp*.c: memory with its shadow, and functions being executed. "Returns
+/* Private to ir/loop/interp: memory with its shadow, and functions being executed. "Returns
  * false after a finding" or "after loop_stop": the call of `sizes` or `run` ends here, because of a
  * finding, a failure of the model, or too much work, which loop_stop has recorded. */
 #ifndef WEFT_IR_LOOP_INTERP_PRIV_H
@@ -6,7 +6,7 @@
 
 #include "ir/loop/interp.h"
 
-/* ---- memory (interp_memory.c) ---- */
+/* ---- memory (memory.c) ---- */
 
 /* Phases count from 1: 0 is never. */
 typedef struct {
@@ -118,7 +118,7 @@ bool cells_touch(const Access *, Cell *cell, const char *name, uint64_t at, uint
 /* Checks that every byte of an output's region was written. Returns false after a finding. */
 bool region_complete(const Access *, const Region *);
 
-/* ---- execution (interp_exec.c) ---- */
+/* ---- execution (exec.c) ---- */
 
 /* What stays the same for all launches of a function. */
 typedef struct FnPlan {
@@ -210,7 +210,7 @@ bool exec_fails_first(const Exec *, uint32_t thread);
  * representation; those of threads that are not active are arbitrary. They are valid until the next
  * statement. Returns NULL after a finding. */
 const void *exec_value(Exec *, const Active *, Lx);
-/* Executes an LS_CALL (interp_call.c) in each active thread. A failure of the operator is
+/* Executes an LS_CALL (call.c) in each active thread. A failure of the operator is
  * remembered in Interp.failure, and true returned. Returns false after loop_stop. */
 bool exec_call(Exec *, const Active *, const LsData *);
 /* Sets a variable, a bool or i64 scalar, to this value in all threads. */
@@ -219,7 +219,7 @@ void exec_define(Exec *, Lv, int64_t);
  * finding, with *out 0. */
 MUST_LOOK bool exec_int(Exec *, Lx, int64_t *out);
 
-/* ---- fragments (interp_frag.c) ---- */
+/* ---- fragments (frag.c) ---- */
 
 /* Executes a statement on fragments in the active threads. Returns false after loop_stop. */
 bool exec_frag(Exec *, const Active *, const LsData *);
@@ -228,7 +228,7 @@ bool exec_frag(Exec *, const Active *, const LsData *);
  * of the elements of `value`; NULL: not asked for. Returns false after a finding. */
 bool exec_row(Exec *, const LsData *, uint32_t thread, int64_t at, uint32_t n, char *value, uint16_t *depth);
 
-/* ---- blocks of threads (interp_block.c) ---- */
+/* ---- blocks of threads (block.c) ---- */
 
 /* Executes one task: enter, body and leave, by all e->n threads of a block. Makes e->block at the
  * first call. Returns false after loop_stop. */
@@ -250,7 +250,7 @@ bool block_aligned(Exec *, LMem, int64_t at, uint64_t n);
  * threads. Returns false after loop_stop. */
 bool block_statement(Exec *, const Active *, const LsData *);
 
-/* ---- chains of roundings (interp_depth.c), if LoopReport.depths is set ----
+/* ---- chains of roundings (depth.c), if LoopReport.depths is set ----
  * The depth of a float is the length of the longest chain of additions of which it is the
  * result. */
 

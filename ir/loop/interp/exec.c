@@ -1,5 +1,5 @@
 /* Functions of loop IR, some threads in lockstep. */
-#include "ir/loop/interp_priv.h"
+#include "ir/loop/interp/priv.h"
 #include "ir/scalar/priv.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * which rounds. A sum of n terms in one chain has n - 1, in a tree log2(n). The rounding of a
  * product does not count, nor do functions: what they are computed from has been rounded before
  * them. */
-#include "ir/loop/interp_priv.h"
+#include "ir/loop/interp/priv.h"
 
 #include <stdio.h>
 #include <string.h>

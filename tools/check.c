@@ -23,7 +23,9 @@ const Command command_check = {
 	"at most 8 times that plus 1e-6 of the largest reference, with allow.<i> = \"RTOL ATOL ULPS\"\n"
 	"(allow.g.<i>, allow.gp.NAME of gradients) if it is at most RTOL times the reference, plus ATOL, plus\n"
 	"ULPS units in the last place; else the tolerances\n"
-	"of torch.testing.assert_close apply, times ten for f32 and f64. Vectors of eig, eigh, svd "
+	"of torch.testing.assert_close apply, times ten for f32 and f64. With --precision bf16 the error\n"
+	"of torch.autocast, autocast_err.bf16.<i> (autocast_grad_err.bf16 of gradients), stands for eager_err; if there\n"
+	"is none, 8 units in the last place of bf16 at the largest reference are allowed. Vectors of eig, eigh, svd "
 	"and qr are\n"
 	"fixed up to phase only: each is turned so that its largest component is positive.\n"
 	"State of a compiled model is compared with b.NAME, as it is after the call; a reference may have several calls,\n"
@@ -203,7 +205,7 @@ typedef struct {
 	double *ratio;
 	int nratio;
 	Json json;
-	bool quiet;
+	bool quiet, precision; /* precision: models compute in a lower one */
 } Summary;
 
 static void print_errors(const CheckCase *c)
@@ -227,6 +229,8 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 		json_bool(&s->json, "passed", r->c.ok);
 		json_number(&s->json, "error", r->c.error);
 		json_number(&s->json, "allowed", r->c.allowed);
+		if (r->theirs >= 0)
+			json_number(&s->json, "theirs", r->theirs);
 		json_number(&s->json, "ratio", r->c.ratio);
 		json_number(&s->json, "seconds", r->seconds);
 		json_string(&s->json, "text", r->text);
@@ -238,6 +242,8 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 	printf("%s %s%s%s", r->c.ok ? "ok  " : "FAIL", c->model, *r->text ? ": " : "", r->text);
 	if (r->c.ok || r->c.error != 0)
 		printf("  error %.3g of %.3g", r->c.error, r->c.allowed);
+	if (s->precision && r->theirs >= 0)
+		printf(", autocast's %.3g", r->theirs);
 	if (r->c.ratio >= 0)
 		printf("  ratio %.2f", r->c.ratio);
 	printf("  %.3f s\n", r->seconds);
@@ -382,6 +388,7 @@ static int run(int argc, char **argv)
 	bool json = false;
 	if (!parse(&o, &jobs, &s.quiet, &json, &argc, argv))
 		return argc == -1 ? 0 : 1;
+	s.precision = o.load.precision.n;
 	/* Several models at once already keep the processors busy. */
 	o.compile.jobs = jobs > 1 ? 1 : 0;
 	bool ok = collect(&cases, &o, argc, argv);

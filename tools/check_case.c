@@ -47,7 +47,7 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 	const char *op = weft_tensors_meta(c->ref, "op");
 	WeftTensor a, b;
 	CheckRecord r = {.ref = c->k};
-	Tolerance t = key ? tolerance_of(c->ref, key) : (Tolerance){.eager_err = -1};
+	Tolerance t = key ? tolerance_in(precision_given(&c->o->load, c->cs->entry), c->ref, key, want) : (Tolerance){.eager_err = -1};
 	const bool values = key && (!strcmp(key->kind, "y") || !strcmp(key->kind, "jy") || !strcmp(key->kind, "vy"));
 	uint32_t k = values ? key->k : UINT32_MAX;
 	bool phase = op && normalise_phase(op, k, got, &a) && normalise_phase(op, k, want, &b);
@@ -73,6 +73,7 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 	if (r.c.error >= c->whole.c.error) {
 		c->whole.c.error = r.c.error;
 		c->whole.c.allowed = r.c.allowed;
+		c->whole.theirs = t.eager_err;
 	}
 	if (r.c.ratio > c->whole.c.ratio)
 		c->whole.c.ratio = r.c.ratio;
@@ -367,7 +368,7 @@ static void all_sizes(Case *c)
 		int64_t value[MAX_SYMBOLS] = {0};
 		size_t n = 0;
 		c->whole =
-			(CheckRecord){.is_ref = true, .ref = c->k, .c = {.ok = true, .ratio = -1}};
+			(CheckRecord){.is_ref = true, .ref = c->k, .theirs = -1, .c = {.ok = true, .ratio = -1}};
 		for (uint32_t k = 0; k < s.n; k++) {
 			value[k] = s.value[k][at[k]];
 			n += (size_t)snprintf(c->whole.text + n, sizeof c->whole.text - n,
@@ -394,7 +395,7 @@ static void one_reference(Case *c)
 {
 	const char *path = c->cs->ref[c->k];
 	const char *slash = strrchr(path, '/');
-	c->whole = (CheckRecord){.is_ref = true, .ref = c->k, .c = {.ok = true, .ratio = -1}};
+	c->whole = (CheckRecord){.is_ref = true, .ref = c->k, .theirs = -1, .c = {.ok = true, .ratio = -1}};
 	if (c->cs->nref > 1)
 		snprintf(c->whole.text, sizeof c->whole.text, "%s", slash ? slash + 1 : path);
 	c->ref = weft_tensors_read(c->files, path);
@@ -453,7 +454,7 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 	Case c = {.cs = cs, .o = o};
 	bool ok = open_case(&c);
 	for (c.k = 0; c.k < cs->nref || c.k == 0; c.k++) {
-		c.whole = (CheckRecord){.is_ref = true, .ref = c.k, .c = {.ratio = -1, .ok = true}};
+		c.whole = (CheckRecord){.is_ref = true, .ref = c.k, .theirs = -1, .c = {.ratio = -1, .ok = true}};
 		if (ok && !cs->nref) { /* that it could be opened says all */
 			add_record(&c, &c.whole);
 		} else if (ok) {

@@ -134,6 +134,23 @@ Tolerance tolerance_of(const WeftTensors *ref, const TensorKey *of)
 	return t;
 }
 
+Tolerance tolerance_in(const char *precision, const WeftTensors *ref, const TensorKey *of, const WeftTensor *reference)
+{
+	const WeftDType as = reference->dtype;
+	if (!precision || (as.code != WEFT_FLOAT && as.code != WEFT_BFLOAT && as.code != WEFT_COMPLEX))
+		return tolerance_of(ref, of);
+	char key[64];
+	if (of->kind[0] == 'g')
+		snprintf(key, sizeof key, "autocast_grad_err.%s", precision);
+	else
+		snprintf(key, sizeof key, "autocast_err.%s.%u", precision, (unsigned)of->k);
+	const char *text = weft_tensors_meta(ref, key);
+	if (text)
+		return (Tolerance){.eager_err = strtod(text, NULL)};
+	const double unit = strcmp(precision, "f16") ? 0x1p-7 : 0x1p-10;
+	return (Tolerance){.eager_err = -1, .stated = true, .atol = 8 * unit * largest(reference, values_of(reference))};
+}
+
 /* rtol and atol of one comparison; units in the last place come on top. */
 static Tolerance chosen(const Tolerance *given, const WeftTensor *reference, WeftDType as)
 {

@@ -10,7 +10,7 @@
 bool load_args_given(const LoadArgs *a)
 {
 	return a && (a->ignore_guard.n || a->output_names.n || a->ops.n || a->loop_bound.n ||
-		     a->mode.n || a->seed || a->rng);
+		     a->mode.n || a->precision.n || a->seed || a->rng);
 }
 
 /* ---- NAME=FILE ---- */
@@ -146,6 +146,21 @@ static bool set_mode(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry
 	return !mode || weft_set_mode(w, g, strcmp(mode, "train") ? WEFT_EVAL : WEFT_TRAIN);
 }
 
+const char *precision_given(const LoadArgs *a, const char *entry)
+{
+	const char *item[MAX_LIST];
+	uint32_t n = pick(&a->precision, entry, item);
+	return n ? item[n - 1] : NULL;
+}
+
+static bool set_precision(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
+{
+	const char *to = precision_given(a, entry);
+	if (to && strcmp(to, "bf16") && strcmp(to, "f16"))
+		return fail("--precision is bf16 or f16, not %s", to), false;
+	return !to || weft_set_precision(w, g, strcmp(to, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16);
+}
+
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
 {
 	const char *guard[MAX_LIST], *names[MAX_LIST];
@@ -170,7 +185,7 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	}
 	free(item);
 	free(text);
-	return g && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) ? g : NULL;
+	return g && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) && set_precision(w, g, a, entry) ? g : NULL;
 }
 
 /* ---- all of them ---- */
@@ -207,6 +222,7 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a, WeftGraph **
 	if (!check_texts("--ignore-guard", &a->ignore_guard, &a->entry) ||
 	    !check_texts("--loop-bound", &a->loop_bound, &a->entry) ||
 	    !check_texts("--set-mode", &a->mode, &a->entry) ||
+	    !check_texts("--precision", &a->precision, &a->entry) ||
 	    !check_texts("--output-names", &a->output_names, &a->entry) || !load_ops(w, a))
 		return NULL;
 	if (!a->entry.n && (a->private_state.n || a->same_state.n))

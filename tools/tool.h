@@ -63,6 +63,7 @@ typedef struct {
 	StringList loop_bound;   /* "NODE=N"; of several files "NAME=NODE=N" */
 	StringList output_names; /* "a,b" */
 	StringList mode;         /* "train" or "eval" */
+	StringList precision;    /* "bf16" or "f16" */
 	const char *seed, *rng;  /* NULL: not given */
 } LoadArgs;
 /* The rows of Opt for the LoadArgs a, and their help. */
@@ -71,6 +72,7 @@ typedef struct {
 	{"--loop-bound", OPT_LIST, &(a)->loop_bound},                                                  \
 	{"--ops", OPT_LIST, &(a)->ops},                                                                \
 	{"--set-mode", OPT_LIST, &(a)->mode},                                                          \
+	{"--precision", OPT_LIST, &(a)->precision},                                                    \
 	{"--private", OPT_LIST, &(a)->private_state},                                                  \
 	{"--state", OPT_LIST, &(a)->same_state},                                                       \
 	{"--seed", OPT_STRING, &(a)->seed},                                                            \
@@ -85,6 +87,7 @@ typedef struct {
 	"                       express (may be repeated)\n"                                           \
 	"  --loop-bound NODE=N  most rounds of that loop on data, for gradients (may be repeated)\n"        \
 	"  --set-mode train|eval  the graph of the model in that mode (docs/transforms.md)\n"                 \
+	"  --precision bf16|f16  products in that dtype, sums in f32, as under torch.autocast\n"              \
 	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of --ignore-guard\n"        \
 	"                       NAME=TEXT)\n"                                                           \
 	"  --private TENSOR     of several models: state of that name is not shared (may be repeated)\n"   \
@@ -108,6 +111,8 @@ const char *entry_file(const LoadArgs *, const char *entry);
  * single file in one[0]. Returns NULL after an error, whose message is printed, or recorded in the
  * Weft: call fail_messages. */
 WeftGraph *load_model(Weft *, const char *path, const LoadArgs *a, WeftGraph **one);
+/* Returns what --precision says of the entry (NULL: of the only file): "bf16", "f16", or NULL. */
+const char *precision_given(const LoadArgs *, const char *entry);
 /* Whether an option is given that changes how a single model file is loaded: entries, --private and
  * --state do not count. a may be NULL. */
 bool load_args_given(const LoadArgs *a);

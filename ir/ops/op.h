@@ -30,6 +30,17 @@ typedef enum {
 	PROMOTE_INT            /* bool to i64                        */
 } Promote;
 
+/* What torch.autocast does with the operands of an operator before the call. In a graph whose
+ * operands are f32, the result has the dtype that is said behind the class. */
+typedef enum {
+	AUTOCAST_ANY,    /* nothing: promotion decides */
+	AUTOCAST_LOW,    /* converts all floats to the low dtype: low */
+	AUTOCAST_F32,    /* converts all floats to f32: f32 */
+	AUTOCAST_WIDEST, /* converts all floats to the widest dtype among them: that */
+	AUTOCAST_FIRST   /* nothing, and operand 0 alone decides (weights of a normalisation may be
+	                    wider): its dtype, of the first result */
+} Autocast;
+
 /* When a composite expands: in canon, so that later passes never see it; or in decompose, if it has
  * a rule or a schedule of its own. */
 typedef enum { EXPANDS_IN_CANON, EXPANDS_IN_DECOMPOSE } Expands;
@@ -166,6 +177,10 @@ typedef struct OpInfo {
 	const char *deviates; /* where the results are not PyTorch's, on purpose: a sentence without
 	                         a full stop, for docs/operators.md and `weft ops` */
 	Promote promote;
+	/* What autocast does on CPUs, and on GPUs where that is another class (ANY: as on CPUs). Asked by
+	 * passes/precision.c and, whichever of the two is said, for regions of files with autocast
+	 * on (frontend/pt2/autocast.c). */
+	Autocast autocast, autocast_gpu;
 	Expands expands;
 	bool effect;                             /* nodes are never removed, and stay in order */
 	bool (*has_effect)(const Graph *, Node); /* whether this node has an effect; NULL: as

@@ -3,6 +3,7 @@
  *   roundtrip            print; check that what is printed parses back to the same
  *   verify               check types and structure
  *   canon, simplify, ... one pass; `pipeline`: all of them; `clean`: those after decompose
+ *   bf16, f16            computing in that precision (passes/precision.h)
  *   vmap                 the batch that "; vmap: SIZE INPUT..." describes: SIZE is a number, or a
  *                        symbol's name
  *   op-by-op             no fusion, for the words that follow
@@ -53,6 +54,7 @@
 #include "lower/lower.h"
 #include "lower/group.h"
 #include "passes/pipeline.h"
+#include "passes/precision.h"
 #include "passes/random.h"
 #include "transform/transform.h"
 
@@ -185,6 +187,18 @@ static bool run_undone(Run *r)
 static bool run_random(Run *r)
 {
 	return random_attach(r->g, &(RandomSource){.seed = 7});
+}
+
+static bool run_bf16(Run *r)
+{
+	precision_lower(r->g, DT_bf16);
+	return graph_verify(r->g);
+}
+
+static bool run_f16(Run *r)
+{
+	precision_lower(r->g, DT_f16);
+	return graph_verify(r->g);
 }
 
 static bool run_random_input(Run *r)
@@ -619,7 +633,7 @@ static const StepWord steps[] = {
 	{"vjp", run_vjp},               {"jvp", run_jvp},         {"apart", run_apart},
 	{"undone", run_undone},         {"random", run_random},   {"random-input", run_random_input},
 	{"groups", run_groups},         {"graphs", run_graphs},   {"derived", run_derived},
-	{"composed", run_composed},
+	{"composed", run_composed},     {"bf16", run_bf16},       {"f16", run_f16},
 };
 
 static bool step(Run *r, const char *word)

@@ -78,6 +78,10 @@ WRONG(mode_graph, weft_set_mode(p->w, NULL, WEFT_TRAIN))
 WRONG(mode_foreign, weft_set_mode(p->w, p->foreign, WEFT_TRAIN))
 WRONG(mode_joined, weft_set_mode(p->w, p->joined, WEFT_EVAL))
 WRONG(mode_none, weft_set_mode(p->w, p->g, (WeftMode)2))
+WRONG(precision_graph, weft_set_precision(p->w, NULL, WEFT_PRECISION_BF16))
+WRONG(precision_foreign, weft_set_precision(p->w, p->foreign, WEFT_PRECISION_BF16))
+WRONG(precision_joined, weft_set_precision(p->w, p->joined, WEFT_PRECISION_F16))
+WRONG(precision_none, weft_set_precision(p->w, p->g, (WeftPrecision)2))
 WRONG(transform_graph, weft_transform(p->w, NULL, "cse"))
 WRONG(transform_null, weft_transform(p->w, p->g, NULL))
 WRONG(transform_empty, weft_transform(p->w, p->g, ""))
@@ -306,7 +310,7 @@ static const struct {
 	W(memory_null), W(memory_data), W(memory_empty), W(memory_name), W(memory_no_zip), W(memory_newer), W(hold_null), W(hold_data),
 	W(save_null), W(save_graph), W(save_foreign), W(save_weights), W(save_kind), W(save_folder),
 	W(parse_empty), W(parse_no_name), W(parse_empty_name), W(op_load_null), W(op_load_empty), W(op_register_null), W(op_register_zeros),
-	W(op_register_size), W(mode_graph), W(mode_foreign), W(mode_joined), W(mode_none), W(transform_graph), W(transform_null), W(transform_empty), W(transform_unknown), W(transform_foreign),
+	W(op_register_size), W(mode_graph), W(mode_foreign), W(mode_joined), W(mode_none), W(precision_graph), W(precision_foreign), W(precision_joined), W(precision_none), W(transform_graph), W(transform_null), W(transform_empty), W(transform_unknown), W(transform_foreign),
 	W(bound_graph), W(bound_null), W(bound_unknown), W(bound_negative), W(copy_null), W(copy_foreign), W(copy_joined), W(vjp_graph),
 	W(vjp_foreign), W(vjp_joined), W(vjp_wrt), W(vjp_wrt_null), W(vjp_wrt_empty), W(vjp_input), W(vjp_input_9), W(vjp_output),
 	W(vjp_output_9), W(vjp_no_size), W(jvp_no_size), W(vmap_no_size), W(join_no_size), W(plan_no_size), W(loops_no_size), W(vjp_newer), W(jvp_graph), W(jvp_wrt), W(split_graph), W(split_room), W(split_budget), W(inverses_null),

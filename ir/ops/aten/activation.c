@@ -122,6 +122,7 @@ static Node build_prelu(Build *b, Node n)
 }
 OP(aten_prelu){
 	.schema = "aten.prelu(Tensor self, Tensor weight) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_prelu,
 	.sample = "f32[n=2, 3, 2] in -4..4, f32[3] in 0..1; f32[n=6] in -4..4, f32[1] of 0.25",
 };
@@ -208,6 +209,7 @@ static Node build_softplus(Build *b, Node n)
 }
 OP(aten_softplus){
 	.schema = "aten.softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_softplus,
 	/* does not change at the threshold, as the units above */
 	.deriv = {"z = self * beta; select(gt(z, threshold), 1, sigmoid(select(ge(z, threshold), threshold, z)))"},

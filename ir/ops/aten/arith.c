@@ -317,6 +317,7 @@ OP(aten_fmod_Tensor){
 };
 OP(aten_atan2){
 	.schema = "aten.atan2(Tensor self, Tensor other) -> Tensor",
+	.autocast_gpu = AUTOCAST_WIDEST,
 	.aliases = "prims.atan2",
 	.promote = PROMOTE_FLOAT,
 	.expand = "atan2(self, other)",
@@ -554,6 +555,7 @@ static Node build_pow_scalar(Build *b, Node n)
 }
 OP(aten_pow_Tensor_Scalar){
 	.schema = "aten.pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_pow_scalar,
 	.narrow_scalars = true,
 	.sample = "f32[n=3, 4], exponent=3; f32[n=4] in 0.5..4, exponent=-1.5; f32[4] in 0.5..4, exponent=0.5; "
@@ -563,6 +565,7 @@ OP(aten_pow_Tensor_Scalar){
 };
 OP(aten_pow_Tensor_Tensor){
 	.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.promote = PROMOTE_DEFAULT,
 	.expand = "pow(self, exponent)",
 	.sample = "f32[n=3, 4] in 0.25..4, f32[4] of -1.5 0 2 3.5; f32[4] of -2 0 -1 0, f32[4] of 3 0 -2 2; "
@@ -664,6 +667,7 @@ static Node build_addcdiv(Build *b, Node n)
 OP(aten_addcmul){
 	.schema = "aten.addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
 		  "-> Tensor",
+	.autocast_gpu = AUTOCAST_WIDEST,
 	.build = build_addcmul,
 	.sample = "f32[n=3, 4], f32[n, 1], f32[4]; f32[n=3, 4], f32[n, 1], f32[4], value=2.5; "
 		  "i32[4] in -9..9, i32[4] in -9..9, i32[4] in -9..9, value=3",

@@ -206,6 +206,7 @@ OP(aten_scaled_dot_product_attention){
 	.schema = "aten.scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
 		  "Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? "
 		  "scale=None, bool enable_gqa=False, " RANDOM_ARGS ") -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.draws = drops,
 	.build = build_sdpa,
 	.adjoint = adjoint_attention,
@@ -228,6 +229,7 @@ OP(aten__scaled_dot_product_flash_attention_for_cpu){
 	.schema = "aten._scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, "
 		  "Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? "
 		  "attn_mask=None, float? scale=None, " RANDOM_ARGS ") -> (Tensor output, Tensor logsumexp)",
+	.autocast = AUTOCAST_LOW,
 	.draws = drops,
 	.build = build_sdpa_flash,
 	.adjoint = adjoint_attention,

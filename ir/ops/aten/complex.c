@@ -26,6 +26,7 @@ static Node build_view_as_complex(Build *b, Node n)
 }
 OP(aten_view_as_complex){
 	.schema = "aten.view_as_complex(Tensor(a) self) -> Tensor(a)",
+	.autocast = AUTOCAST_F32,
 	.view = VIEW_BITS,
 	.view_undo = "aten.view_as_real",
 	.build = build_view_as_complex,
@@ -57,6 +58,7 @@ static Node build_polar(Build *b, Node n)
 }
 OP(aten_polar){
 	.schema = "aten.polar(Tensor abs, Tensor angle) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_polar,
 	.sample = "f32[n=3, 4] in 0..4, f32[n, 4]",
 };

@@ -246,6 +246,7 @@ OP(aten_conv_transpose1d){
 	.schema = "aten.conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, "
 		  "SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] output_padding=[0], "
 		  "SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_conv_transpose,
 	.sample = "f32[n=2, 4, m=3], f32[4, 2, 3], f32[4], groups=2, stride=[2], padding=[1], output_padding=[1]; "
 		  "f32[2, 4], f32[2, 3, k=2], dilation=[2]",
@@ -278,6 +279,7 @@ OP(aten_conv1d){
 	.schema = "aten.conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] "
 		  "stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) "
 		  "-> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_conv,
 	.sample = "f32[n=2, 4, m=6], f32[6, 2, 3], f32[6], groups=2; "
 		  "f32[3, 7], f32[2, 3, 2], stride=[2], padding=[1], dilation=[2]; f32[n=2, 0, 4], f32[6, 0, 3], f32[6], groups=2",

@@ -212,6 +212,7 @@ static bool tangent_eigvalsh(Build *b, Node n, const Node *t, Node *ty)
 
 OP(aten_linalg_eigh){
 	.schema = "aten.linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)",
+	.autocast = AUTOCAST_F32,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,
 	.build = build_eigh,
@@ -223,6 +224,7 @@ OP(aten_linalg_eigh){
 };
 OP(aten_linalg_eigvalsh){
 	.schema = "aten.linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,
 	.build = build_eigvalsh,
@@ -351,6 +353,7 @@ static bool tangent_eigvals(Build *b, Node n, const Node *t, Node *ty)
 
 OP(aten_linalg_eig){
 	.schema = "aten.linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)",
+	.autocast = AUTOCAST_F32,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,
 	.build = build_eig,
@@ -362,6 +365,7 @@ OP(aten_linalg_eig){
 };
 OP(aten_linalg_eigvals){
 	.schema = "aten.linalg_eigvals(Tensor self) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.aliases = "aten._linalg_eigvals",
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,

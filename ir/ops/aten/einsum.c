@@ -261,6 +261,7 @@ static Node build_einsum(Build *b, Node n)
 }
 OP(aten_einsum){
 	.schema = "aten.einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_einsum,
 	.sample = "equation=\"bij,bjk->bik\", [f32[n=2, 3, 4], f32[n, 4, 2]]; "
 		  "equation=\"ij,ij,j->i\", [f32[n=3, 4], f32[n, 4], f32[4]]; equation=\"ii->i\", [f32[3, 3]]; "
@@ -295,6 +296,7 @@ static Node build_tensordot(Build *b, Node n)
 OP(aten_tensordot){
 	.schema = "aten.tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) "
 		  "-> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_tensordot,
 	.sample = "f32[n=2, 3, 4], f32[4, 3, m=5], dims_self=[1, 2], dims_other=[1, 0]; "
 		  "f32[2], f32[3], dims_self=[], dims_other=[]; "
@@ -319,6 +321,7 @@ static Node build_bilinear(Build *b, Node n)
 OP(aten_bilinear){
 	.schema = "aten.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) "
 		  "-> Tensor",
+	.autocast_gpu = AUTOCAST_WIDEST,
 	.build = build_bilinear,
 	.sample = "f32[n=2, 3], f32[n, 4], f32[2, 3, 4], f32[2]; f32[n=2, 3], f32[n, 4], f32[2, 3, 4]",
 };

@@ -61,6 +61,7 @@ static Node build_triangular_solve(Build *b, Node n)
 OP(aten_triangular_solve){
 	.schema = "aten.triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
 		  "(Tensor solution, Tensor cloned_coefficient)",
+	.autocast = AUTOCAST_F32,
 	.build = build_triangular_solve,
 	.sample = "f32[3, 2], f32[3, 3] of 2 1 -1 9 0.5 3 9 9 -2; f32[2, 2, 2], f32[2, 2] of 4 1 -1 2, upper=false, transpose=true",
 };
@@ -100,6 +101,7 @@ static Node build_cholesky_ex(Build *b, Node n)
 
 OP(aten_linalg_cholesky){
 	.schema = "aten.linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.aliases = "aten.cholesky",
 	.build = build_cholesky,
 	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 6; f32[2, n=2, n] of 4 1 1 2 1 0.5 0.5 3, "
@@ -129,6 +131,7 @@ static Node build_cholesky_solve(Build *b, Node n)
 }
 OP(aten_cholesky_solve){
 	.schema = "aten.cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_cholesky_solve,
 	.sample = "f32[3, m=2], f32[3, 3] of 2 9 9 1 0.5 9 3 1 -2; f32[2, 2, 3], f32[2, 2] of 4 1 "
 		  "-1 2, upper=true; "
@@ -145,6 +148,7 @@ static Node build_cholesky_inverse(Build *b, Node n)
 }
 OP(aten_cholesky_inverse){
 	.schema = "aten.cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_cholesky_inverse,
 	.sample = "f32[3, 3] of 2 9 9 1 0.5 9 3 1 -2; f32[2, 2] of 4 1 -1 2, upper=true",
 };

@@ -377,6 +377,7 @@ static Node build_ihfftn(Build *b, Node n)
 OP(aten_fft_fft){
 	.schema = "aten.fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
 		   "-> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_fft,
 	.sample = "c64[n=3, 4]; f32[2, n=6], n=5, dim=1; c64[n=4, 3], n=6, dim=0, norm=\"ortho\"; "
 		  "i64[5], norm=\"forward\"; c128[3, 1]",
@@ -405,6 +406,7 @@ OP(aten_fft_fft){
 OP(aten_fft_rfft){
 	.schema = "aten.fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
 		   "-> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_rfft,
 	.sample = "f32[2, n=6]; f32[3, 5], n=8, dim=0; f64[4], norm=\"ortho\"; i64[n=7], norm=\"forward\"",
 	.overloads = (const Overload[]){
@@ -432,6 +434,7 @@ OP(aten_fft_rfft){
 OP(aten_fft_irfft){
 	.schema = "aten.fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? "
 		   "norm=None) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_irfft,
 	.sample = "c64[2, n=4]; c64[3, 5], n=7, dim=0; c128[4], n=5, norm=\"ortho\"; f32[n=7], norm=\"forward\"",
 	.overloads = (const Overload[]){
@@ -643,6 +646,7 @@ OP(aten_stft){
 		  "win_length=None, Tensor? window=None, "
 		  "bool normalized=False, bool? onesided=None, bool? return_complex=None, "
 		  "bool? align_to_window=None) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_stft,
 	.sample = "f32[n=11], none, n_fft=4, return_complex=true; f32[2, n=9], f32[3] in 0..2, n_fft=4, hop_length=2, "
 		  "win_length=3, normalized=true, return_complex=true; "

@@ -194,6 +194,7 @@ static Node build_grid_sampler(Build *b, Node n)
 OP(aten_grid_sampler){
 	.schema = "aten.grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int "
 		  "padding_mode, bool align_corners) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.aliases = "aten.grid_sampler_2d",
 	.build = build_grid_sampler,
 	.sample = "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, padding_mode=0, "

@@ -313,6 +313,7 @@ static Node build_index_put(Build *b, Node n)
 OP(aten_index_put){
 	.schema = "aten.index_put(Tensor self, Tensor?[] indices, Tensor values, bool "
 		  "accumulate=False) -> Tensor",
+	.autocast_gpu = AUTOCAST_WIDEST,
 	.aliases = "aten._unsafe_index_put",
 	.build = build_index_put,
 	.sample = "f32[n=3, 4], [i64[3] of 0 2 1, i64[3] of 3 1 -4], f32[3]; "
@@ -362,6 +363,7 @@ OP(aten_index_add){
 };
 OP(aten_index_copy){
 	.schema = "aten.index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+	.autocast = AUTOCAST_WIDEST,
 	.build = build_index_copy,
 	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[n, 2]; f32[3, 2], dim=0, i64[2] of 2 0, f32[2, 2]",
 };
@@ -479,6 +481,7 @@ static Node build_scatter_reduce_value(Build *b, Node n)
 }
 OP(aten_scatter_src){
 	.schema = "aten.scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+	.autocast_gpu = AUTOCAST_WIDEST,
 	.build = build_scatter,
 	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 1 1 0, f32[n, 2]; "
 		  "f32[3, 4], dim=0, i64[2, 3] of 0 1 2 2 0 1, f32[3, 4]",
@@ -565,6 +568,7 @@ static Node build_trace(Build *b, Node n)
 }
 OP(aten_trace){
 	.schema = "aten.trace(Tensor self) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_trace,
 	.sample = "f32[n=3, 4]; i32[3, 2] in -9..9",
 };

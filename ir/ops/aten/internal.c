@@ -175,6 +175,7 @@ OP(aten__euclidean_dist){
 
 OP(aten_frobenius_norm_dim){
 	.schema = "aten.frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.expand = "linalg_vector_norm(self, 2, dim, keepdim)",
 	.sample = "f32[n=3, 4], dim=[0, 1]; f32[n=3, 4], dim=[1], keepdim=true",
 };
@@ -234,6 +235,7 @@ OP(aten__trilinear){
 
 OP(aten_mm_dtype){
 	.schema = "aten.mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.expand = "matmul(to.dtype(self, out_dtype), to.dtype(mat2, out_dtype))",
 	.sample = "f16[n=3, 4], f16[4, 2], out_dtype=f32",
 	.overloads = (const Overload[]){
@@ -314,6 +316,7 @@ OP(aten_thnn_conv2d){
 /* [time, batch, channels] by a weight [width, in, out] */
 OP(aten_conv_tbc){
 	.schema = "aten.conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.expand = "permute(conv1d(permute(self, [1, 2, 0]), permute(weight, [2, 1, 0]), bias, [1], [pad]), [2, 0, 1])",
 	.sample = "f32[n=5, 2, 3], f32[3, 3, 4], f32[4], pad=1; f32[5, 2, 3], f32[2, 3, 4], f32[4]",
 };

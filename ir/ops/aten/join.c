@@ -489,6 +489,7 @@ static Node build_cat(Build *b, Node n)
 }
 OP(aten_cat){
 	.schema = "aten.cat(Tensor[] tensors, int dim=0) -> Tensor",
+	.autocast = AUTOCAST_WIDEST,
 	.aliases = "aten.concat aten.concatenate",
 	.build = build_cat,
 	.sample = "[f32[n=2, 3], f32[n, 1], f32[n, 2]], dim=1; [f32[2], f32[3], f32[0]]; [i32[2] in -9..9, f32[2]]",
@@ -548,6 +549,7 @@ static Node build_dstack(Build *b, Node n)
 }
 OP(aten_stack){
 	.schema = "aten.stack(Tensor[] tensors, int dim=0) -> Tensor",
+	.autocast = AUTOCAST_WIDEST,
 	.build = build_stack,
 	.aliases = "aten._stack",
 	.sample = "[f32[n=2, 3], f32[n, 3]], dim=1; [f32[3], f32[3], f32[3]]; [f32[2, 3], f32[2, 3]], dim=-1",
@@ -732,6 +734,7 @@ static Node build_replication_pad(Build *b, Node n)
 OP(aten_pad){
 	.schema = "aten.pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) "
 		  "-> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_pad,
 	.sample = "f32[n=2, 3, 4], pad=[1, 2, 0, 1], value=0.5; f32[n=2, 3, 4], pad=[1, 2], mode=\"reflect\"; "
 		  "f32[1, 2, 3, 4], pad=[1, 2, 2, 0], mode=\"circular\"; "

@@ -16,6 +16,7 @@ static Node build_vecdot(Build *b, Node n)
 }
 OP(aten_linalg_vecdot){
 	.schema = "aten.linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_vecdot,
 	.sample = "f32[n=3, 4], f32[n, 4]; f32[3, 4], f32[3, 4], dim=0; c64[2, 3], c64[2, 3]",
 };
@@ -60,6 +61,7 @@ static Node build_cross(Build *b, Node n)
 }
 OP(aten_linalg_cross){
 	.schema = "aten.linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+	.autocast_gpu = AUTOCAST_WIDEST,
 	.build = build_cross,
 	.sample = "f32[n=2, 3], f32[n, 3]; f32[3, 2], f32[3, 1], dim=0",
 	.overloads = (const Overload[]){
@@ -356,6 +358,7 @@ static Node build_renorm(Build *b, Node n)
 }
 OP(aten_renorm){
 	.schema = "aten.renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_renorm,
 	.sample = "f32[n=3, 4], p=2, dim=0, maxnorm=4; f32[3, 4], p=1, dim=1, maxnorm=3.5",
 };
@@ -432,6 +435,7 @@ static Node build_cdist(Build *b, Node n)
 OP(aten_cdist){
 	.schema = "aten.cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> "
 		  "Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_cdist,
 	.sample = "f32[n=3, 4], f32[m=2, 4], p=2.0; f32[2, 3, 4], f32[2, 2, 4], p=1.0; f32[3, 4], f32[2, 4], p=inf; "
 		  "f32[3, 4], f32[2, 4], p=3.0; f32[3, 4], f32[2, 4], p=0.0",
@@ -470,6 +474,7 @@ static Node build_pdist(Build *b, Node n)
 }
 OP(aten_pdist){
 	.schema = "aten.pdist(Tensor self, float p=2.0) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "aten._pdist_forward",
 	.build = build_pdist,
 	.sample = "f32[4, 3]; f32[4, 3], p=1.0; f32[4, 3], p=inf; f32[4, 3], p=3.0",

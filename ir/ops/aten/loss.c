@@ -9,6 +9,7 @@ static Node build_mse_loss(Build *b, Node n)
 }
 OP(aten_mse_loss){
 	.schema = "aten.mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_mse_loss,
 	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0; f32[n=3, 4], f32[n, 4] in -2..2, reduction=1; "
 		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2",
@@ -21,6 +22,7 @@ static Node build_l1_loss(Build *b, Node n)
 }
 OP(aten_l1_loss){
 	.schema = "aten.l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_l1_loss,
 	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0; f32[n=3, 4], f32[n, 4] in -2..2, reduction=1; "
 		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2",
@@ -49,6 +51,7 @@ static Node build_smooth_l1_loss(Build *b, Node n)
 OP(aten_smooth_l1_loss){
 	.schema = "aten.smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float "
 		  "beta=1.0) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_smooth_l1_loss,
 	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0, beta=1.5; "
 		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=1, beta=1.5; "
@@ -67,6 +70,7 @@ static Node build_huber_loss(Build *b, Node n)
 OP(aten_huber_loss){
 	.schema = "aten.huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) "
 		  "-> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_huber_loss,
 	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0, delta=1.5; "
 		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=1, delta=1.5; "
@@ -126,6 +130,7 @@ static Node batch_bce(Build *b, Node n, const Node *in, const bool *batched, Sym
 OP(aten_binary_cross_entropy){
 	.schema = "aten.binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, "
 		  "int reduction=1) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_bce,
 	.adjoint = adjoint_bce,
 	.batch = batch_bce,
@@ -150,6 +155,7 @@ static Node build_bce_logits(Build *b, Node n)
 OP(aten_binary_cross_entropy_with_logits){
 	.schema = "aten.binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? "
 		  "weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_bce_logits,
 	.sample = "f32[n=3, 4], f32[n, 4] in 0..1, reduction=0; f32[n=3, 4], f32[n, 4] in 0..1, reduction=1; "
 		  "f32[n=3, 4], f32[n, 4] in 0..1, reduction=2; "
@@ -171,6 +177,7 @@ static Node build_kl_div(Build *b, Node n)
 OP(aten_kl_div){
 	.schema = "aten.kl_div(Tensor self, Tensor target, int reduction=1, *, bool "
 		  "log_target=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_kl_div,
 	.sample = "f32[n=3, 4] in -3..0, f32[n, 4] of 0 0.25 0.5 1 0.75, reduction=0; "
 		  "f32[n=3, 4] in -3..0, f32[n, 4] of 0 0.25 0.5 1 0.75, reduction=1; "
@@ -185,6 +192,7 @@ static Node build_soft_margin_loss(Build *b, Node n)
 }
 OP(aten_soft_margin_loss){
 	.schema = "aten.soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_soft_margin_loss,
 	.sample = "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=0; f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=1; "
 		  "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=2",
@@ -205,6 +213,7 @@ static Node build_hinge_embedding_loss(Build *b, Node n)
 OP(aten_hinge_embedding_loss){
 	.schema = "aten.hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int "
 		  "reduction=1) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_hinge_embedding_loss,
 	.sample = "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=0; f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=1; "
 		  "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=2; "
@@ -222,6 +231,7 @@ static Node build_margin_ranking_loss(Build *b, Node n)
 OP(aten_margin_ranking_loss){
 	.schema = "aten.margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float "
 		  "margin=0.0, int reduction=1) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_margin_ranking_loss,
 	.sample = "f32[n=4], f32[n], f32[n] of -1 1 1, reduction=0; f32[n=4], f32[n], f32[n] of -1 1 1, reduction=1; "
 		  "f32[n=4], f32[n], f32[n] of -1 1 1, reduction=2; "
@@ -252,6 +262,7 @@ static Node build_poisson_nll(Build *b, Node n)
 OP(aten_poisson_nll_loss){
 	.schema = "aten.poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, "
 		  "float eps, int reduction) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_poisson_nll,
 	.sample = "f32[n=3, 4] in -3..3, f32[n, 4] in 0..5, log_input=true, full=false, eps=0.001, reduction=0; "
 		  "f32[n=3, 4] in 0..3, f32[n, 4] in 0..5, log_input=false, full=false, eps=0.001, reduction=1; "
@@ -357,6 +368,7 @@ static Node build_nll_loss_forward(Build *b, Node n)
 OP(aten_nll_loss){
 	.schema = "aten.nll_loss(Tensor self, Tensor target, Tensor? weight=None, int "
 		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_nll_loss,
 	.adjoint = adjoint_nll_loss,
 	.jvp = "nll_loss(t_self, target, weight, reduction, ignore_index)",
@@ -383,6 +395,7 @@ OP(aten_nll_loss){
 OP(aten_nll_loss_forward){
 	.schema = "aten.nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int "
 		  "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+	.autocast = AUTOCAST_F32,
 	.build = build_nll_loss_forward,
 	.adjoint = adjoint_nll_loss,
 	.jvp = "[nll_loss(t_self, target, weight, reduction, ignore_index), none]",
@@ -456,6 +469,7 @@ static Node build_cross_entropy(Build *b, Node n)
 OP(aten_cross_entropy_loss){
 	.schema = "aten.cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int "
 		  "reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_cross_entropy,
 	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
 		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "

@@ -229,6 +229,7 @@ OP(aten_linalg_lu_solve){
 };
 OP(aten_lu_solve){
 	.schema = "aten.lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_lu_solve_older,
 	.sample = "f32[3, m=2], f32[3, 3] of 3 1 2 0.5 2 1 0.25 -0.5 4, i32[3] of 3 2 3",
 };
@@ -263,6 +264,7 @@ static Node build_tensorinv(Build *b, Node n)
 }
 OP(aten_linalg_tensorinv){
 	.schema = "aten.linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_tensorinv,
 	.sample = "f32[2, 3, 6] of 1 2 0 1 3 0 2 1 1 0 0 1 0 1 3 1 0 2 1 0 2 4 1 0 0 1 1 2 5 1 3 0 1 0 2 1; "
 		  "f32[4, 2, 2] of 4 1 0 1 1 3 1 0 0 1 5 1 1 0 2 6, ind=1",
@@ -297,6 +299,7 @@ static Node build_tensorsolve(Build *b, Node n)
 }
 OP(aten_linalg_tensorsolve){
 	.schema = "aten.linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_tensorsolve,
 	.sample = "f32[2, 3, 6] of 1 2 0 1 3 0 2 1 1 0 0 1 0 1 3 1 0 2 1 0 2 4 1 0 0 1 1 2 5 1 3 0 1 0 2 1, f32[2, 3]; "
 		  "f32[2, 4, 2] of 4 1 0 1 1 3 1 0 0 1 5 1 1 0 2 6, f32[4], dims=[0]",

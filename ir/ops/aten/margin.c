@@ -20,6 +20,7 @@ OP(aten_triplet_margin_loss){
 	.schema = "aten.triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, "
 		  "float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int "
 		  "reduction=1) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_triplet,
 	.sample = "f32[n=3, 4], f32[n, 4], f32[n, 4]; f32[n=3, 4], f32[n, 4], f32[n, 4], margin=2.5, p=1.0, swap=true, "
 		  "reduction=0; f32[n=3, 4], f32[n, 4], f32[n, 4], margin=4.5, eps=0.25, reduction=2",
@@ -47,6 +48,7 @@ static Node build_cosine_embedding(Build *b, Node n)
 OP(aten_cosine_embedding_loss){
 	.schema = "aten.cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float "
 		  "margin=0.0, int reduction=1) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_cosine_embedding,
 	.sample = "f32[n=3, 4], f32[n, 4], f32[n] of -1 1, reduction=0; "
 		  "f32[n=3, 4], f32[n, 4], f32[n] of -1 1, reduction=1; "
@@ -104,6 +106,7 @@ static Node build_multi_margin(Build *b, Node n)
 OP(aten_multi_margin_loss){
 	.schema = "aten.multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar "
 		  "margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.deviates = "of one sample without reduction the file says rank 1, eager mode gives rank 0: the file counts",
 	.build = build_multi_margin,
 	.sample = "f32[n=3, 4], i64[n] of 0 3 2, reduction=0; f32[n=3, 4], i64[n] of 0 3 2, reduction=1; "
@@ -163,6 +166,7 @@ static Node build_multilabel_margin_forward(Build *b, Node n)
 OP(aten_multilabel_margin_loss){
 	.schema = "aten.multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> "
 		  "Tensor",
+	.autocast = AUTOCAST_F32,
 	.deviates = "of one sample without reduction the file says rank 1, eager mode gives rank 0: the file counts",
 	.build = build_multilabel_margin,
 	.sample = "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=0; "

@@ -8,6 +8,7 @@ static Node build_linear(Build *b, Node n)
 }
 OP(aten_linear){
 	.schema = "aten.linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_linear,
 	.sample = "f32[n=2, 3, 4], f32[5, 4], f32[5]; f32[4], f32[5, 4]",
 };
@@ -61,6 +62,7 @@ static Node build_vdot(Build *b, Node n)
 }
 OP(aten_matmul){
 	.schema = "aten.matmul(Tensor self, Tensor other) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.aliases = "aten.linalg_matmul",
 	.build = build_matmul,
 	.sample = "f32[n=2, 3, 4], f32[n, 4, 2]; f32[4], f32[4]; f32[n=3, 4], f32[4]; f32[4], f32[2, 4, 3]; "
@@ -82,6 +84,7 @@ OP(aten_matmul){
 };
 OP(aten_vdot){
 	.schema = "aten.vdot(Tensor self, Tensor other) -> Tensor",
+	.autocast_gpu = AUTOCAST_WIDEST,
 	.build = build_vdot,
 	.sample = "f32[n=5], f32[n]",
 };
@@ -160,6 +163,7 @@ static Node build_addr(Build *b, Node n)
 OP(aten_addmm){
 	.schema = "aten.addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar "
 		  "alpha=1) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_addmm,
 	.sample = "f32[m=5], f32[n=3, 4], f32[4, m]; f32[m=5], f32[n=3, 4], f32[4, m], beta=0.5, alpha=-1.5; "
 		  "f32[m=5], f32[n=3, 4], f32[4, m], beta=0; "
@@ -211,6 +215,7 @@ static Node build_inner(Build *b, Node n)
 }
 OP(aten_inner){
 	.schema = "aten.inner(Tensor self, Tensor other) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_inner,
 	.sample = "f32[n=3, 4], f32[m=2, 4]; f32[4], f32[4]; f32[3], f32[]",
 };
@@ -226,6 +231,7 @@ static Node build_multi_dot(Build *b, Node n)
 }
 OP(aten_linalg_multi_dot){
 	.schema = "aten.linalg_multi_dot(Tensor[] tensors) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_multi_dot,
 	.sample = "[f32[n=2, 3], f32[3, 4], f32[4, m=2]]; [f32[3], f32[3, 4], f32[4]]",
 	.overloads = (const Overload[]){

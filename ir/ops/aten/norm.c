@@ -223,6 +223,7 @@ OP(aten__batch_norm_with_update){
 	.schema = "aten._batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, "
 		  "Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> "
 		  "(Tensor, Tensor, Tensor, Tensor)",
+	.autocast = AUTOCAST_FIRST,
 	.build = build_batch_norm_training,
 	.adjoint = adjoint_batch_norm_training,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
@@ -237,6 +238,7 @@ OP(aten__native_batch_norm_legit_no_training){
 	.schema = "aten._native_batch_norm_legit_no_training(Tensor input, Tensor? weight, "
 		  "Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float "
 		  "eps) -> (Tensor, Tensor, Tensor)",
+	.autocast = AUTOCAST_FIRST,
 	.build = build_batch_norm_no_training,
 	.adjoint = adjoint_batch_norm_no_training,
 	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
@@ -250,6 +252,7 @@ OP(aten_batch_norm){
 	.schema = "aten.batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
 		  "running_mean, Tensor? running_var, bool training, float momentum, float eps, "
 		  "bool cudnn_enabled) -> Tensor",
+	.autocast = AUTOCAST_FIRST,
 	.mode = "training",
 	.build = build_batch_norm,
 	.adjoint = adjoint_batch_norm,
@@ -334,6 +337,7 @@ OP(aten_instance_norm){
 	.schema = "aten.instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
 		  "running_mean, Tensor? running_var, bool use_input_stats, float momentum, "
 		  "float eps, bool cudnn_enabled) -> Tensor",
+	.autocast = AUTOCAST_FIRST,
 	.mode = "use_input_stats",
 	.build = build_instance_norm,
 	.sample =
@@ -429,6 +433,8 @@ static Node build_native_layer_norm(Build *b, Node n)
 OP(aten_layer_norm){
 	.schema = "aten.layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
 		  "Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor",
+	.autocast = AUTOCAST_FIRST,
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_layer_norm,
 	.adjoint = adjoint_layer_norm,
 	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4]; "
@@ -483,6 +489,7 @@ static bool adjoint_rms_norm(Build *b, Node n, const Node *ct, const bool *want,
 OP(aten_rms_norm){
 	.schema = "aten.rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, "
 		  "float? eps=None) -> Tensor",
+	.autocast = AUTOCAST_FIRST,
 	.build = build_rms_norm,
 	.adjoint = adjoint_rms_norm,
 	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2; f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
@@ -490,6 +497,7 @@ OP(aten_rms_norm){
 
 OP(aten__fused_rms_norm){
 	.schema = "aten._fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+	.autocast = AUTOCAST_FIRST,
 	.build = build_fused_rms_norm,
 	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, eps=none; f32[2, 2, 3], normalized_shape=[2, 3], none, eps=0.25",
 };
@@ -594,6 +602,8 @@ static Node build_group_norm(Build *b, Node n)
 OP(aten_group_norm){
 	.schema = "aten.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? "
 		  "bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor",
+	.autocast = AUTOCAST_FIRST,
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_group_norm,
 	.adjoint = adjoint_group_norm,
 	.sample = "f32[n=2, 4, 3], num_groups=2, f32[4] in 0.5..2, f32[4]; f32[n=2, 4], num_groups=1, eps=0.25",
@@ -618,6 +628,7 @@ static Node build_native_group_norm(Build *b, Node n)
 OP(aten_native_group_norm){
 	.schema = "aten.native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, "
 		  "SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+	.autocast = AUTOCAST_FIRST,
 	.build = build_native_group_norm,
 	.adjoint = adjoint_native_group_norm,
 	.sample = "f32[n=2, 4, 3], f32[4] in 0.5..2, f32[4], N=n, C=4, HxW=3, group=2, eps=0.001; "

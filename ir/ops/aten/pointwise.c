@@ -7,6 +7,7 @@
 
 OP(aten_exp){
 	.schema = "aten.exp(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.exp",
 	.promote = PROMOTE_FLOAT,
 	.expand = "exp(self)",
@@ -24,6 +25,7 @@ OP(aten_exp2){
 };
 OP(aten_expm1){
 	.schema = "aten.expm1(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.expm1",
 	.promote = PROMOTE_FLOAT,
 	.expand = "expm1(self)",
@@ -34,6 +36,7 @@ OP(aten_expm1){
 };
 OP(aten_log){
 	.schema = "aten.log(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.log",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log(self)",
@@ -41,6 +44,7 @@ OP(aten_log){
 };
 OP(aten_log2){
 	.schema = "aten.log2(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.log2",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log2(self)",
@@ -48,6 +52,7 @@ OP(aten_log2){
 };
 OP(aten_log10){
 	.schema = "aten.log10(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.log10",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log10(self)",
@@ -55,6 +60,7 @@ OP(aten_log10){
 };
 OP(aten_log1p){
 	.schema = "aten.log1p(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.log1p",
 	.promote = PROMOTE_FLOAT,
 	.expand = "log1p(self)",
@@ -79,6 +85,7 @@ OP(aten_cos){
 };
 OP(aten_tan){
 	.schema = "aten.tan(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.tan",
 	.promote = PROMOTE_FLOAT,
 	.expand = "tan(self)",
@@ -86,6 +93,7 @@ OP(aten_tan){
 };
 OP(aten_asin){
 	.schema = "aten.asin(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.asin",
 	.promote = PROMOTE_FLOAT,
 	.expand = "asin(self)",
@@ -96,6 +104,7 @@ OP(aten_asin){
 };
 OP(aten_acos){
 	.schema = "aten.acos(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.acos",
 	.promote = PROMOTE_FLOAT,
 	.expand = "acos(self)",
@@ -116,6 +125,7 @@ OP(aten_atan){
 };
 OP(aten_sinh){
 	.schema = "aten.sinh(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.sinh",
 	.promote = PROMOTE_FLOAT,
 	.expand = "sinh(self)",
@@ -123,6 +133,7 @@ OP(aten_sinh){
 };
 OP(aten_cosh){
 	.schema = "aten.cosh(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.cosh",
 	.promote = PROMOTE_FLOAT,
 	.expand = "cosh(self)",
@@ -194,6 +205,7 @@ OP(aten_special_erfcx){
 };
 OP(aten_erfinv){
 	.schema = "aten.erfinv(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.erf_inv",
 	.promote = PROMOTE_FLOAT,
 	.expand = "erfinv(self)",
@@ -242,6 +254,7 @@ OP(aten_sqrt){
 };
 OP(aten_rsqrt){
 	.schema = "aten.rsqrt(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.rsqrt",
 	.promote = PROMOTE_FLOAT,
 	.expand = "rsqrt(self)",
@@ -249,6 +262,7 @@ OP(aten_rsqrt){
 };
 OP(aten_reciprocal){
 	.schema = "aten.reciprocal(Tensor self) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "prims.reciprocal",
 	.promote = PROMOTE_FLOAT,
 	.expand = "reciprocal(self)",

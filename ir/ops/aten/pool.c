@@ -258,6 +258,7 @@ static Node build_max_pool_indices(Build *b, Node n)
 OP(aten_max_pool1d){
 	.schema = "aten.max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
 		  "padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_max_pool,
 	.adjoint = adjoint_max_pool,
 	.batch = batch_max_pool,
@@ -403,6 +404,7 @@ static Node build_avg_pool(Build *b, Node n)
 OP(aten_avg_pool1d){
 	.schema = "aten.avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
 		  "padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_avg_pool,
 	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; "
 		  "f32[2, 7], kernel_size=[3], padding=[1], count_include_pad=false, ceil_mode=true",
@@ -528,6 +530,7 @@ static Node build_adaptive_avg(Build *b, Node n)
 }
 OP(aten_adaptive_avg_pool1d){
 	.schema = "aten.adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_adaptive_avg,
 	.sample = "f32[n=2, 2, 7], output_size=[3]; f32[2, 6], output_size=[2]",
 	.overloads = (const Overload[]){
@@ -595,6 +598,7 @@ static Node build_adaptive_max(Build *b, Node n)
 }
 OP(aten_adaptive_max_pool1d){
 	.schema = "aten.adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_adaptive_max,
 	.adjoint = adjoint_adaptive_max,
 	.batch = batch_adaptive_max,

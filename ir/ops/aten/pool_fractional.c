@@ -135,6 +135,7 @@ static Node build_fractional(Build *b, Node n)
 
 OP(aten_fractional_max_pool2d){
 	.schema = "aten.fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor random_samples) -> (Tensor, Tensor)",
+	.autocast = AUTOCAST_F32,
 	.build = build_fractional,
 	.sample = "f32[n=2, 2, 5, 7], kernel_size=[2, 3], output_size=[3, 4], f32[n, 2, 2] in 0..0.75; "
 		  "f32[2, 4, 5], kernel_size=[2, 2], output_size=[1, 4], f32[1, 2, 2] in 0..0.75; "

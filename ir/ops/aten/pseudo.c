@@ -68,6 +68,7 @@ static Node build_nuclear(Build *b, Node n)
 }
 OP(aten_nuclear_norm){
 	.schema = "aten.nuclear_norm(Tensor self, bool keepdim=False) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_nuclear,
 	.sample = "f32[3, 4] in -4..5; f32[3, 3], keepdim=true",
 	.overloads = (const Overload[]){
@@ -144,6 +145,7 @@ static Node build_older_rank(Build *b, Node n)
 }
 OP(aten_linalg_matrix_rank_atol_rtol_float){
 	.schema = "aten.linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_rank,
 	.sample = "f32[2, 2] of 1 2 2 4; f32[n=2, 2, 3] of 1 2 3 2 4 6 1 0 0 0 1 0, rtol=0.1; f32[2, 2] of 1 2 2 4, hermitian=true; "
 		  "c128[2, 2] of 1 1 2 2 2 2 4 4.5, atol=0.5; f64[0, 3]",
@@ -258,6 +260,7 @@ static Node batch_pinv(Build *b, Node n, const Node *in, const bool *batched, Sy
 
 OP(aten_linalg_pinv_atol_rtol_tensor){
 	.schema = "aten.linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,
 	.build = build_pinv,
@@ -337,6 +340,7 @@ static Node build_cond_str(Build *b, Node n)
 }
 OP(aten_linalg_cond){
 	.schema = "aten.linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_cond,
 	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4; f32[2, n=2, n] of 4 1 1 -2 1 3, p=-2; f32[2, 2] of 4 1 1 -2, p=1; c128[2, 2] of 4 0 1 1 1 -1 3 2, p=2; "
 		  "f32[2, 2] of 1 2 2 4, p=inf; f64[2, 0, 0]",
@@ -396,6 +400,7 @@ static bool tangent_sqrth(Build *b, Node n, const Node *t, Node *ty)
 }
 OP(aten_linalg_matrix_sqrth){
 	.schema = "aten.linalg_matrix_sqrth(Tensor self) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,
 	.build = build_sqrth,

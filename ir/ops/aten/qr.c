@@ -12,6 +12,7 @@ static Node build_geqrf(Build *b, Node n)
 }
 OP(aten_geqrf){
 	.schema = "aten.geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+	.autocast = AUTOCAST_F32,
 	.build = build_geqrf,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 0 1 2 3; f32[3, 2] of 1 2 0 3 4 1; "
 		  "f32[2, 4] of 1 2 0 3 4 1 2 2; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[0, 2]; f32[3, 2] of -0 1 2 3 4 1",
@@ -56,6 +57,7 @@ static Node build_householder(Build *b, Node n)
 }
 OP(aten_linalg_householder_product){
 	.schema = "aten.linalg_householder_product(Tensor input, Tensor tau) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_householder,
 	.sample = "f32[3, 2] of 2 1 0.5 -1 0.25 3, f32[2] of 1.5 0.2; f32[2, 3, 3], f32[2, n=2] of 1.5 0 0.5 1; "
 		  "c64[2, 2] of 2 1 0.5 -1 0.25 3 1 0, c64[2] of 1.5 0.5 0.25 -0.5; f32[2, 0], f32[0]",
@@ -81,6 +83,7 @@ static Node build_ormqr(Build *b, Node n)
 }
 OP(aten_ormqr){
 	.schema = "aten.ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_ormqr,
 	.sample = "f32[3, 2] of 2 1 0.5 -1 0.25 3, f32[2] of 1.5 0.2, f32[3, m=2]; f32[3, 2], f32[2] of 1.5 0.2, f32[2, 3], left=false; "
 		  "f32[2, 2, 2], f32[2, 2] of 1.5 0 0.5 1, f32[2, 2, 3], transpose=true; "
@@ -129,6 +132,7 @@ static Node build_qr_mode(Build *b, Node n)
 }
 OP(aten_linalg_qr){
 	.schema = "aten.linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)",
+	.autocast = AUTOCAST_F32,
 	.build = build_qr_mode,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 0 1 2 3; f32[3, 2] of 1 2 0 3 4 1; "
 		  "f32[2, 4] of 1 2 0 3 4 1 2 2, mode=\"complete\"; f32[3, 2] of 1 2 0 3 4 1, mode=\"complete\"; "

@@ -39,6 +39,7 @@ static Node build_sum_dim(Build *b, Node n)
 }
 OP(aten_sum){
 	.schema = "aten.sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_sum,
 	.sample = "f32[n=3, 4]; i32[5] in -9..9; f32[3, 4], dtype=f64; bool[5]",
 	.overloads = (const Overload[]){
@@ -81,6 +82,7 @@ static Node build_prod_dim(Build *b, Node n)
 }
 OP(aten_prod){
 	.schema = "aten.prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_prod,
 	.sample = "f32[n=2, 3] in -2..2; i32[5] of 1 2 -3 4 5",
 	.overloads = (const Overload[]){
@@ -585,6 +587,7 @@ static Node build_norm_dim(Build *b, Node n)
 OP(aten_linalg_vector_norm){
 	.schema = "aten.linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool "
 		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_vector_norm,
 	.sample = "f32[n=3, 4] in 0.5..4, ord=2, dim=[1]; f32[n=3, 4] in 0.5..4, ord=1, dim=[1]; "
 		  "f32[n=3, 4] in 0.5..4, ord=0, dim=[1]; f32[n=3, 4] in 0.5..4, ord=inf, dim=[1]; "
@@ -618,6 +621,7 @@ static Node build_dist(Build *b, Node n)
 }
 OP(aten_dist){
 	.schema = "aten.dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_dist,
 	.sample = "f32[n=3, 4], f32[n, 4]; f32[n=3, 4], f32[4], p=1; f32[n=3, 4], f32[n, 4], p=inf; "
 		  "f32[n=3, 4], f32[n, 4], p=0; f32[n=3, 4], f32[n, 4], p=3",
@@ -666,6 +670,7 @@ static Node build_cosine_similarity(Build *b, Node n)
 OP(aten_cosine_similarity){
 	.schema = "aten.cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> "
 		  "Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_cosine_similarity,
 	.sample = "f32[n=3, 4], f32[n, 4]; f32[3, 4], f32[3, 4], dim=0; "
 		  "f32[2, 3] of 0.1 0.2 -0.1 0 0.25 0.125, f32[2, 3] in -0.5..0.5, dim=1, eps=0.25",
@@ -694,6 +699,7 @@ static Node build_log_softmax(Build *b, Node n)
 }
 OP(aten_softmax_int){
 	.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "aten.special_softmax",
 	.build = build_softmax,
 	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
@@ -707,6 +713,7 @@ OP(aten_softmax_int){
 };
 OP(aten_log_softmax_int){
 	.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_log_softmax,
 	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
 	.batch = batch_along,
@@ -757,6 +764,7 @@ static Node build_logsumexp(Build *b, Node n)
 }
 OP(aten_logsumexp){
 	.schema = "aten.logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "aten.special_logsumexp",
 	.build = build_logsumexp,
 	.adjoint = aten_adjoint_logsumexp,
@@ -783,11 +791,13 @@ static Node build_cumprod(Build *b, Node n)
 }
 OP(aten_cumsum){
 	.schema = "aten.cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_cumsum,
 	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; f32[4] in -2..2, dim=0, dtype=f64",
 };
 OP(aten_cumprod){
 	.schema = "aten.cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+	.autocast_gpu = AUTOCAST_F32,
 	.build = build_cumprod,
 	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; f32[4] in -2..2, dim=0, dtype=f64; "
 		  "c64[n=3, 4] in -2..2, dim=0; c64[4] of 1 0 0 0 2 1 -1 3, dim=-1",

@@ -250,6 +250,7 @@ OP(aten_lstm_input){
 	.schema = "aten.lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, "
 		  "int num_layers, float dropout, bool train, bool bidirectional, bool "
 		  "batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.draws = drops,
 	.mode = "train",
 	.build = build_lstm,
@@ -270,6 +271,7 @@ OP(aten_gru_input){
 		  "num_layers, float dropout, bool train, bool bidirectional, bool batch_first, "
 		  "*, " RANDOM_ARGS ") "
 		  "-> (Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.draws = drops,
 	.mode = "train",
 	.build = build_gru,
@@ -288,6 +290,7 @@ OP(aten_rnn_tanh_input){
 	.schema = "aten.rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool "
 		  "has_biases, int num_layers, float dropout, bool train, bool bidirectional, "
 		  "bool batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.draws = drops,
 	.mode = "train",
 	.build = build_rnn_tanh,
@@ -333,6 +336,7 @@ static Node build_lstm_cell(Build *b, Node n)
 OP(aten_lstm_cell){
 	.schema = "aten.lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? "
 		  "b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.build = build_lstm_cell,
 	.sample = "f32[n=2, 3], [f32[n, 2], f32[n, 2]], f32[8, 3] in -1..1, f32[8, 2] in -1..1, f32[8], f32[8]; "
 		  "f32[n=2, 3], [f32[n, 2], f32[n, 2]], f32[8, 3] in -1..1, f32[8, 2] in -1..1",
@@ -347,6 +351,7 @@ static Node build_gru_cell(Build *b, Node n)
 OP(aten_gru_cell){
 	.schema = "aten.gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
 		  "b_ih=None, Tensor? b_hh=None) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_gru_cell,
 	.sample = "f32[n=2, 3], f32[n, 2], f32[6, 3] in -1..1, f32[6, 2] in -1..1, f32[6], f32[6]; "
 		  "f32[n=2, 3], f32[n, 2], f32[6, 3] in -1..1, f32[6, 2] in -1..1",
@@ -370,6 +375,7 @@ static Node build_rnn_relu_cell(Build *b, Node n)
 OP(aten_rnn_tanh_cell){
 	.schema = "aten.rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
 		  "b_ih=None, Tensor? b_hh=None) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_rnn_tanh_cell,
 	.sample = "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2], f32[2]; "
 		  "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1",

@@ -452,6 +452,7 @@ static Node build_unpool3(Build *b, Node n)
 OP(aten_max_unpool2d){
 	.schema = "aten.max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> "
 		  "Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_unpool2,
 	.sample = "f32[n=2, 1, 2, 2], i64[n, 1, 2, 2] of 0 3 9 14, output_size=[4, 4]",
 	.overloads = (const Overload[]){

@@ -172,6 +172,7 @@ static Node build_inv_ex(Build *b, Node n)
 }
 OP(aten_linalg_inv){
 	.schema = "aten.linalg_inv(Tensor A) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_inv,
 	.adjoint = adjoint_inv, /* not through the elimination, all of whose steps would be kept */
 	.batch = solve_batch_matrices,
@@ -306,6 +307,7 @@ static Node build_solve_ex(Build *b, Node n)
 	return solve_checked(b, n, y, info, SINGULAR);
 }
 OP(aten_linalg_solve){
+	.autocast = AUTOCAST_F32,
 	.linear_in = 2, /* B, which is eliminated beside A */
 	.schema = "aten.linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
 	.build = build_solve,

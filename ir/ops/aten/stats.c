@@ -224,6 +224,7 @@ static Node build_nanquantile_scalar(Build *b, Node n)
 OP(aten_quantile){
 	.schema = "aten.quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, "
 		  "str interpolation=\"linear\") -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_quantile,
 	.sample = "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"linear\"; "
 		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"lower\"; "

@@ -222,6 +222,7 @@ static bool tangent_svdvals(Build *b, Node n, const Node *t, Node *ty)
 
 OP(aten_linalg_svd){
 	.schema = "aten.linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+	.autocast = AUTOCAST_F32,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,
 	.build = build_svd,
@@ -233,6 +234,7 @@ OP(aten_linalg_svd){
 };
 OP(aten_linalg_svdvals){
 	.schema = "aten.linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,
 	.build = build_svdvals,
@@ -283,6 +285,7 @@ static Node build_older_svd(Build *b, Node n)
 }
 OP(aten_svd){
 	.schema = "aten.svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+	.autocast = AUTOCAST_F32,
 	.build = build_older_svd,
 	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4 -> 1; f32[2, 2, 3] of 4 1 1 -2 1 0.5, some=false -> 1; f32[3, 2] of 1 2 3 -1 0.5 4, compute_uv=false",
 };

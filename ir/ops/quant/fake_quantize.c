@@ -215,6 +215,7 @@ OP(aten_fake_quantize_per_tensor_affine_cachemask){
 	.schema = "aten.fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int "
 		  "zero_point, int "
 		  "quant_min, int quant_max) -> (Tensor output, Tensor mask)",
+	.autocast = AUTOCAST_F32,
 	.build = build_per_tensor_cachemask,
 	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19; "
 		  "f32[3, 5] in -4..4, scale=0.375, zero_point=7, quant_min=0, quant_max=15; "

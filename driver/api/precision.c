@@ -1,0 +1,32 @@
+/* Lower precision behind the API. */
+#include "driver/api/given.h"
+#include "passes/precision.h"
+
+typedef struct {
+	Weft *w;
+	WeftGraph *g;
+	WeftPrecision to;
+} Setting;
+
+static bool set_precision(void *arg)
+{
+	static const char here[] = "weft_set_precision";
+	const Setting *s = arg;
+	Ctx *ctx = s->w->ctx;
+	TRY(given_graph(s->w, here, s->g) && graph_is_one(s->w, s->g));
+	if (s->to != WEFT_PRECISION_BF16 && s->to != WEFT_PRECISION_F16)
+		return ctx_error(ctx, here, "there is no precision %d", (int)s->to);
+	if (s->g->transformed)
+		return ctx_error(ctx, s->g->path, "the graph was transformed: set the precision of the graph that was loaded, then transform it");
+	ctx->file = s->g->path;
+	graph_enter(s->g->g);
+	precision_lower(s->g->g, s->to == WEFT_PRECISION_BF16 ? DT_bf16 : DT_f16);
+	s->g->transformed = true;
+	return graph_verify(s->g->g);
+}
+
+bool weft_set_precision(Weft *w, WeftGraph *g, WeftPrecision to)
+{
+	Setting s = {.w = w, .g = g, .to = to};
+	return boundary(w, set_precision, &s);
+}

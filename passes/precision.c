@@ -1,0 +1,280 @@
+/* Lower precision, as torch.autocast gives on CPUs: to the dtype `low`, bf16 or f16.
+ *
+ *   %y = aten.linear(%x, %w, %b) : f32[8, 10]
+ *   %z = aten.relu(%y) : f32[8, 10]
+ * becomes
+ *   %1 = convert(%x, dtype=bf16)        likewise %2 of %w, %3 of %b
+ *   %4 = aten.linear(%1, %2, %3) : bf16[8, 10]
+ *   %5 = aten.relu(%4) : bf16[8, 10]
+ *   %z = convert(%5, dtype=f32) : f32[8, 10]
+ *
+ * Contractions become products of half the bytes; their sums stay f32. What an operator does is its
+ * class (OpInfo.autocast); of operators of class ANY, the result is low if promotion of dtypes says
+ * so. A value that is low is known in the graph as convert(value, f32), so that no reader changes
+ * its type, nor do inputs and outputs of the model; converts in a row disappear here and in
+ * simplify. Operators that compute in the dtype of their operands are built with low operands;
+ * others get f32, and their result is rounded: PyTorch's kernels compute so.
+ *
+ * Before canon, which expands composites, and before derivatives, which go the way back that values
+ * went: cotangents of low values are low, gradients of f32 weights f32. A graph that was lowered
+ * does not change again: operands of LOW operators are low already, and the result of a convert
+ * that stands in the graph is f32 because somebody said so. */
+#include "passes/precision.h"
+
+/* What is known of a value. */
+typedef struct {
+	Node low;    /* the value converted to `low`, if there is such a node; it stands before all
+	                readers that have not been visited */
+	bool is_low; /* the value is convert(low, f32), and loses nothing by it */
+} Value;
+
+typedef struct {
+	Graph *g;
+	DType low;
+	ARRAY(Value) value; /* by node */
+	bool changed;
+} Lowering;
+
+static Value *value_of(Lowering *l, Node x)
+{
+	while (l->value.n <= x.i)
+		array_push(l->g->ir->ctx->scratch, &l->value, (Value){0});
+	return &l->value.data[x.i];
+}
+
+/* ---- types ---- */
+
+/* The f32 of a type becomes d; of a tuple in the first `n` elements. */
+static TypeId narrowed(Ir *ir, TypeId id, DType d, uint32_t n)
+{
+	const Type t = *ir_type_of(ir, id);
+	if (t.dtype == DT_f32)
+		return ir_type(ir, d, t.n, t.dim);
+	if (t.dtype != DT_none)
+		return id;
+	TypeId *part = ARENA_ARRAY(ir->ctx->scratch, TypeId, t.n);
+	for (uint32_t k = 0; k < t.n; k++)
+		part[k] = k < n ? narrowed(ir, t.elem[k], d, n) : t.elem[k];
+	return ir_tuple(ir, t.n, part);
+}
+
+static bool has_f32(const Ir *ir, TypeId id)
+{
+	const Type *t = ir_type_of(ir, id);
+	bool has = t->dtype == DT_f32;
+	for (uint32_t k = 0; t->dtype == DT_none && k < t->n; k++)
+		has |= has_f32(ir, t->elem[k]);
+	return has;
+}
+
+static bool is_float_tensor(const Graph *g, Node x)
+{
+	return x.i && node_is_tensor(g, x) && dtype_is_inexact(node_dtype(g, x));
+}
+
+/* ---- what an operator gives ---- */
+
+static bool is_low(Lowering *l, Node x)
+{
+	return node_dtype(l->g, x) == l->low || value_of(l, x)->is_low;
+}
+
+/* A dtype that the call names is the result's, whatever operands are. */
+static bool names_f32(const Graph *g, Node n)
+{
+	const Schema *s = op_schema(node_op(g, n));
+	for (uint32_t k = 0; k < s->narg; k++) {
+		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+		if (a->kind == ATTR_dtype && a->dtype == DT_f32)
+			return true;
+	}
+	return false;
+}
+
+/* Of operands: all low, but for those of rank 0 beside others where dtypes are promoted. */
+static bool promotes_to_low(Lowering *l, Node n)
+{
+	const bool promotes = op_info(node_op(l->g, n))->promote != PROMOTE_NONE;
+	bool some = false, ranked = false;
+	for (uint32_t k = 0; k < node_nin(l->g, n); k++) {
+		Node x = node_in(l->g, n, k);
+		ranked |= is_float_tensor(l->g, x) && node_rank(l->g, x);
+	}
+	for (uint32_t k = 0; k < node_nin(l->g, n); k++) {
+		Node x = node_in(l->g, n, k);
+		if (!is_float_tensor(l->g, x) || (promotes && ranked && !node_rank(l->g, x)))
+			continue;
+		if (!is_low(l, x))
+			return false;
+		some = true;
+	}
+	return some;
+}
+
+static bool gives_low(Lowering *l, Node n)
+{
+	switch (op_info(node_op(l->g, n))->autocast) {
+	case AUTOCAST_LOW: return true;
+	case AUTOCAST_F32: return false;
+	case AUTOCAST_FIRST: return is_float_tensor(l->g, node_in(l->g, n, 0)) && is_low(l, node_in(l->g, n, 0));
+	default: return !names_f32(l->g, n) && promotes_to_low(l, n);
+	}
+}
+
+/* Whether autocast may convert all float operands: f64 and complex numbers are left alone. */
+static bool may_convert(const Graph *g, Node n)
+{
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		Node x = node_in(g, n, k);
+		DType d = is_float_tensor(g, x) ? node_dtype(g, x) : DT_f32;
+		if (d != DT_f32 && d != DT_f16 && d != DT_bf16)
+			return false;
+	}
+	return true;
+}
+
+/* Moves elements and nothing else. */
+static bool moves(const OpInfo *info)
+{
+	return info->view == VIEW_SAME || info->view == VIEW_RESHAPE || info->view == VIEW_PERMUTE || info->view == VIEW_SLICE ||
+	       info->view == VIEW_SELECT || info->view == VIEW_PIECES;
+}
+
+/* Whether the call itself may be built with low operands, of which the result is low. */
+static bool computes_low(const OpInfo *info)
+{
+	return info->autocast == AUTOCAST_LOW || info->autocast == AUTOCAST_FIRST || info->autocast == AUTOCAST_WIDEST ||
+	       info->promote != PROMOTE_NONE || moves(info);
+}
+
+/* ---- rewriting ---- */
+
+static Node low_operand(Lowering *l, Build *b, Node x)
+{
+	Value *v = value_of(l, x);
+	if (node_dtype(l->g, x) == l->low)
+		return x;
+	if (!v->low.i) {
+		Node low = b_convert(b, x, l->low);
+		v = value_of(l, x);
+		v->low = low;
+	}
+	return v->low;
+}
+
+/* n with low operands: all floats if the operator is LOW, else those whose values are low. */
+static Node with_low_operands(Lowering *l, Build *b, Node n)
+{
+	Graph *g = l->g;
+	const NodeData d = *node_data(g, n);
+	const Autocast autocast = op_info(d.op)->autocast;
+	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin);
+	for (uint32_t k = 0; k < d.nin; k++) {
+		in[k] = node_in(g, n, k);
+		if (is_float_tensor(g, in[k]) && (autocast == AUTOCAST_LOW || is_low(l, in[k])))
+			in[k] = low_operand(l, b, in[k]);
+	}
+	TypeId type = narrowed(g->ir, d.type, l->low, autocast == AUTOCAST_FIRST ? 1 : UINT32_MAX);
+	Node y = graph_add(g, b->before, d.op, in, d.nin, d.attr, type, d.loc);
+	if (autocast != AUTOCAST_LOW || ir_type_of(g->ir, type)->dtype != DT_none)
+		return y;
+	/* some results of several are f32 whatever the operands are: the expansion knows */
+	Node whole = op_expand_node(b, y);
+	if (whole.i)
+		graph_set_type(g, y, node_type_id(g, whole));
+	return y;
+}
+
+static Node again(Graph *g, Node n)
+{
+	const NodeData d = *node_data(g, n);
+	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin);
+	for (uint32_t k = 0; k < d.nin; k++)
+		in[k] = node_in(g, n, k);
+	return graph_add(g, n, d.op, in, d.nin, d.attr, d.type, d.loc);
+}
+
+/* The f32 by which readers know y, a result of the new node; y has the dtype that the old result
+ * had, or is low. */
+static Node widened(Lowering *l, Build *b, Node y, DType was)
+{
+	if (was != DT_f32)
+		return y;
+	Node low = b_convert(b, y, l->low), wide = b_convert(b, low, DT_f32);
+	*value_of(l, wide) = (Value){low, true};
+	return wide;
+}
+
+/* Readers of n read y, which computes the same. Of several results those that are f32 in y were
+ * not low in PyTorch either, if y was built with low operands. */
+static void replace(Lowering *l, Build *b, Node n, Node y, bool low)
+{
+	Graph *g = l->g;
+	if (node_is_tensor(g, n)) {
+		pass_replace(g, n, widened(l, b, y, node_dtype(g, n)));
+		return;
+	}
+	const uint32_t nresult = node_nresult(g, n);
+	Node *part = ARENA_ARRAY(g->ir->ctx->scratch, Node, nresult);
+	for (uint32_t k = 0; k < nresult; k++) {
+		DType was = ir_type_of(g->ir, node_result_type(g, n, k))->dtype;
+		part[k] = b_get(b, y, k);
+		if (!low || node_dtype(g, part[k]) == l->low)
+			part[k] = widened(l, b, part[k], was);
+	}
+	for (uint32_t k = 0; k < nresult; k++) {
+		Use u = node_data(g, n)->first_use;
+		for (Node get; (get = node_next_get(g, &u, k)).i;)
+			graph_replace(g, get, part[k]);
+	}
+	if (node_nuses(g, n))
+		graph_replace(g, n, b_tuple(b, part, nresult));
+}
+
+/* A list of tensors or a tuple in a tuple is nobody's result here. */
+static bool is_flat(const Graph *g, Node n)
+{
+	for (uint32_t k = 0; !node_is_tensor(g, n) && k < node_nresult(g, n); k++)
+		if (ir_type_of(g->ir, node_result_type(g, n, k))->dtype == DT_none)
+			return false;
+	return true;
+}
+
+static void visit(Lowering *l, Node n)
+{
+	Graph *g = l->g;
+	const OpInfo *info = op_info(node_op(g, n));
+	if (op_kind(node_op(g, n)) != OP_COMPOSITE || node_has_effect(g, n) || node_has_graph(g, n) || !node_nuses(g, n) ||
+	    !has_f32(g->ir, node_type_id(g, n)) || !is_flat(g, n) || !may_convert(g, n) || !gives_low(l, n))
+		return;
+	Build b = pass_build(g, n);
+	const bool low = computes_low(info);
+	Node y = low ? with_low_operands(l, &b, n) : again(g, n);
+	replace(l, &b, n, y, low);
+	l->changed = true;
+}
+
+static bool lower_bodies(Graph *g, Node n, DType low)
+{
+	const Schema *s = op_schema(node_op(g, n));
+	bool changed = false;
+	for (uint32_t k = 0; k < s->narg && node_has_graph(g, n); k++) {
+		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+		if (s->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
+			changed |= precision_lower(a->graph, low);
+	}
+	return changed;
+}
+
+bool precision_lower(Graph *g, DType low)
+{
+	Lowering l = {.g = g, .low = low};
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		l.changed |= lower_bodies(g, n, low);
+		visit(&l, n);
+	}
+	if (l.changed)
+		graph_dce(g);
+	return l.changed;
+}

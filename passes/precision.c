@@ -9,11 +9,10 @@
  *   %z = convert(%5, dtype=f32) : f32[8, 10]
  *
  * Contractions become products of half the bytes; their sums stay f32. What an operator does is its
- * class (OpInfo.autocast); of operators of class ANY, the result is low if promotion of dtypes says
- * so. A value that is low is known in the graph as convert(value, f32), so that no reader changes
- * its type, nor do inputs and outputs of the model; converts in a row disappear here and in
- * simplify. Operators that compute in the dtype of their operands are built with low operands;
- * others get f32, and their result is rounded: PyTorch's kernels compute so.
+ * class (OpInfo.autocast); of operators of class ANY, the result is low if that is what the
+ * expansion gives of low operands. A value that is low is known in the graph as convert(value, f32),
+ * so that no reader changes its type, nor do inputs and outputs of the model; converts in a row
+ * disappear here and in simplify.
  *
  * Before canon, which expands composites, and before derivatives, which go the way back that values
  * went: cotangents of low values are low, gradients of f32 weights f32. A graph that was lowered
@@ -42,21 +41,7 @@ static Value *value_of(Lowering *l, Node x)
 	return &l->value.data[x.i];
 }
 
-/* ---- types ---- */
-
-/* The f32 of a type becomes d; of a tuple in the first `n` elements. */
-static TypeId narrowed(Ir *ir, TypeId id, DType d, uint32_t n)
-{
-	const Type t = *ir_type_of(ir, id);
-	if (t.dtype == DT_f32)
-		return ir_type(ir, d, t.n, t.dim);
-	if (t.dtype != DT_none)
-		return id;
-	TypeId *part = ARENA_ARRAY(ir->ctx->scratch, TypeId, t.n);
-	for (uint32_t k = 0; k < t.n; k++)
-		part[k] = k < n ? narrowed(ir, t.elem[k], d, n) : t.elem[k];
-	return ir_tuple(ir, t.n, part);
-}
+/* ---- what an operator gives ---- */
 
 static bool has_f32(const Ir *ir, TypeId id)
 {
@@ -71,8 +56,6 @@ static bool is_float_tensor(const Graph *g, Node x)
 {
 	return x.i && node_is_tensor(g, x) && dtype_is_inexact(node_dtype(g, x));
 }
-
-/* ---- what an operator gives ---- */
 
 static bool is_low(Lowering *l, Node x)
 {
@@ -91,10 +74,9 @@ static bool names_f32(const Graph *g, Node n)
 	return false;
 }
 
-/* Of operands: all low, but for those of rank 0 beside others where dtypes are promoted. */
+/* Some operand is low, and none that decides is not: of rank 0 beside others does not decide. */
 static bool promotes_to_low(Lowering *l, Node n)
 {
-	const bool promotes = op_info(node_op(l->g, n))->promote != PROMOTE_NONE;
 	bool some = false, ranked = false;
 	for (uint32_t k = 0; k < node_nin(l->g, n); k++) {
 		Node x = node_in(l->g, n, k);
@@ -102,7 +84,7 @@ static bool promotes_to_low(Lowering *l, Node n)
 	}
 	for (uint32_t k = 0; k < node_nin(l->g, n); k++) {
 		Node x = node_in(l->g, n, k);
-		if (!is_float_tensor(l->g, x) || (promotes && ranked && !node_rank(l->g, x)))
+		if (!is_float_tensor(l->g, x) || (ranked && !node_rank(l->g, x)))
 			continue;
 		if (!is_low(l, x))
 			return false;
@@ -111,7 +93,7 @@ static bool promotes_to_low(Lowering *l, Node n)
 	return some;
 }
 
-static bool gives_low(Lowering *l, Node n)
+static bool may_give_low(Lowering *l, Node n)
 {
 	switch (op_info(node_op(l->g, n))->autocast) {
 	case AUTOCAST_LOW: return true;
@@ -133,20 +115,6 @@ static bool may_convert(const Graph *g, Node n)
 	return true;
 }
 
-/* Moves elements and nothing else. */
-static bool moves(const OpInfo *info)
-{
-	return info->view == VIEW_SAME || info->view == VIEW_RESHAPE || info->view == VIEW_PERMUTE || info->view == VIEW_SLICE ||
-	       info->view == VIEW_SELECT || info->view == VIEW_PIECES;
-}
-
-/* Whether the call itself may be built with low operands, of which the result is low. */
-static bool computes_low(const OpInfo *info)
-{
-	return info->autocast == AUTOCAST_LOW || info->autocast == AUTOCAST_FIRST || info->autocast == AUTOCAST_WIDEST ||
-	       info->promote != PROMOTE_NONE || moves(info);
-}
-
 /* ---- rewriting ---- */
 
 static Node low_operand(Lowering *l, Build *b, Node x)
@@ -162,66 +130,67 @@ static Node low_operand(Lowering *l, Build *b, Node x)
 	return v->low;
 }
 
-/* n with low operands: all floats if the operator is LOW, else those whose values are low. */
+/* The file's type of a result with the dtypes of another; none if they are not alike. */
+static TypeId with_dtypes(Ir *ir, TypeId file, TypeId like)
+{
+	const Type t = *ir_type_of(ir, file), u = *ir_type_of(ir, like);
+	if (t.n != u.n || (t.dtype == DT_none) != (u.dtype == DT_none))
+		return (TypeId){0};
+	if (t.dtype != DT_none)
+		return ir_type(ir, u.dtype, t.n, t.dim);
+	TypeId *part = ARENA_ARRAY(ir->ctx->scratch, TypeId, t.n);
+	for (uint32_t k = 0; k < t.n; k++)
+		if (!(part[k] = with_dtypes(ir, t.elem[k], u.elem[k])).i)
+			return (TypeId){0};
+	return ir_tuple(ir, t.n, part);
+}
+
+/* n with low operands: all floats if the operator is LOW, else those whose values are low. Which
+ * results are low then its expansion says, which is dead afterwards. None if there is none. */
 static Node with_low_operands(Lowering *l, Build *b, Node n)
 {
 	Graph *g = l->g;
+	Ctx *ctx = g->ir->ctx;
 	const NodeData d = *node_data(g, n);
-	const Autocast autocast = op_info(d.op)->autocast;
-	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin);
+	Node *in = ARENA_ARRAY(ctx->scratch, Node, d.nin);
 	for (uint32_t k = 0; k < d.nin; k++) {
 		in[k] = node_in(g, n, k);
-		if (is_float_tensor(g, in[k]) && (autocast == AUTOCAST_LOW || is_low(l, in[k])))
+		if (is_float_tensor(g, in[k]) && (op_info(d.op)->autocast == AUTOCAST_LOW || is_low(l, in[k])))
 			in[k] = low_operand(l, b, in[k]);
 	}
-	TypeId type = narrowed(g->ir, d.type, l->low, autocast == AUTOCAST_FIRST ? 1 : UINT32_MAX);
-	Node y = graph_add(g, b->before, d.op, in, d.nin, d.attr, type, d.loc);
-	if (autocast != AUTOCAST_LOW || ir_type_of(g->ir, type)->dtype != DT_none)
-		return y;
-	/* some results of several are f32 whatever the operands are: the expansion knows */
+	Node y = graph_add(g, b->before, d.op, in, d.nin, d.attr, d.type, d.loc);
+	CtxMark mark = ctx_mark(ctx);
 	Node whole = op_expand_node(b, y);
-	if (whole.i)
-		graph_set_type(g, y, node_type_id(g, whole));
+	ctx_rewind(ctx, mark);
+	TypeId type = whole.i ? with_dtypes(g->ir, d.type, node_type_id(g, whole)) : (TypeId){0};
+	if (!type.i)
+		return (Node){0};
+	graph_set_type(g, y, type);
 	return y;
 }
 
-static Node again(Graph *g, Node n)
+/* The f32 by which readers know y, a low result. */
+static Node widened(Lowering *l, Build *b, Node y)
 {
-	const NodeData d = *node_data(g, n);
-	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin);
-	for (uint32_t k = 0; k < d.nin; k++)
-		in[k] = node_in(g, n, k);
-	return graph_add(g, n, d.op, in, d.nin, d.attr, d.type, d.loc);
-}
-
-/* The f32 by which readers know y, a result of the new node; y has the dtype that the old result
- * had, or is low. */
-static Node widened(Lowering *l, Build *b, Node y, DType was)
-{
-	if (was != DT_f32)
+	if (node_dtype(l->g, y) != l->low)
 		return y;
-	Node low = b_convert(b, y, l->low), wide = b_convert(b, low, DT_f32);
-	*value_of(l, wide) = (Value){low, true};
+	Node wide = b_convert(b, y, DT_f32);
+	*value_of(l, wide) = (Value){y, true};
 	return wide;
 }
 
-/* Readers of n read y, which computes the same. Of several results those that are f32 in y were
- * not low in PyTorch either, if y was built with low operands. */
-static void replace(Lowering *l, Build *b, Node n, Node y, bool low)
+/* Readers of n read y. */
+static void replace(Lowering *l, Build *b, Node n, Node y)
 {
 	Graph *g = l->g;
 	if (node_is_tensor(g, n)) {
-		pass_replace(g, n, widened(l, b, y, node_dtype(g, n)));
+		pass_replace(g, n, widened(l, b, y));
 		return;
 	}
 	const uint32_t nresult = node_nresult(g, n);
 	Node *part = ARENA_ARRAY(g->ir->ctx->scratch, Node, nresult);
-	for (uint32_t k = 0; k < nresult; k++) {
-		DType was = ir_type_of(g->ir, node_result_type(g, n, k))->dtype;
-		part[k] = b_get(b, y, k);
-		if (!low || node_dtype(g, part[k]) == l->low)
-			part[k] = widened(l, b, part[k], was);
-	}
+	for (uint32_t k = 0; k < nresult; k++)
+		part[k] = widened(l, b, b_get(b, y, k));
 	for (uint32_t k = 0; k < nresult; k++) {
 		Use u = node_data(g, n)->first_use;
 		for (Node get; (get = node_next_get(g, &u, k)).i;)
@@ -243,15 +212,14 @@ static bool is_flat(const Graph *g, Node n)
 static void visit(Lowering *l, Node n)
 {
 	Graph *g = l->g;
-	const OpInfo *info = op_info(node_op(g, n));
 	if (op_kind(node_op(g, n)) != OP_COMPOSITE || node_has_effect(g, n) || node_has_graph(g, n) || !node_nuses(g, n) ||
-	    !has_f32(g->ir, node_type_id(g, n)) || !is_flat(g, n) || !may_convert(g, n) || !gives_low(l, n))
+	    !has_f32(g->ir, node_type_id(g, n)) || !is_flat(g, n) || !may_convert(g, n) || !may_give_low(l, n))
 		return;
 	Build b = pass_build(g, n);
-	const bool low = computes_low(info);
-	Node y = low ? with_low_operands(l, &b, n) : again(g, n);
-	replace(l, &b, n, y, low);
-	l->changed = true;
+	Node y = with_low_operands(l, &b, n);
+	if (y.i)
+		replace(l, &b, n, y);
+	l->changed = true; /* what was tried is dead */
 }
 
 static bool lower_bodies(Graph *g, Node n, DType low)

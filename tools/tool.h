@@ -87,7 +87,7 @@ typedef struct {
 	"                       express (may be repeated)\n"                                           \
 	"  --loop-bound NODE=N  most rounds of that loop on data, for gradients (may be repeated)\n"        \
 	"  --set-mode train|eval  the graph of the model in that mode (docs/transforms.md)\n"                 \
-	"  --precision bf16|f16  products in that dtype, sums in f32, as under torch.autocast\n"              \
+	"  --precision bf16|f16 like torch.autocast\n"              \
 	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of --ignore-guard\n"        \
 	"                       NAME=TEXT)\n"                                                           \
 	"  --private TENSOR     of several models: state of that name is not shared (may be repeated)\n"   \

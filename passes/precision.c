@@ -146,18 +146,23 @@ static TypeId with_dtypes(Ir *ir, TypeId file, TypeId like)
 }
 
 /* n with low operands: all floats if the operator is LOW, else those whose values are low. Which
- * results are low then its expansion says, which is dead afterwards. None if there is none. */
+ * results are low then its expansion says, which is dead afterwards. None if it has none, or
+ * n has low operands already. */
 static Node with_low_operands(Lowering *l, Build *b, Node n)
 {
 	Graph *g = l->g;
 	Ctx *ctx = g->ir->ctx;
 	const NodeData d = *node_data(g, n);
 	Node *in = ARENA_ARRAY(ctx->scratch, Node, d.nin);
+	bool other = false;
 	for (uint32_t k = 0; k < d.nin; k++) {
 		in[k] = node_in(g, n, k);
+		other |= is_float_tensor(g, in[k]) && node_dtype(g, in[k]) != l->low;
 		if (is_float_tensor(g, in[k]) && (op_info(d.op)->autocast == AUTOCAST_LOW || is_low(l, in[k])))
 			in[k] = low_operand(l, b, in[k]);
 	}
+	if (!other)
+		return (Node){0};
 	Node y = graph_add(g, b->before, d.op, in, d.nin, d.attr, d.type, d.loc);
 	CtxMark mark = ctx_mark(ctx);
 	Node whole = op_expand_node(b, y);

@@ -47,7 +47,7 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 	const char *op = weft_tensors_meta(c->ref, "op");
 	WeftTensor a, b;
 	CheckRecord r = {.ref = c->k};
-	Tolerance t = key ? tolerance_in(precision_given(&c->o->load, c->cs->entry), c->ref, key, want) : (Tolerance){.eager_err = -1};
+	Tolerance t = tolerance_in(precision_given(&c->o->load, c->cs->entry), c->ref, key, want);
 	const bool values = key && (!strcmp(key->kind, "y") || !strcmp(key->kind, "jy") || !strcmp(key->kind, "vy"));
 	uint32_t k = values ? key->k : UINT32_MAX;
 	bool phase = op && normalise_phase(op, k, got, &a) && normalise_phase(op, k, want, &b);

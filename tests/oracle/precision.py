@@ -2,7 +2,8 @@
 
 FOLDER has NAME.pt2 and NAME.safetensors (x.K, y.K, computed in f32; that error is thousands of times smaller). The archive is run by
 PyTorch under torch.autocast, and by WEFT with --precision. Errors are relative: the root of the sum of squared differences from y.K,
-divided by that of y.K. Ours may be at most WORSE times autocast's, or that of half a unit in the last place of the dtype. Every model
+divided by that of y.K. Of a file with gradients g.NAME the gradients of the first output are compared, all parameters as one vector.
+Ours may be at most WORSE times autocast's, or that of half a unit in the last place of the dtype. Every model
 that differs more is a failure."""
 import argparse
 import pathlib
@@ -28,10 +29,25 @@ def autocast(model, inputs, dtype):
     return torch.utils._pytree.tree_leaves(out)
 
 
+def autocast_gradients(model, inputs, dtype):
+    module = torch.export.load(model).module()
+    with torch.autocast("cpu", dtype=dtype):
+        out = torch.utils._pytree.tree_leaves(module(*inputs))
+    out[0].sum().backward()
+    return {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+
+
 def ours(weft, model, reference, options, folder):
     out = folder / "out.safetensors"
     subprocess.run([weft, "run", model, "--inputs", reference, "--outputs", out, *options], check=True, stdout=subprocess.DEVNULL)
     return load_file(out)
+
+
+def verdict(name, mine, theirs, want, dtype):
+    a, b = relative(mine, want), relative(theirs, want)
+    good = a <= max(WORSE * b, torch.finfo(DTYPES[dtype]).eps / 2)
+    print(f"{name:36}  ours {a:.2e}  autocast {b:.2e}  ratio {a / b if b else 0:.2f}{'' if good else '  WORSE'}", flush=True)
+    return good
 
 
 def compare(weft, model, args, folder):
@@ -39,17 +55,18 @@ def compare(weft, model, args, folder):
     have = load_file(reference)
     inputs = [have[f"x.{k}"] for k in range(sum(name.startswith("x.") for name in have))]
     want = [have[f"y.{k}"] for k in range(sum(name.startswith("y.") for name in have))]
+    options = ["--precision", args.dtype, *(["--backend", args.backend] if args.backend else [])]
+    grads = {name[2:]: g for name, g in have.items() if name.startswith("g.")}
+    if grads:
+        theirs = autocast_gradients(model, inputs, DTYPES[args.dtype])
+        mine = ours(weft, model, reference, [*options, "--mode", "vjp", "--wrt", "params"], folder)
+        names = [name for name in grads if name in theirs]
+        flat = [torch.cat([part[key(name)].flatten().double() for name in names]) for part, key in
+                ((mine, lambda n: f"gp.{n}"), (theirs, lambda n: n), (grads, lambda n: n))]
+        return verdict(f"{model.stem} {len(names)} gradients", *flat, args.dtype)
     theirs = autocast(model, inputs, DTYPES[args.dtype])
-    mine = ours(weft, model, reference, ["--precision", args.dtype, *(["--backend", args.backend] if args.backend else [])], folder)
-    ok = True
-    for k, y in enumerate(want):
-        if not y.is_floating_point():
-            continue
-        a, b = relative(mine[f"y.{k}"], y), relative(theirs[k], y)
-        good = a <= max(WORSE * b, torch.finfo(DTYPES[args.dtype]).eps / 2)
-        print(f"{model.stem:32} y.{k}  ours {a:.2e}  autocast {b:.2e}  ratio {a / b if b else 0:.2f}{'' if good else '  WORSE'}", flush=True)
-        ok &= good
-    return ok
+    mine = ours(weft, model, reference, options, folder)
+    return all([verdict(f"{model.stem} y.{k}", mine[f"y.{k}"], theirs[k], y, args.dtype) for k, y in enumerate(want) if y.is_floating_point()])
 
 
 def main():

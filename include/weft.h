@@ -138,11 +138,11 @@ typedef enum { WEFT_EVAL, WEFT_TRAIN } WeftMode;
  * docs/transforms.md (such as bernoulli, for evaluation). */
 bool weft_set_mode(Weft *, WeftGraph *, WeftMode);
 typedef enum { WEFT_PRECISION_BF16, WEFT_PRECISION_F16 } WeftPrecision;
-/* Makes the graph compute in a lower precision, in place, as the model would under torch.autocast on
- * a CPU: contractions read operands of the dtype, sum in f32, and their results are stored in it;
- * what autocast computes in f32 stays f32. Inputs, outputs and state keep their types. Call it before
- * other transforms, but after weft_set_mode: gradients are those that autocast's backward gives.
- * Returns false after an error: the graph was transformed before. */
+/* Makes the graph compute in a lower precision, in place, as the model would under torch.autocast
+ * on a CPU: contractions read operands of the dtype, sum in f32, and their results are stored in
+ * it; what autocast computes in f32 stays f32. Inputs, outputs and state keep their types. Call it
+ * before other transforms, but after weft_set_mode: gradients are those that autocast's backward
+ * gives. Returns false after an error: the graph was transformed before. */
 bool weft_set_precision(Weft *, WeftGraph *, WeftPrecision);
 /* Returns an independent copy of a graph that was not joined, for all functions that take a graph,
  * or NULL after an error. */

@@ -10,9 +10,9 @@
  *
  * Contractions become products of half the bytes; their sums stay f32. What an operator does is its
  * class (OpInfo.autocast); of operators of class ANY, the result is low if that is what the
- * expansion gives of low operands. A value that is low is known in the graph as convert(value, f32),
- * so that no reader changes its type, nor do inputs and outputs of the model; converts in a row
- * disappear here and in simplify.
+ * expansion gives of low operands. A value that is low is known in the graph as convert(value,
+ * f32), so that no reader changes its type, nor do inputs and outputs of the model; converts in a
+ * row disappear here and in simplify.
  *
  * Before canon, which expands composites, and before derivatives, which go the way back that values
  * went: cotangents of low values are low, gradients of f32 weights f32. A graph that was lowered

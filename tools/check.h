@@ -36,7 +36,8 @@ typedef struct {
 	bool skipped; /* the reference has nothing for --mode */
 	int ref;      /* the number of the reference */
 	double seconds;
-	double theirs; /* the largest error of PyTorch, of autocast with --precision; -1: not known */
+	double theirs; /* the largest error of PyTorch, of autocast with --precision; -1: not
+	                  known */
 	Comparison c;
 	char text[400]; /* of an output: the comparison; of a whole: its sizes, its file if there
 			   are several, or why it failed; may be "" */

@@ -32,11 +32,11 @@ typedef struct {
  * `allow.gp.NAME`. For other keys, and without metadata: eager_err -1 and not stated. */
 Tolerance tolerance_of(const WeftTensors *, const TensorKey *);
 /* The tolerance for a tensor of a model that computes in the precision "bf16" or "f16", against the
- * file's reference in full precision: `autocast_err.bf16.<k>` (of gradients `autocast_grad_err.bf16`)
- * in the metadata is the largest error of torch.autocast, which is taken as `eager_err` of
- * tolerance_of is; else, and without a key (of state), 8 units in the last place of that dtype at the
- * largest reference are stated. Values that are no floats, and NULL as the precision: as
- * tolerance_of, of state without an error and not stated. */
+ * file's reference in full precision: `autocast_err.bf16.<k>` (of gradients
+ * `autocast_grad_err.bf16`) in the metadata is the largest error of torch.autocast, which is taken
+ * as `eager_err` of tolerance_of is; else, and without a key (of state), 8 units in the last place
+ * of that dtype at the largest reference are stated. Values that are no floats, and NULL as the
+ * precision: as tolerance_of, of state without an error and not stated. */
 Tolerance tolerance_in(const char *precision, const WeftTensors *, const TensorKey *, const WeftTensor *reference);
 
 /* Compares a result with its reference, both row-major. as: the dtype of which the values are; the

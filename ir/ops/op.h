@@ -177,9 +177,9 @@ typedef struct OpInfo {
 	const char *deviates; /* where the results are not PyTorch's, on purpose: a sentence without
 	                         a full stop, for docs/operators.md and `weft ops` */
 	Promote promote;
-	/* What autocast does on CPUs, and on GPUs where that is another class (ANY: as on CPUs). Asked by
-	 * passes/precision.c and, whichever of the two is said, for regions of files with autocast
-	 * on (frontend/pt2/autocast.c). */
+	/* What autocast does on CPUs, and on GPUs where that is another class (ANY: as on CPUs).
+	 * Asked by passes/precision.c and, whichever of the two is said, for regions of files with
+	 * autocast on (frontend/pt2/autocast.c). */
 	Autocast autocast, autocast_gpu;
 	Expands expands;
 	bool effect;                             /* nodes are never removed, and stay in order */

@@ -1,8 +1,8 @@
-/* Lower precision (passes/precision.h) of every operator, from its samples in f32: once as they are,
- * so that operators of class LOW convert, and once behind products of one operand, whose results
- * are low, so that every operator meets low operands. The result keeps its types, is one that the
- * passes and the interpreter accept, and does not change when it is lowered again. Sizes are
- * numbers, and symbols. */
+/* Lower precision (passes/precision.h) of every operator, from its samples in f32: once as they
+ * are, so that operators of class LOW convert, and once behind products of one operand, whose
+ * results are low, so that every operator meets low operands. The result keeps its types, is one
+ * that the passes and the interpreter accept, and does not change when it is lowered again. Sizes
+ * are numbers, and symbols. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -85,8 +85,10 @@ static uint32_t check_forms(Op op, uint32_t k)
 	if (setjmp(ctx->unwind))
 		fail_msg("%s: an internal error: %s", op_name(op), ctx->bug_text);
 	const char *text = sample_text(ctx->arena, op, k);
-	for (uint32_t form = 0; form < 6; form++)
-		changed += check(ctx, op, text, form % 2 ? DT_f16 : DT_bf16, (SampleForm){.symbolic = form / 2 == 2}, form / 2 != 0);
+	if (op_info(op)->autocast == AUTOCAST_LOW)
+		changed += check(ctx, op, text, DT_bf16, (SampleForm){0}, false);
+	changed += check(ctx, op, text, DT_bf16, (SampleForm){0}, true);
+	changed += check(ctx, op, text, DT_f16, (SampleForm){.symbolic = true}, true);
 	ctx_free(ctx);
 	return changed;
 }

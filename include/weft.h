@@ -66,7 +66,8 @@ const char *weft_messages(Weft *);
 /* ---- graphs ---- */
 
 /* Reads a model file: a torch.export archive, if the name ends with .pt2 or the contents are a zip
- * file; else the text form of a graph. Constants of an archive stay in the mapped file: until
+ * file; an ONNX model, if the name ends with .onnx or the contents begin like one; else the text form
+ * of a graph. Constants of an archive or of an ONNX model stay in the mapped file: until
  * weft_free nobody may change or truncate the file; to rename, replace or remove it is allowed.
  * Returns NULL after an error, as all functions here that return a pointer, if nothing else is
  * said. */
@@ -87,6 +88,10 @@ typedef struct {
 	 * rng_input the model has an input of that name and type instead of the state. */
 	uint64_t seed;
 	bool rng_input;
+	/* Of an ONNX model: values x.0, x.1, ... of its inputs. They are needed where an input
+	 * decides what is fixed in compiled code, such as axes: the model then ends a call with
+	 * another value with an error. Values that decide nothing are not read. NULL: none. */
+	const struct WeftTensors *values;
 } WeftLoadOptions;
 /* weft_load with options. */
 WeftGraph *weft_load_with(Weft *, const char *path, const WeftLoadOptions *);
@@ -605,8 +610,8 @@ void weft_not_temporary(const char *path);
 /* A list of named tensors, with texts as metadata. It belongs to the Weft. */
 typedef struct WeftTensors WeftTensors;
 
-/* Reads .npz or .npy, by extension, else .safetensors; a .npy holds one tensor, named after the
- * file. Contents may stay in the mapped file, for which the rules of weft_load hold. Complex
+/* Reads .npz or .npy, by extension, a folder of ONNX's test data (input_0.pb is x.0, output_0.pb is
+ * y.0), else .safetensors; a .npy holds one tensor, named after the file. Contents may stay in the mapped file, for which the rules of weft_load hold. Complex
  * tensors that the file stores as pairs of reals, listed in its metadata, become complex. Returns
  * NULL after an error. */
 WeftTensors *weft_tensors_read(Weft *, const char *path);

@@ -14,32 +14,24 @@ static int run(int argc, char **argv);
 const Command command_check = {
 	"check", "compare results with references",
 	"MODEL|MODEL.so|NAME=MODEL REF.safetensors... | DIR... [options]",
-	"Run a model on the inputs x.0, x.1, ... of each reference file and compare with its "
-	"results y.0,\n"
-	"y.1, ...; of a folder: every model in it or below with a reference of the same name (or NAME.calls). Each "
-	"model\n"
-	"runs in a process of its own. With eager_err.<i> in the metadata a result passes if its "
-	"error is\n"
-	"at most 8 times that plus 1e-6 of the largest reference, with allow.<i> = \"RTOL ATOL ULPS\"\n"
-	"(allow.g.<i>, allow.gp.NAME of gradients) if it is at most RTOL times the reference, plus ATOL, plus\n"
-	"ULPS units in the last place; else the tolerances\n"
-	"of torch.testing.assert_close apply, times ten for f32 and f64. Vectors of eig, eigh, svd "
-	"and qr are\n"
+	"Run a model on the inputs x.0, x.1, ... of each reference file and compare with its results y.0,\n"
+	"y.1, ...; of a folder: every model in it or below with a reference of the same name (or NAME.calls),\n"
+	"and model.onnx with test_data_set_0, ... Each model runs in a process of its own. With eager_err.<i>\n"
+	"in the metadata a result passes if its error is at most 8 times that plus 1e-6 of the largest\n"
+	"reference, with allow.<i> = \"RTOL ATOL ULPS\" (allow.g.<i>, allow.gp.NAME of gradients) if it is at\n"
+	"most RTOL times the reference, plus ATOL, plus ULPS units in the last place; else those of\n"
+	"torch.testing.assert_close apply, times ten for f32 and f64. Vectors of eig, eigh, svd and qr are\n"
 	"compared up to their phase.\n"
-	"State of a compiled model is compared with b.NAME, as it is after the call; a reference may have several calls,\n"
-	"which begin with the state that the one before left: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n"
-	"Models that are named, each before its references, are compiled as one with several entries, and\n"
-	"checked one by one.\n\n"
+	"State of a compiled model is compared with b.NAME, as it is after the call; a reference may have several\n"
+	"calls, which begin with the state that the one before left: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n"
+	"Named models, each before its references, are compiled as one and checked one by one.\n\n"
 	"  --entry NAME         of a shared object with several\n"
 	"  --backend jit|c|llvm|loops|gpu-host|interp   see weft run\n"
 	MODE_HELP("(default: what the reference has gradients or tangents of).\n"
 		  "                       A reference without any for the mode is skipped\n")
 	"  --threads LIST       numbers of threads, such as 1,2; all results must be bit-equal\n"
-	"  --sizes SPEC         such as \"s0=1,2,5 s1=17\": instead of the reference's sizes take "
-	"every\n"
-	"                       combination, fill the inputs from the reference's by repetition, "
-	"and\n"
-	"                       compare with the interpreter\n"
+	"  --sizes SPEC         such as \"s0=1,2,5 s1=17\": take every combination, fill the\n"
+	"                       inputs from the reference's, and compare with the interpreter\n"
 	"  --jobs N, -j N       models at once (default 1)\n"
 	"  --weights            of compiled models: compare the checksum of weights that are a file of their\n"
 	"                       own first; needs no reference\n"
@@ -54,6 +46,8 @@ const Command command_check = {
 	run};
 
 /* ---- cases ---- */
+
+#define DATA_SET "test_data_set_"
 
 typedef struct {
 	CheckCase *item;
@@ -78,6 +72,28 @@ static bool has_suffix(const char *s, const char *suffix)
 	return n >= k && !strcmp(s + n - k, suffix);
 }
 
+static bool is_data_set(const char *name)
+{
+	return !strncmp(name, DATA_SET, strlen(DATA_SET));
+}
+
+/* The layout of ONNX's tests: model.onnx beside test_data_set_0, test_data_set_1, ... */
+static void add_node_test(Cases *c, const char *folder, const char *model)
+{
+	CheckCase *one = NULL;
+	char ref[4096];
+	for (int k = 0; k < 1000; k++) {
+		snprintf(ref, sizeof ref, "%s/" DATA_SET "%d", folder, k);
+		if (access(ref, R_OK))
+			return;
+		one = one ? one : cases_add(c, model);
+		one->ref = realloc(one->ref, (size_t)(one->nref + 1) * sizeof *one->ref);
+		if (!one->ref)
+			exit(fail("out of memory"));
+		one->ref[one->nref++] = strdup(ref);
+	}
+}
+
 static bool add_folder(Cases *c, const char *path)
 {
 	struct dirent **list;
@@ -91,7 +107,10 @@ static bool add_folder(Cases *c, const char *path)
 		if (list[k]->d_name[0] == '.' || len >= (int)sizeof sub - 16 || stat(sub, &st))
 			continue;
 		if (S_ISDIR(st.st_mode)) {
-			add_folder(c, sub);
+			if (!is_data_set(list[k]->d_name))
+				add_folder(c, sub);
+		} else if (!strcmp(list[k]->d_name, "model.onnx")) {
+			add_node_test(c, path, sub);
 		} else if (has_suffix(sub, ".pt2")) {
 			snprintf(ref, sizeof ref, "%.*s.safetensors", len - 4, sub);
 			if (access(ref, R_OK))

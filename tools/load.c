@@ -9,7 +9,7 @@
 
 bool load_args_given(const LoadArgs *a)
 {
-	return a && (a->ignore_guard.n || a->output_names.n || a->ops.n || a->loop_bound.n ||
+	return a && (a->values || a->ignore_guard.n || a->output_names.n || a->ops.n || a->loop_bound.n ||
 		     a->mode.n || a->precision.n || a->seed || a->rng);
 }
 
@@ -167,6 +167,8 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	WeftLoadOptions o = {.size = sizeof o, .ignore_guard = guard};
 	o.nignore_guard = pick(&a->ignore_guard, entry, guard);
 	if (!random_options(a, &o))
+		return NULL;
+	if (a->values && !(o.values = weft_tensors_read(w, a->values)))
 		return NULL;
 	uint32_t n = pick(&a->output_names, entry, names);
 	size_t length = n ? strlen(names[n - 1]) : 0;

@@ -65,6 +65,7 @@ typedef struct {
 	StringList mode;         /* "train" or "eval" */
 	StringList precision;    /* "bf16" or "f16" */
 	const char *seed, *rng;  /* NULL: not given */
+	const char *values;      /* a file, of an ONNX model's inputs; NULL: none */
 } LoadArgs;
 /* The rows of Opt for the LoadArgs a, and their help. */
 #define LOAD_OPTIONS(a)                                                                            \
@@ -77,6 +78,7 @@ typedef struct {
 	{"--state", OPT_LIST, &(a)->same_state},                                                       \
 	{"--seed", OPT_STRING, &(a)->seed},                                                            \
 	{"--rng", OPT_STRING, &(a)->rng},                                                              \
+	{"--values", OPT_STRING, &(a)->values},                                                        \
 	{                                                                                              \
 		"--output-names", OPT_LIST, &(a)->output_names                                             \
 	}
@@ -93,7 +95,8 @@ typedef struct {
 	"  --private TENSOR     of several models: state of that name is not shared (may be repeated)\n"   \
 	"  --state A.X=B.Y      of several models: state Y of B is X of A (may be repeated)\n"             \
 	"  --seed N             of random numbers, the state weft.rng (default 0)\n"                        \
-	"  --rng state|input    whether weft.rng is state or an input\n"
+	"  --rng state|input    whether weft.rng is state or an input\n"                                    \
+	"  --values FILE        x.0, ...: inputs of an ONNX model, which its code may fix\n"
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
 /* Adds the entry NAME=FILE (is_entry). Cuts arg in two, and refers to it: arg must stay valid.

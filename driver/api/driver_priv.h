@@ -114,6 +114,11 @@ static inline Arena *weft_arena(Weft *w)
 
 /* ---- tensors between the API and the IR ---- */
 
+struct NamedTensor;
+/* Returns the tensors of a list and sets *n to their number; NULL and 0 for NULL and an empty list.
+ * Valid until the next weft_tensors_add. */
+const struct NamedTensor *tensors_list(const WeftTensors *, uint32_t *n);
+
 /* Returns a tensor of the API on the CPU with t's data, which are not copied; its shape is in the
  * arena, strides NULL (row-major). */
 WeftTensor tensor_to_api(Arena *, const Tensor *t);

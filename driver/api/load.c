@@ -8,6 +8,7 @@
 #include "frontend/files/file.h"
 #include "frontend/files/file_kind.h"
 #include "frontend/files/out_file.h"
+#include "frontend/onnx/onnx.h"
 #include "frontend/pt2/pt2.h"
 #include "passes/pipeline.h"
 #include "passes/random.h"
@@ -54,8 +55,8 @@ static bool no_model(Ctx *ctx, const void *data, size_t size)
 {
 	const char *what = file_kind(data, size);
 	return ctx_error(ctx, NULL,
-			 "no model: %s; weft reads .pt2 archives of torch.export.save and the text form of graphs "
-			 "(graph @name...)",
+			 "no model: %s; weft reads .pt2 archives of torch.export.save, ONNX models (.onnx) and the text "
+			 "form of graphs (graph @name...)",
 			 what ? what : "it is text that does not begin with \"graph\"");
 }
 
@@ -79,13 +80,23 @@ static bool attach_key(Graph *g)
 
 static const Pt2Transforms transforms = {member_batch, with_tangents, attach_key};
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), k = strlen(end);
+	return n >= k && !strcmp(text + n - k, end);
+}
+
 /* data: as long as the Weft. */
 static bool load_bytes(Load *l, const void *data, size_t size)
 {
 	Ctx *ctx = l->w->ctx;
-	size_t n = strlen(l->path);
-	bool named = n >= 4 && !strcmp(l->path + n - 4, ".pt2");
-	if (named || (size >= 2 && !memcmp(data, "PK", 2))) {
+	if (ends_with(l->path, ".onnx") || is_onnx(data, size)) {
+		OnnxOptions options = {0};
+		options.value = tensors_list(l->options.values, &options.nvalue);
+		Graph *g = onnx_load_bytes(user_ir(l->w), l->path, data, size, &options);
+		return g && loaded(l, g);
+	}
+	if (ends_with(l->path, ".pt2") || (size >= 2 && !memcmp(data, "PK", 2))) {
 		Pt2Options options = {.ignore_guard = l->options.ignore_guard,
 				      .nignore = l->options.nignore_guard,
 				      .transforms = &transforms};

@@ -1,9 +1,11 @@
 /* Files of named tensors behind the API. Complex tensors are stored as real pairs and listed,
  * separated by commas, under "complex" in the metadata. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "driver/api/given.h"
 #include "frontend/files/npy.h"
+#include "frontend/onnx/onnx.h"
 
 struct WeftTensors {
 	ARRAY(NamedTensor) item;
@@ -51,6 +53,12 @@ const WeftTensor *weft_tensors_find(const WeftTensors *t, const char *name)
 	return NULL;
 }
 
+const NamedTensor *tensors_list(const WeftTensors *t, uint32_t *n)
+{
+	*n = weft_tensors_count(t);
+	return *n ? t->item.data : NULL;
+}
+
 static bool has_suffix(const char *s, const char *suffix)
 {
 	size_t n = strlen(s), k = strlen(suffix);
@@ -86,6 +94,9 @@ static void join_complex(Tensor *t)
 
 static bool open_any(Ctx *ctx, const char *path, StFile *f)
 {
+	struct stat st;
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return onnx_open_data(ctx, path, f);
 	if (has_suffix(path, ".npz"))
 		return npz_open(ctx, path, f);
 	if (!has_suffix(path, ".npy"))

@@ -33,10 +33,9 @@ static const struct {
 	{"{", 1, 8, "it is a .safetensors file, which holds tensors and no graph"},
 };
 
-/* A protobuf whose first field is the version of ONNX (1 to 20), followed by a field of the model.
- */
-static bool is_onnx(const uint8_t *p, size_t size)
+bool is_onnx(const void *data, size_t size)
 {
+	const uint8_t *p = data;
 	return size > 3 && p[0] == 8 && p[1] >= 1 && p[1] <= 20 && (p[2] & 7) <= 2 &&
 	       p[2] >> 3 >= 2 && p[2] >> 3 <= 20;
 }
@@ -50,9 +49,6 @@ const char *file_kind(const void *data, size_t size)
 		if (size >= kinds[k].at + kinds[k].n &&
 		    !memcmp(p + kinds[k].at, kinds[k].magic, kinds[k].n))
 			return kinds[k].what;
-	if (is_onnx(p, size))
-		return "it is an ONNX model: export it from PyTorch with torch.export.export and "
-		       "torch.export.save";
 	return memchr(p, 0, size < 4096 ? size : 4096) ? "it is a binary file of an unknown kind"
 						       : NULL;
 }

@@ -6,7 +6,7 @@
 #include "frontend/files/file.h"
 #include "ir/interp/tensor.h"
 
-typedef struct {
+typedef struct NamedTensor {
 	const char *name;
 	Tensor tensor;
 } NamedTensor;

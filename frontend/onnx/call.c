@@ -1,0 +1,321 @@
+/* A node of the file becomes a call of an operator of ir/ops/onnx. The schema says how:
+ *
+ *   - Arguments in front of "*" are the node's inputs, in order. A Tensor[] takes all that are
+ *     left. An int, int[], float or bool is an input whose elements must be known at import: an int
+ *     or int[] may depend on data.
+ *   - If the node has no such input, the argument is an attribute of its name: most operators had
+ *     attributes in old opsets where they have inputs now.
+ *   - Arguments behind "*" are attributes of their names. A Tensor is an attribute that holds a
+ *     tensor. A ScalarType is the number of a data type. The int `outputs` is the number of results
+ *     that the node has names for.
+ *
+ * The number behind the operator's name is the first opset in which it means what the block
+ * says. */
+#include <string.h>
+
+#include "frontend/onnx/priv.h"
+#include "ir/ops/common.h"
+
+typedef struct {
+	const Item *it;
+	Op op;
+	const Schema *schema;
+	Attr attr[MAX_ARGS];
+	ARRAY(Node) in;
+	uint32_t next; /* input */
+	uint32_t used; /* attributes of the node that are arguments */
+} Call;
+
+/* Attributes whose names are not those of the inputs that they became, and attributes without a
+ * meaning. */
+static const struct {
+	const char *op, *argument, *attr;
+} renamed[] = {
+	{"Pad", "pads", "paddings"},
+	{"Pad", "constant_value", "value"},
+	{"TopK", "K", "k"},
+};
+
+static const struct {
+	const char *op, *attr; /* op NULL: of any operator */
+} ignored[] = {
+	{NULL, "consumed_inputs"}, {NULL, "legacy_optimization_attribute"}, {"Cast", "round_mode"}, {"BatchNormalization", "is_test"},
+	{"Dropout", "is_test"},
+};
+
+bool onnx_is_main_domain(const char *domain)
+{
+	return !domain || !*domain || !strcmp(domain, "ai.onnx");
+}
+
+/* "ai.onnx.ml" -> "onnx_ml", others with "_" for ".". */
+static const char *domain_word(Ctx *ctx, const char *domain)
+{
+	if (onnx_is_main_domain(domain))
+		return "onnx";
+	if (!strncmp(domain, "ai.", 3))
+		domain += 3;
+	char *word = arena_strdup(ctx->scratch, domain);
+	for (char *p = word; *p; p++)
+		if (*p == '.')
+			*p = '_';
+	return word;
+}
+
+Op op_find_onnx(Ctx *ctx, const char *domain, const char *name, int64_t opset)
+{
+	const char *word = domain_word(ctx, domain);
+	Op op = OP_none;
+	for (int64_t v = opset > 64 ? 64 : opset; v > 0 && !op; v--)
+		op = op_find(arena_printf(ctx->scratch, "%s.%s.%d", word, name, (int)v));
+	return op;
+}
+
+static bool wrong(const Call *c, const Arg *a, const char *expected)
+{
+	return onnx_item_error(c->it, "%s: expected %s", a->name, expected);
+}
+
+/* ---- attributes ---- */
+
+static const OnnxAttr *find_attr(Call *c, const Arg *a)
+{
+	const OnnxAttr *found = onnx_item_attr(c->it, a->name);
+	for (size_t k = 0; k < sizeof renamed / sizeof *renamed && !found; k++)
+		if (!strcmp(renamed[k].op, c->it->n->op) && !strcmp(renamed[k].argument, a->name))
+			found = onnx_item_attr(c->it, renamed[k].attr);
+	c->used += found != NULL;
+	return found;
+}
+
+static bool text_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
+{
+	Ctx *ctx = c->it->s->im->ctx;
+	if (!x->s.p && x->s.n)
+		return wrong(c, a, "a text");
+	if (x->s.n && memchr(x->s.p, 0, x->s.n))
+		return wrong(c, a, "a text without NUL");
+	*out = attr_str(c->it->s->im->ir, arena_strndup(ctx->scratch, (const char *)x->s.p, x->s.n));
+	return true;
+}
+
+static Attr ints_attr(const Call *c, const OnnxAttr *x)
+{
+	Import *im = c->it->s->im;
+	Sym *v = ARENA_ARRAY(im->ctx->arena, Sym, x->ints.n);
+	for (uint32_t k = 0; k < x->ints.n; k++)
+		v[k] = sym_int(im->syms, x->ints.data[k]);
+	return attr_ints(v, x->ints.n);
+}
+
+static Attr floats_attr(const Call *c, const OnnxAttr *x)
+{
+	double *v = ARENA_ARRAY(c->it->s->im->ctx->arena, double, x->floats.n);
+	for (uint32_t k = 0; k < x->floats.n; k++)
+		v[k] = (double)x->floats.data[k];
+	return (Attr){ATTR_floats, x->floats.n, {.floats = v}};
+}
+
+/* An attribute of the file as one of the argument's kind. */
+static bool convert_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
+{
+	Ir *ir = c->it->s->im->ir;
+	switch (a->kind) {
+	case ARG_int:
+		*out = attr_int(ir, x->i);
+		return true;
+	case ARG_bool:
+		*out = attr_bool(x->i != 0);
+		return true;
+	case ARG_float:
+		*out = attr_float((double)x->f);
+		return true;
+	case ARG_scalar:
+		*out = x->type == 2 || (x->has_i && !x->has_f) ? attr_int(ir, x->i) : attr_float((double)x->f);
+		return true;
+	case ARG_ints:
+		*out = ints_attr(c, x);
+		return true;
+	case ARG_floats:
+		*out = floats_attr(c, x);
+		return true;
+	case ARG_str:
+		return text_attr(c, a, x, out);
+	case ARG_dtype:
+		*out = attr_dtype(onnx_dtype(x->i));
+		return out->dtype != DT_none || onnx_item_error(c->it, "%s is %s, which is not supported", a->name, onnx_dtype_name(c->it->s->im->ctx, x->i));
+	default:
+		return wrong(c, a, "an argument that attributes can be");
+	}
+}
+
+/* A tensor that the file gives as an attribute: numbers have the dtype of the first operand. */
+static Node attr_node(Call *c, const OnnxAttr *x)
+{
+	Scope *s = c->it->s;
+	Import *im = s->im;
+	Value *first = onnx_item_in(c->it, 0);
+	DType d = first && !first->is_list ? onnx_value_dtype(s, first) : DT_f32;
+	Tensor t;
+	if (x->t) {
+		if (!onnx_tensor(im->ctx, x->t, im->folder, arena_printf(im->ctx->scratch, "attribute %s", x->name), &t))
+			return (Node){0};
+		return onnx_value_node(s, onnx_value_known(im, &t));
+	}
+	if (x->ints.n) {
+		t = (Tensor){.dtype = DT_i64, .rank = 1, .dim = {x->ints.n}, .data = x->ints.data};
+		return onnx_value_node(s, onnx_value_known(im, &t));
+	}
+	if (x->floats.n) {
+		t = (Tensor){.dtype = DT_f32, .rank = 1, .dim = {x->floats.n}, .data = x->floats.data};
+		return onnx_value_node(s, onnx_value_known(im, &t));
+	}
+	return x->has_f || x->type == 1 ? b_full(&s->b, d, (double)x->f, 0, NULL) : b_full_int(&s->b, d, x->i, 0, NULL);
+}
+
+static bool take_attr(Call *c, const Arg *a, Attr *out)
+{
+	Ir *ir = c->it->s->im->ir;
+	if (!strcmp(a->name, "outputs")) {
+		*out = attr_int(ir, c->it->n->out.n);
+		return true;
+	}
+	const OnnxAttr *x = find_attr(c, a);
+	if (x)
+		return convert_attr(c, a, x, out);
+	*out = a->has_default ? op_default(ir, a) : attr_none();
+	return a->has_default || a->optional || onnx_item_error(c->it, "attribute %s is missing", a->name);
+}
+
+/* ---- inputs ---- */
+
+static bool take_tensor(Call *c, const Arg *a)
+{
+	const OnnxAttr *x;
+	Node n = {0};
+	Value *v = a->kw_only ? NULL : onnx_item_in(c->it, c->next);
+	c->next += !a->kw_only;
+	if (v && !(v->is_list && !v->item.n && a->optional)) {
+		n = onnx_value_node(c->it->s, v);
+		TRY(n.i);
+	} else if ((x = find_attr(c, a))) {
+		n = attr_node(c, x);
+		TRY(n.i);
+	} else if (!a->optional) {
+		return onnx_item_error(c->it, "input %s is missing", a->name);
+	}
+	array_push(c->it->s->im->ctx->scratch, &c->in, n);
+	return true;
+}
+
+static bool take_tensors(Call *c, Attr *out)
+{
+	uint32_t n = 0;
+	for (; c->next < c->it->nin; c->next++, n++) {
+		Value *v = c->it->in[c->next];
+		Node x = v ? onnx_value_node(c->it->s, v) : (Node){0};
+		TRY(x.i || !v);
+		array_push(c->it->s->im->ctx->scratch, &c->in, x);
+	}
+	*out = attr_int(c->it->s->im->ir, n);
+	return true;
+}
+
+/* The elements of an input as integers. */
+static bool take_ints(Call *c, const Arg *a, Value *v, Attr *out)
+{
+	const Sym *size;
+	uint32_t n;
+	TRY(onnx_value_to_sizes(c->it->s, v, a->name, &size, &n));
+	if (a->kind == ARG_ints) {
+		*out = attr_ints(size, n);
+		return true;
+	}
+	*out = attr_sym(n ? size[0] : (Sym){0});
+	return n == 1 || wrong(c, a, "one integer");
+}
+
+static bool take_known(Call *c, const Arg *a, Value *v, Attr *out)
+{
+	Import *im = c->it->s->im;
+	const Tensor *t = onnx_value_elements(c->it->s, v);
+	int64_t n = t ? tensor_numel(t) : 0;
+	if (!t)
+		return wrong(c, a, "a constant, or an input whose value is given when the model is read");
+	if (a->kind == ARG_floats) {
+		double *f = ARENA_ARRAY(im->ctx->arena, double, n);
+		tensor_read_f64(t, 0, n, f);
+		*out = (Attr){ATTR_floats, (uint32_t)n, {.floats = f}};
+		return true;
+	}
+	if (n != 1)
+		return wrong(c, a, "one number");
+	*out = a->kind == ARG_bool ? attr_bool(tensor_f64(t, 0) != 0) : attr_float(tensor_f64(t, 0));
+	return true;
+}
+
+static bool take_positional(Call *c, const Arg *a, Attr *out)
+{
+	Value *v = onnx_item_in(c->it, c->next++);
+	if (!v || (v->is_list && !v->item.n))
+		return take_attr(c, a, out);
+	bool ints = a->kind == ARG_ints || a->kind == ARG_int;
+	return ints ? take_ints(c, a, v, out) : take_known(c, a, v, out);
+}
+
+static bool take_arg(Call *c, uint32_t k)
+{
+	const Arg *a = &c->schema->arg[k];
+	c->attr[k] = attr_none();
+	if (a->kind == ARG_tensor)
+		return take_tensor(c, a);
+	if (a->kind == ARG_tensors)
+		return take_tensors(c, &c->attr[k]);
+	return a->kw_only ? take_attr(c, a, &c->attr[k]) : take_positional(c, a, &c->attr[k]);
+}
+
+/* An attribute that no argument has would change what the node means. */
+static bool check_attrs(const Call *c)
+{
+	const OnnxNode *n = c->it->n;
+	for (uint32_t k = 0; k < n->attr.n; k++) {
+		const char *name = n->attr.data[k].name;
+		bool known = !name || op_arg_index(c->op, name) >= 0;
+		for (size_t j = 0; j < sizeof renamed / sizeof *renamed && !known; j++)
+			known = !strcmp(renamed[j].op, n->op) && !strcmp(renamed[j].attr, name);
+		for (size_t j = 0; j < sizeof ignored / sizeof *ignored && !known; j++)
+			known = (!ignored[j].op || !strcmp(ignored[j].op, n->op)) && !strcmp(ignored[j].attr, name);
+		if (!known)
+			return onnx_item_error(c->it, "attribute %s is not supported", name);
+	}
+	return true;
+}
+
+static bool bind_results(const Item *it, Node y)
+{
+	Scope *s = it->s;
+	Graph *g = s->b.g;
+	uint32_t n = node_is_tensor(g, y) ? 1 : node_nresult(g, y);
+	for (uint32_t k = 0; k < it->n->out.n; k++) {
+		if (!*it->n->out.data[k])
+			continue;
+		if (k >= n)
+			return onnx_item_error(it, "result %u (%s) is not supported", k, it->n->out.data[k]);
+		Node r = node_is_tensor(g, y) ? y : b_get(&s->b, y, k);
+		TRY(onnx_item_bind(it, k, onnx_value_of(s, r)));
+	}
+	return true;
+}
+
+bool onnx_import_call(const Item *it, Op op)
+{
+	Call c = {.it = it, .op = op, .schema = op_schema(op)};
+	for (uint32_t k = 0; k < c.schema->narg; k++)
+		TRY(take_arg(&c, k));
+	for (; c.next < it->nin; c.next++)
+		if (it->in[c.next])
+			return onnx_item_error(it, "has %u inputs, more than %s takes", it->nin, op_name(op));
+	TRY(check_attrs(&c));
+	Node y = b_call(&it->s->b, op, c.in.data, c.in.n, c.attr, c.schema->narg);
+	return y.i && bind_results(it, y);
+}

@@ -1,0 +1,453 @@
+/* The driver of the ONNX importer: model -> symbols -> inputs, initializers, nodes, outputs. */
+#include "frontend/onnx/onnx.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "frontend/files/file.h"
+#include "frontend/onnx/priv.h"
+
+/* ---- types ---- */
+
+/* An identifier made of a name of the file. */
+static const char *symbol_name(Import *im, const char *text)
+{
+	char *name = arena_printf(im->ctx->scratch, "%s%s", isalpha((unsigned char)*text) ? "" : "_", text);
+	for (char *p = name; *p; p++)
+		if (!isalnum((unsigned char)*p))
+			*p = '_';
+	return name;
+}
+
+static Sym symbol(Import *im, const char *text, int64_t hint)
+{
+	const char *name = symbol_name(im, text);
+	Sym s = sym_find(im->syms, name, (uint32_t)strlen(name));
+	if (!s.i) {
+		s = sym_var(im->syms, name, SYMVAR_SIZE, 0, SYM_INF);
+		sym_set_hint(im->syms, s, hint);
+	}
+	return s;
+}
+
+static bool input_dim(Import *im, const OnnxInfo *v, uint32_t k, const Tensor *hint, Sym *out)
+{
+	const OnnxDim *d = &v->type->tensor->shape->dim.data[k];
+	int64_t at = hint && k < hint->rank ? hint->dim[k] : 0;
+	if (d->has_value) {
+		*out = sym_int(im->syms, d->value);
+		return d->value >= 0 || ctx_error(im->ctx, NULL, "input %s: extent %lld", v->name, (long long)d->value);
+	}
+	const char *name = d->param && *d->param ? d->param : arena_printf(im->ctx->scratch, "%s_%u", v->name, k);
+	*out = symbol(im, name, at);
+	return true;
+}
+
+TypeId onnx_type_of_info(Import *im, const OnnxInfo *v, const Tensor *hint)
+{
+	Sym dim[MAX_RANK];
+	const OnnxTensorType *t = v->type ? v->type->tensor : NULL;
+	if (!t) {
+		ctx_error(im->ctx, NULL, "input %s is not a tensor: only tensors are supported", v->name);
+		return (TypeId){0};
+	}
+	DType d = onnx_dtype(t->elem);
+	if (!d) {
+		ctx_error(im->ctx, NULL, "input %s is of %s, which is not supported", v->name, onnx_dtype_name(im->ctx, t->elem));
+		return (TypeId){0};
+	}
+	if (!t->shape && !hint) {
+		ctx_error(im->ctx, NULL, "input %s has no rank in the model", v->name);
+		return (TypeId){0};
+	}
+	uint32_t rank = t->shape ? t->shape->dim.n : hint->rank;
+	if (rank > MAX_RANK) {
+		ctx_error(im->ctx, NULL, "input %s has %u dimensions, expected at most %d", v->name, rank, MAX_RANK);
+		return (TypeId){0};
+	}
+	for (uint32_t k = 0; k < rank; k++) {
+		if (!t->shape)
+			dim[k] = symbol(im, arena_printf(im->ctx->scratch, "%s_%u", v->name, k), hint->dim[k]);
+		else if (!input_dim(im, v, k, hint, &dim[k]))
+			return (TypeId){0};
+	}
+	return ir_type(im->ir, d, rank, dim);
+}
+
+/* "FLOAT[N, 3]", as the file states it. */
+static const char *stated(Import *im, const OnnxTensorType *t)
+{
+	Text text;
+	text_init(&text, im->ctx->scratch);
+	text_printf(&text, "%s[", onnx_dtype_name(im->ctx, t->elem));
+	for (uint32_t k = 0; t->shape && k < t->shape->dim.n; k++) {
+		const OnnxDim *d = &t->shape->dim.data[k];
+		text_add(&text, k ? ", " : "");
+		if (d->has_value)
+			text_printf(&text, "%lld", (long long)d->value);
+		else
+			text_add(&text, d->param ? d->param : "?");
+	}
+	text_add(&text, "]");
+	return text.data;
+}
+
+bool onnx_type_agrees(Scope *s, const OnnxInfo *info, Value *v)
+{
+	const OnnxTensorType *t = info->type ? info->type->tensor : NULL;
+	if (!t || v->is_list)
+		return true;
+	uint32_t rank = onnx_value_rank(s, v);
+	bool same = !onnx_dtype(t->elem) || onnx_dtype(t->elem) == onnx_value_dtype(s, v);
+	same = same && (!t->shape || t->shape->dim.n == rank);
+	for (uint32_t k = 0; same && t->shape && k < rank; k++)
+		if (t->shape->dim.data[k].has_value)
+			same = sym_eq(s->im->syms, onnx_value_dim(s, v, k), sym_int(s->im->syms, t->shape->dim.data[k].value)) != NO;
+	if (same)
+		return true;
+	Node n = onnx_value_node(s, v);
+	return n.i && ctx_error(s->im->ctx, s->b.where, "%s: the model states the type %s, but it is %s", info->name, stated(s->im, t),
+				type_str(s->im->ir, node_type_id(s->b.g, n)));
+}
+
+/* ---- inputs and initializers ---- */
+
+static bool is_initializer(const OnnxGraph *g, const char *name)
+{
+	for (uint32_t k = 0; k < g->init.n; k++)
+		if (g->init.data[k].name && !strcmp(g->init.data[k].name, name))
+			return true;
+	for (uint32_t k = 0; k < g->sparse_init.n; k++)
+		if (g->sparse_init.data[k].values && g->sparse_init.data[k].values->name && !strcmp(g->sparse_init.data[k].values->name, name))
+			return true;
+	return false;
+}
+
+static bool add_init(Scope *s, const char *name, const Tensor *t)
+{
+	Value *v = onnx_value_known(s->im, t);
+	v->is_init = dtype_is_float(t->dtype) && t->rank > 0;
+	return onnx_scope_bind(s, name, v);
+}
+
+bool onnx_scope_inits(Scope *s, const OnnxGraph *g)
+{
+	Import *im = s->im;
+	Tensor t;
+	for (uint32_t k = 0; k < g->init.n; k++) {
+		const OnnxTensor *x = &g->init.data[k];
+		const char *what = arena_printf(im->ctx->scratch, "initializer %s", x->name ? x->name : "without a name");
+		TRY(onnx_tensor(im->ctx, x, im->folder, what, &t) && add_init(s, x->name ? x->name : "", &t));
+	}
+	for (uint32_t k = 0; k < g->sparse_init.n; k++) {
+		const OnnxSparse *x = &g->sparse_init.data[k];
+		const char *name = x->values && x->values->name ? x->values->name : "";
+		TRY(onnx_sparse(im->ctx, x, im->folder, arena_printf(im->ctx->scratch, "initializer %s", name), &t) && add_init(s, name, &t));
+	}
+	return true;
+}
+
+static const Tensor *given_value(const Import *im, uint32_t k)
+{
+	const char *name = arena_printf(im->ctx->scratch, "x.%u", k);
+	for (uint32_t i = 0; im->options && i < im->options->nvalue; i++)
+		if (!strcmp(im->options->value[i].name, name))
+			return &im->options->value[i].tensor;
+	return NULL;
+}
+
+/* The value that the caller gave, where it may decide a shape: it is small, and of the type. */
+static const Tensor *deciding(const Tensor *t, DType d)
+{
+	return t && t->dtype == d && tensor_numel(t) <= MAX_SIZES ? t : NULL;
+}
+
+static bool add_input(Scope *s, const OnnxInfo *info, uint32_t k)
+{
+	Import *im = s->im;
+	const Tensor *given = given_value(im, k);
+	if (!info->name || !*info->name)
+		return ctx_error(im->ctx, NULL, "input %u has no name", k);
+	TypeId type = onnx_type_of_info(im, info, given);
+	TRY(type.i);
+	Value *v = onnx_value_of(s, graph_add_input(s->b.g, info->name, INPUT_USER, type));
+	v->known = deciding(given, node_dtype(s->b.g, v->node));
+	v->input = v->known ? (int32_t)k : -1;
+	array_push(im->ctx->arena, &im->checked, false);
+	return onnx_scope_bind(s, info->name, v);
+}
+
+static bool add_inputs(Scope *s, const OnnxGraph *g)
+{
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < g->in.n; k++)
+		if (!g->in.data[k].name || !is_initializer(g, g->in.data[k].name))
+			TRY(add_input(s, &g->in.data[k], n++));
+	return true;
+}
+
+static bool add_outputs(Scope *s, const OnnxGraph *g)
+{
+	for (uint32_t k = 0; k < g->out.n; k++) {
+		const OnnxInfo *info = &g->out.data[k];
+		Value *v = info->name ? onnx_scope_find(s, info->name) : NULL;
+		if (!v)
+			return ctx_error(s->im->ctx, NULL, "no node gives output %s", info->name ? info->name : "without a name");
+		TRY(onnx_type_agrees(s, info, v));
+		Node n = onnx_value_node(s, v);
+		TRY(n.i);
+		graph_add_output(s->b.g, info->name, n, -1);
+	}
+	return true;
+}
+
+/* ---- operators that are not known ---- */
+
+typedef struct {
+	Import *im;
+	Intern seen;
+	Text list;
+} Unknown;
+
+static int64_t version_of(const OnnxOpsets *o, const char *domain)
+{
+	for (uint32_t k = 0; k < o->n; k++) {
+		const char *d = o->data[k].domain;
+		bool same = onnx_is_main_domain(d) ? onnx_is_main_domain(domain) : domain && !strcmp(d, domain);
+		if (same)
+			return o->data[k].version;
+	}
+	return onnx_is_main_domain(domain) ? 0 : 1;
+}
+
+static const char *function_key(Import *im, const char *domain, const char *name, const char *overload)
+{
+	return arena_printf(im->ctx->scratch, "%s:%s:%s", onnx_is_main_domain(domain) ? "" : domain, name, overload ? overload : "");
+}
+
+static const OnnxFunction *function_of(Import *im, const OnnxNode *n)
+{
+	const char *key = function_key(im, n->domain, n->op, n->overload);
+	uint32_t id = intern_find(&im->functions, key, strlen(key));
+	return id ? &im->model->function.data[id - 1] : NULL;
+}
+
+static void list_unknown(Unknown *u, const OnnxOpsets *opset, const OnnxNode *node, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		const OnnxNode *x = &node[k];
+		bool fresh;
+		for (uint32_t a = 0; a < x->attr.n; a++)
+			if (x->attr.data[a].g)
+				list_unknown(u, opset, x->attr.data[a].g->node.data, x->attr.data[a].g->node.n);
+		if (!x->op || function_of(u->im, x) || (onnx_is_main_domain(x->domain) && onnx_special_importer(x->op)))
+			continue;
+		int64_t version = version_of(opset, x->domain);
+		if (op_find_onnx(u->im->ctx, x->domain, x->op, version))
+			continue;
+		const char *name = arena_printf(u->im->ctx->scratch, "%s%s%s of opset %lld", onnx_is_main_domain(x->domain) ? "" : x->domain,
+						onnx_is_main_domain(x->domain) ? "" : ".", x->op, (long long)version);
+		intern(&u->seen, name, strlen(name), &fresh);
+		if (fresh)
+			text_printf(&u->list, "%s%s", u->list.n ? ", " : "", name);
+	}
+}
+
+/* One error names all operators that are not supported. */
+static bool check_operators(Import *im)
+{
+	Unknown u = {.im = im};
+	intern_init(&u.seen, im->ctx->scratch);
+	text_init(&u.list, im->ctx->scratch);
+	list_unknown(&u, &im->model->opset, im->model->graph->node.data, im->model->graph->node.n);
+	for (uint32_t k = 0; k < im->model->function.n; k++)
+		list_unknown(&u, &im->model->function.data[k].opset, im->model->function.data[k].node.data, im->model->function.data[k].node.n);
+	return !u.list.n || ctx_error(im->ctx, NULL, "the model has operators that are not supported: %s", u.list.data);
+}
+
+/* ---- nodes ---- */
+
+bool onnx_item_error(const Item *it, const char *fmt, ...)
+{
+	va_list ap;
+	Text text;
+	text_init(&text, it->s->im->ctx->scratch);
+	va_start(ap, fmt);
+	text_vprintf(&text, fmt, ap);
+	va_end(ap);
+	return ctx_error(it->s->im->ctx, it->s->b.where, "%s", text.data);
+}
+
+bool onnx_item_bind(const Item *it, uint32_t k, Value *v)
+{
+	if (k >= it->n->out.n || !*it->n->out.data[k])
+		return true;
+	if (v->node.i && v->home == it->s->b.g && node_op(v->home, v->node) != OP_input)
+		graph_set_name(v->home, v->node, it->n->out.data[k]);
+	return onnx_scope_bind(it->s, it->n->out.data[k], v);
+}
+
+static const OnnxAttr *attr_by_name(const OnnxAttr *attr, uint32_t n, const char *name)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (attr[k].name && !strcmp(attr[k].name, name))
+			return &attr[k];
+	return NULL;
+}
+
+/* An attribute of the call that the scope's function inlines. */
+static const OnnxAttr *attr_of_call(const Scope *s, const char *name)
+{
+	if (!s->function)
+		return NULL;
+	const OnnxAttr *a = attr_by_name(s->call->attr.data, s->call->attr.n, name);
+	if (a && a->refers)
+		return attr_of_call(s->caller, a->refers);
+	return a ? a : attr_by_name(s->function->attr_default.data, s->function->attr_default.n, name);
+}
+
+const OnnxAttr *onnx_item_attr(const Item *it, const char *name)
+{
+	const OnnxAttr *a = attr_by_name(it->n->attr.data, it->n->attr.n, name);
+	return a && a->refers && *a->refers ? attr_of_call(it->s, a->refers) : a;
+}
+
+int64_t onnx_item_int(const Item *it, const char *name, int64_t otherwise)
+{
+	const OnnxAttr *a = onnx_item_attr(it, name);
+	return a ? a->i : otherwise;
+}
+
+static bool import_function(const Item *it, const OnnxFunction *f)
+{
+	Scope *outer = it->s, s;
+	onnx_scope_init(&s, outer->im, outer->b.g, NULL, &f->opset);
+	s.b.where = outer->b.where;
+	s.function = f;
+	s.call = it->n;
+	s.caller = outer;
+	s.depth = outer->depth + 1;
+	if (s.depth > MAX_CALLS)
+		return onnx_item_error(it, "functions call each other more than %d deep", MAX_CALLS);
+	for (uint32_t k = 0; k < f->in.n; k++) {
+		Value *v = onnx_item_in(it, k);
+		TRY(onnx_scope_bind(&s, f->in.data[k], v ? v : onnx_value_list(s.im, NULL, 0)));
+	}
+	TRY(onnx_scope_nodes(&s, f->node.data, f->node.n));
+	for (uint32_t k = 0; k < f->out.n && k < it->n->out.n; k++) {
+		Value *v = onnx_scope_find(&s, f->out.data[k]);
+		if (!v)
+			return onnx_item_error(it, "no node of function %s gives its result %s", f->name, f->out.data[k]);
+		TRY(onnx_item_bind(it, k, v));
+	}
+	return true;
+}
+
+static bool read_inputs(Item *it)
+{
+	const OnnxNode *n = it->n;
+	it->nin = n->in.n;
+	it->in = ARENA_ARRAY(it->s->im->ctx->scratch, Value *, n->in.n);
+	for (uint32_t k = 0; k < n->in.n; k++) {
+		if (!*n->in.data[k])
+			continue;
+		it->in[k] = onnx_scope_find(it->s, n->in.data[k]);
+		if (!it->in[k])
+			return onnx_item_error(it, "input %s is the result of no node before this one", n->in.data[k]);
+	}
+	return true;
+}
+
+static bool import_node(Scope *s, const OnnxNode *n)
+{
+	Import *im = s->im;
+	bool done = false;
+	const char *label = n->name && *n->name ? n->name : n->out.n ? n->out.data[0] : "";
+	s->b.where = arena_printf(im->ctx->arena, "%s: node %s (%s)", im->ctx->file ? im->ctx->file : "model", label, n->op ? n->op : "?");
+	Item it = {.s = s, .n = n, .opset = version_of(s->opset, n->domain)};
+	if (!n->op)
+		return onnx_item_error(&it, "a node without an operator");
+	TRY(read_inputs(&it));
+	const OnnxFunction *f = function_of(im, n);
+	if (f)
+		return import_function(&it, f);
+	if (onnx_is_main_domain(n->domain))
+		TRY(onnx_import_sizes(&it, &done));
+	if (done)
+		return true;
+	Importer special = onnx_is_main_domain(n->domain) ? onnx_special_importer(n->op) : NULL;
+	if (special)
+		return special(&it);
+	Op op = op_find_onnx(im->ctx, n->domain, n->op, it.opset);
+	return op ? onnx_import_call(&it, op) : onnx_item_error(&it, "the operator is not supported");
+}
+
+bool onnx_scope_nodes(Scope *s, const OnnxNode *node, uint32_t n)
+{
+	const char *where = s->b.where;
+	for (uint32_t k = 0; k < n; k++)
+		TRY(import_node(s, &node[k]));
+	s->b.where = where;
+	return true;
+}
+
+/* ---- the model ---- */
+
+static bool add_functions(Import *im)
+{
+	intern_init(&im->functions, im->ctx->scratch);
+	for (uint32_t k = 0; k < im->model->function.n; k++) {
+		const OnnxFunction *f = &im->model->function.data[k];
+		bool fresh;
+		if (!f->name)
+			return ctx_error(im->ctx, NULL, "function %u has no name", k);
+		const char *key = function_key(im, f->domain, f->name, f->overload);
+		intern(&im->functions, key, strlen(key), &fresh);
+		if (!fresh)
+			return ctx_error(im->ctx, NULL, "function %s is defined twice", f->name);
+	}
+	return true;
+}
+
+/* Types that the file states of values inside. */
+static bool check_infos(Scope *s, const OnnxGraph *g)
+{
+	for (uint32_t k = 0; k < g->info.n; k++) {
+		Value *v = g->info.data[k].name ? onnx_scope_find(s, g->info.data[k].name) : NULL;
+		TRY(!v || onnx_type_agrees(s, &g->info.data[k], v));
+	}
+	return true;
+}
+
+static Graph *import_model(Import *im)
+{
+	const OnnxGraph *g = im->model->graph;
+	Scope s;
+	if (!add_functions(im) || !check_operators(im))
+		return NULL;
+	im->main = graph_new(im->ir, g->name ? symbol_name(im, g->name) : "main");
+	onnx_scope_init(&s, im, im->main, NULL, &im->model->opset);
+	s.b.where = NULL;
+	bool ok = add_inputs(&s, g) && onnx_scope_inits(&s, g) && onnx_scope_nodes(&s, g->node.data, g->node.n) && check_infos(&s, g) && add_outputs(&s, g);
+	if (!ok)
+		return NULL;
+	graph_dce(im->main);
+	return graph_verify(im->main) ? im->main : NULL;
+}
+
+static const char *folder_of(Ctx *ctx, const char *path)
+{
+	const char *base = file_base(path);
+	size_t n = (size_t)(base - path);
+	return n > 1 ? arena_strndup(ctx->arena, path, n - 1) : n ? "/" : "";
+}
+
+Graph *onnx_load_bytes(Ir *ir, const char *path, const void *data, size_t size, const OnnxOptions *options)
+{
+	Import *im = ARENA_NEW(ir->ctx->arena, Import);
+	CtxMark mark = ctx_mark(ir->ctx);
+	*im = (Import){.ir = ir, .ctx = ir->ctx, .syms = ir->syms, .options = options, .folder = folder_of(ir->ctx, path)};
+	im->model = onnx_model_read(ir->ctx, data, size);
+	Graph *g = im->model ? import_model(im) : NULL;
+	return ctx_first_only(ir->ctx, mark) ? g : NULL;
+}

@@ -1,0 +1,142 @@
+/* Private to frontend/onnx: values, names, and imports of nodes.
+ *
+ * Terms. A value is what a name of the file stands for: a tensor, or a list of values (a sequence;
+ * an optional is a list of at most one). A value is known if its elements are known at import. Its
+ * sizes are its elements as symbolic integers: of integer tensors without dimensions, or with one
+ * of at most MAX_SIZES. A scope is a graph or function of the file that is being imported. */
+#ifndef WEFT_FRONTEND_ONNX_PRIV_H
+#define WEFT_FRONTEND_ONNX_PRIV_H
+
+#include "base/intern.h"
+#include "frontend/onnx/model.h"
+#include "frontend/onnx/onnx.h"
+#include "ir/graph/build.h"
+#include "ir/ops/op.h"
+
+enum { MAX_SIZES = 64, MAX_CALLS = 32 }; /* functions that call each other */
+
+typedef struct Value Value;
+struct Value {
+	const char *name;
+	Graph *home;         /* the graph of `node` */
+	Node node;           /* none: made by onnx_value_node, from what is known */
+	const Tensor *known; /* NULL: not known at import */
+	bool is_init;        /* a float constant that becomes a parameter */
+	int32_t input;       /* the input whose value the caller of the importer gave; -1: none */
+	DType dtype;         /* of what has sizes and no node */
+	const Sym *size;     /* NULL: not known, or as `known` says */
+	uint32_t nsize;
+	bool has_dim;        /* of sizes: one dimension, else none */
+	bool is_list;
+	ARRAY(Value *) item;
+};
+
+typedef struct {
+	Ir *ir;
+	Ctx *ctx;
+	SymTab *syms;
+	const OnnxModel *model;
+	const OnnxOptions *options;
+	const char *folder;
+	Graph *main;
+	uint32_t nsize;           /* sizes from data so far */
+	ARRAY(bool) checked;      /* by input: the graph compares it with its given value */
+	Intern functions;         /* "domain:name:overload" -> index in model->function + 1 */
+} Import;
+
+typedef struct Scope Scope;
+struct Scope {
+	Import *im;
+	Build b;
+	Scope *outer;               /* whose names are known here, too; NULL: none */
+	const OnnxOpsets *opset;
+	const OnnxFunction *function; /* that is inlined; NULL: none */
+	const OnnxNode *call;         /* its call, and the scope of the call */
+	Scope *caller;
+	uint32_t depth;
+	Intern names;
+	ARRAY(Value *) value;
+};
+
+/* ---- values ---- */
+
+void onnx_scope_init(Scope *, Import *, Graph *, Scope *outer, const OnnxOpsets *);
+/* Returns the value of a name, also of an outer scope; NULL, without a message. */
+Value *onnx_scope_find(const Scope *, const char *name);
+/* Gives a name its value. "" is no name. Returns false after an error: the name has one already. */
+bool onnx_scope_bind(Scope *, const char *name, Value *);
+Value *onnx_value_new(Import *);
+/* The value of a node of the scope's graph. */
+Value *onnx_value_of(Scope *, Node);
+/* The value of these elements; sizes are copied. */
+Value *onnx_value_sizes(Import *, DType, const Sym *, uint32_t n, bool has_dim);
+Value *onnx_value_known(Import *, const Tensor *);
+Value *onnx_value_list(Import *, Value *const *, uint32_t n);
+/* Returns the node of a tensor in the scope's graph. Returns no node after an error: of a list. */
+Node onnx_value_node(Scope *, Value *);
+/* Returns the elements, if they are known at import; NULL, without a message. The value of an input
+ * that was given with the options is known, and is checked at each call from now on. */
+const Tensor *onnx_value_elements(Scope *, Value *);
+/* Sets *out and *n to the sizes of a value; false, without a message, if they are not known. An
+ * input's are not, whatever value was given. */
+bool onnx_value_as_sizes(Scope *, Value *, const Sym **out, uint32_t *n);
+/* The same, for what must have sizes: those of an input are the value that was given, others that
+ * are not known become sizes that depend on data. Returns false after an error. what: the name in
+ * messages. */
+bool onnx_value_to_sizes(Scope *, Value *, const char *what, const Sym **out, uint32_t *n);
+/* The dtype, rank and extents of a value that is a tensor; rank UINT32_MAX of a list. */
+DType onnx_value_dtype(Scope *, const Value *);
+uint32_t onnx_value_rank(Scope *, const Value *);
+Sym onnx_value_dim(Scope *, const Value *, uint32_t k);
+
+/* ---- nodes ---- */
+
+/* A node of the file with its operands. */
+typedef struct {
+	Scope *s;
+	const OnnxNode *n;
+	int64_t opset;   /* of the node's domain */
+	Value **in;      /* NULL: absent */
+	uint32_t nin;
+} Item;
+
+/* Returns the attribute of that name; where a function's body refers to an attribute of its call,
+ * that one. NULL, without a message, if there is none. */
+const OnnxAttr *onnx_item_attr(const Item *, const char *name);
+int64_t onnx_item_int(const Item *, const char *name, int64_t otherwise);
+/* Returns operand k; NULL, without a message, if it is absent. */
+static inline Value *onnx_item_in(const Item *it, uint32_t k) { return k < it->nin ? it->in[k] : NULL; }
+/* Gives result k its value. Nothing if the node has no such result. */
+bool onnx_item_bind(const Item *, uint32_t k, Value *);
+/* Records an error at the node. Returns false. */
+bool onnx_item_error(const Item *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Whether the domain is ai.onnx. */
+bool onnx_is_main_domain(const char *domain);
+
+/* Imports all nodes of a scope in the order of the file. Returns false after an error. */
+bool onnx_scope_nodes(Scope *, const OnnxNode *, uint32_t n);
+/* Returns the type of a graph's input; extents that are not numbers are symbols, whose hints the
+ * tensor gives (NULL: none). Returns 0 after an error. */
+TypeId onnx_type_of_info(Import *, const OnnxInfo *, const Tensor *hint);
+/* Compares a value with the type that the file states. Returns false after an error. */
+bool onnx_type_agrees(Scope *, const OnnxInfo *, Value *);
+/* Initializers become values of the scope. Returns false after an error. */
+bool onnx_scope_inits(Scope *, const OnnxGraph *);
+
+/* An operator of the op table for a node: OP_none if there is none (call.c). */
+Op op_find_onnx(Ctx *, const char *domain, const char *name, int64_t opset);
+/* Imports a node as a call of an operator (call.c). Returns false after an error. */
+bool onnx_import_call(const Item *, Op);
+/* If all results of the node follow from sizes of its operands, binds them and sets *done
+ * (sizes.c). Returns false after an error. */
+bool onnx_import_sizes(const Item *, bool *done);
+
+/* Imports of operators that are more than a call; false after an error. */
+typedef bool (*Importer)(const Item *);
+/* Returns how a node of ai.onnx is imported; NULL if it is a call or unknown (special.c). */
+Importer onnx_special_importer(const char *op);
+bool onnx_import_if(const Item *); /* control.c */
+bool onnx_import_loop(const Item *);
+bool onnx_import_scan(const Item *);
+
+#endif

@@ -1,0 +1,283 @@
+/* The contents of tensors: raw bytes, lists of numbers, files of external data, sparse ones. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "frontend/files/file.h"
+#include "frontend/onnx/model.h"
+
+/* How a data type of ONNX is stored: in raw data, and in the list of numbers that a field of the
+ * message is. */
+typedef enum { LIST_NONE, LIST_F32, LIST_I32, LIST_I64, LIST_F64, LIST_U64 } List;
+
+static const struct {
+	const char *name;
+	DType dtype;
+	List list;
+} types[] = {
+	{"UNDEFINED", DT_none, LIST_NONE},  {"FLOAT", DT_f32, LIST_F32},
+	{"UINT8", DT_u8, LIST_I32},         {"INT8", DT_i8, LIST_I32},
+	{"UINT16", DT_u16, LIST_I32},       {"INT16", DT_i16, LIST_I32},
+	{"INT32", DT_i32, LIST_I32},        {"INT64", DT_i64, LIST_I64},
+	{"STRING", DT_none, LIST_NONE},     {"BOOL", DT_bool, LIST_I32},
+	{"FLOAT16", DT_f16, LIST_I32},      {"DOUBLE", DT_f64, LIST_F64},
+	{"UINT32", DT_u32, LIST_U64},       {"UINT64", DT_u64, LIST_U64},
+	{"COMPLEX64", DT_c64, LIST_F32},    {"COMPLEX128", DT_c128, LIST_F64},
+	{"BFLOAT16", DT_bf16, LIST_I32},    {"FLOAT8E4M3FN", DT_f8e4m3, LIST_I32},
+	{"FLOAT8E4M3FNUZ", DT_none, LIST_I32}, {"FLOAT8E5M2", DT_f8e5m2, LIST_I32},
+	{"FLOAT8E5M2FNUZ", DT_none, LIST_I32}, {"UINT4", DT_none, LIST_I32},
+	{"INT4", DT_none, LIST_I32},        {"FLOAT4E2M1", DT_none, LIST_I32},
+	{"FLOAT8E8M0", DT_none, LIST_I32},  {"UINT2", DT_none, LIST_I32},
+	{"INT2", DT_none, LIST_I32},
+};
+
+enum { NTYPES = sizeof types / sizeof *types };
+
+DType onnx_dtype(int64_t type)
+{
+	return type >= 0 && type < NTYPES ? types[type].dtype : DT_none;
+}
+
+const char *onnx_dtype_name(Ctx *ctx, int64_t type)
+{
+	return type >= 0 && type < NTYPES ? types[type].name : arena_printf(ctx->arena, "type %lld", (long long)type);
+}
+
+/* ---- shapes ---- */
+
+static bool shape_read(Ctx *ctx, const int64_t *dim, uint32_t rank, DType d, const char *what, Tensor *out, uint64_t *bytes)
+{
+	if (rank > MAX_RANK)
+		return ctx_error(ctx, NULL, "%s has %u dimensions, expected at most %d", what, rank, MAX_RANK);
+	*out = (Tensor){.dtype = d, .rank = rank};
+	*bytes = dtype_size(d);
+	for (uint32_t k = 0; k < rank; k++) {
+		out->dim[k] = dim[k];
+		if (dim[k] < 0 || __builtin_mul_overflow(*bytes, (uint64_t)dim[k], bytes) || *bytes >> 48)
+			return ctx_error(ctx, NULL, "%s: extents are impossible: expected none negative and fewer than 2^48 bytes", what);
+	}
+	return true;
+}
+
+/* ---- external data ---- */
+
+static const char *entry_of(const OnnxTensor *t, const char *key)
+{
+	for (uint32_t k = 0; k < t->external.n; k++)
+		if (t->external.data[k].key && !strcmp(t->external.data[k].key, key))
+			return t->external.data[k].value;
+	return NULL;
+}
+
+static bool number_of(Ctx *ctx, const OnnxTensor *t, const char *key, const char *what, bool *given, uint64_t *out)
+{
+	const char *text = entry_of(t, key);
+	char *end;
+	*given = text;
+	if (!text)
+		return true;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	return (!errno && end != text && !*end && *text != '-') ||
+	       ctx_error(ctx, NULL, "%s: %s of external data is \"%s\", expected a number", what, key, text);
+}
+
+/* A path that stays in the folder: relative, without "..". */
+static bool stays_inside(const char *path)
+{
+	if (!*path || *path == '/' || strchr(path, '\\'))
+		return false;
+	for (const char *p = path; *p;) {
+		size_t n = strcspn(p, "/");
+		if (n == 2 && !strncmp(p, "..", 2))
+			return false;
+		p += n + (p[n] == '/');
+	}
+	return true;
+}
+
+/* Whether the file that a path in the folder names lies there, links followed. */
+static bool lies_inside(Ctx *ctx, const char *folder, const char *path)
+{
+	char *root = realpath(*folder ? folder : ".", NULL), *file = realpath(path, NULL);
+	size_t n = root ? strlen(root) : 0;
+	bool ok = root && file && !strncmp(file, root, n) && (file[n] == '/' || (n && root[n - 1] == '/'));
+	(void)ctx;
+	free(root);
+	free(file);
+	return ok;
+}
+
+static bool external(Ctx *ctx, const OnnxTensor *t, const char *folder, const char *what, WireBytes *out)
+{
+	const char *location = entry_of(t, "location");
+	uint64_t offset = 0, length = 0;
+	bool has_offset, has_length;
+	FileMap file;
+	if (!location || !folder)
+		return ctx_error(ctx, NULL, "%s: external data without a location", what);
+	TRY(number_of(ctx, t, "offset", what, &has_offset, &offset) && number_of(ctx, t, "length", what, &has_length, &length));
+	if (!stays_inside(location))
+		return ctx_error(ctx, NULL, "%s: external data at \"%s\", expected a file in the model's folder", what, location);
+	const char *path = *folder ? arena_printf(ctx->arena, "%s/%s", folder, location) : location;
+	TRY(file_map(ctx, path, &file));
+	if (!lies_inside(ctx, folder, path))
+		return ctx_error(ctx, NULL, "%s: external data at \"%s\" is a link out of the model's folder", what, location);
+	if (offset > file.size || (has_length && length > file.size - offset))
+		return ctx_error(ctx, NULL, "%s: external data: %llu bytes from byte %llu on, but %s has %zu", what,
+				 (unsigned long long)length, (unsigned long long)offset, path, file.size);
+	*out = (WireBytes){file.data + offset, has_length ? (size_t)length : file.size - (size_t)offset};
+	return true;
+}
+
+/* ---- contents ---- */
+
+static void *aligned(Ctx *ctx, const uint8_t *p, size_t bytes, DType d)
+{
+	size_t align = dtype_size(d) > 8 ? 8 : dtype_size(d);
+	if ((uintptr_t)p % align == 0 && bytes)
+		return (void *)(uintptr_t)p;
+	return arena_dup(ctx->arena, p, bytes);
+}
+
+static bool from_raw(Ctx *ctx, WireBytes raw, uint64_t bytes, const char *what, Tensor *out)
+{
+	if (raw.n != bytes)
+		return ctx_error(ctx, NULL, "%s has %zu bytes of data, its type needs %llu", what, raw.n, (unsigned long long)bytes);
+	out->data = aligned(ctx, raw.p, raw.n, out->dtype);
+	return true;
+}
+
+static const WireList *list_of(const OnnxTensor *t, List list)
+{
+	switch (list) {
+	case LIST_F32:
+		return &t->f32;
+	case LIST_I32:
+		return &t->i32;
+	case LIST_I64:
+		return &t->i64;
+	case LIST_F64:
+		return &t->f64;
+	case LIST_U64:
+		return &t->u64;
+	default:
+		return NULL;
+	}
+}
+
+/* Numbers of a fixed width, one run behind the other. */
+static bool from_fixed(Ctx *ctx, const WireList *runs, uint64_t bytes, const char *what, Tensor *out)
+{
+	uint64_t have = 0;
+	for (uint32_t k = 0; k < runs->n; k++)
+		have += runs->data[k].n;
+	if (have != bytes)
+		return ctx_error(ctx, NULL, "%s has %llu bytes of numbers, its type needs %llu", what, (unsigned long long)have,
+				 (unsigned long long)bytes);
+	if (runs->n == 1) {
+		out->data = aligned(ctx, runs->data[0].p, runs->data[0].n, dtype_is_complex(out->dtype) ? dtype_real(out->dtype) : out->dtype);
+		return true;
+	}
+	uint8_t *to = out->data = arena_alloc(ctx->arena, bytes);
+	for (uint32_t k = 0; k < runs->n; k++) {
+		memcpy(to, runs->data[k].p, runs->data[k].n);
+		to += runs->data[k].n;
+	}
+	return true;
+}
+
+static void put(Tensor *t, uint64_t k, uint64_t v)
+{
+	size_t size = dtype_size(t->dtype);
+	uint8_t *to = (uint8_t *)t->data + k * size;
+	if (t->dtype == DT_bool)
+		v = v != 0;
+	for (size_t i = 0; i < size; i++) /* little-endian, as the file */
+		to[i] = (uint8_t)(v >> (8 * i));
+}
+
+/* Varints: a number takes a byte at least, which bounds what is allocated. */
+static bool from_varints(Ctx *ctx, const WireList *runs, const char *what, Tensor *out)
+{
+	uint64_t want = (uint64_t)tensor_numel(out), have = 0, v;
+	for (uint32_t k = 0; k < runs->n; k++)
+		have += runs->data[k].n;
+	if (have < want)
+		return ctx_error(ctx, NULL, "%s has at most %llu numbers, its type needs %llu", what, (unsigned long long)have,
+				 (unsigned long long)want);
+	out->data = arena_alloc(ctx->arena, want * dtype_size(out->dtype));
+	have = 0;
+	for (uint32_t k = 0; k < runs->n; k++)
+		for (WireBytes run = runs->data[k]; run.n; have++) {
+			if (!wire_varint(&run, &v))
+				return ctx_error(ctx, NULL, "%s: a number has no end", what);
+			if (have < want)
+				put(out, have, v);
+		}
+	return have == want ||
+	       ctx_error(ctx, NULL, "%s has %llu numbers, its type needs %llu", what, (unsigned long long)have, (unsigned long long)want);
+}
+
+bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, const char *folder, const char *what, Tensor *out)
+{
+	DType d = onnx_dtype(t->type);
+	uint64_t bytes;
+	WireBytes raw = t->raw;
+	if (!d)
+		return ctx_error(ctx, NULL, "%s is of %s, which is not supported", what, onnx_dtype_name(ctx, t->type));
+	TRY(shape_read(ctx, t->dim.data, t->dim.n, d, what, out, &bytes));
+	if (t->location == 1)
+		TRY(external(ctx, t, folder, what, &raw));
+	if (t->location == 1 || t->has_raw)
+		return from_raw(ctx, raw, bytes, what, out);
+	List list = types[t->type].list;
+	const WireList *runs = list_of(t, list);
+	return list == LIST_F32 || list == LIST_F64 ? from_fixed(ctx, runs, bytes, what, out) : from_varints(ctx, runs, what, out);
+}
+
+/* ---- sparse ---- */
+
+/* The row-major place of value k; indices are places, or one row of coordinates for each. */
+static bool place_of(const Tensor *index, const Tensor *dense, int64_t k, int64_t *out)
+{
+	uint32_t rank = dense->rank;
+	if (index->rank == 1) {
+		*out = tensor_i64(index, k);
+		return *out >= 0 && *out < tensor_numel(dense);
+	}
+	*out = 0;
+	for (uint32_t d = 0; d < rank; d++) {
+		int64_t at = tensor_i64(index, k * rank + d);
+		if (at < 0 || at >= dense->dim[d])
+			return false;
+		*out = *out * dense->dim[d] + at;
+	}
+	return true;
+}
+
+bool onnx_sparse(Ctx *ctx, const OnnxSparse *s, const char *folder, const char *what, Tensor *out)
+{
+	Tensor value, index;
+	uint64_t bytes;
+	if (!s->values || !s->indices)
+		return ctx_error(ctx, NULL, "%s: a sparse tensor without values or indices", what);
+	TRY(onnx_tensor(ctx, s->values, folder, what, &value) && onnx_tensor(ctx, s->indices, folder, what, &index));
+	TRY(shape_read(ctx, s->dim.data, s->dim.n, value.dtype, what, out, &bytes));
+	int64_t n = tensor_numel(&value);
+	bool fits = index.dtype == DT_i64 && ((index.rank == 1 && index.dim[0] == n) ||
+					      (index.rank == 2 && index.dim[0] == n && index.dim[1] == out->rank));
+	if (!fits)
+		return ctx_error(ctx, NULL, "%s: indices of a sparse tensor, expected INT64 [%lld] or [%lld, %u]", what, (long long)n,
+				 (long long)n, out->rank);
+	if (bytes > (uint64_t)1 << 32)
+		return ctx_error(ctx, NULL, "%s: a sparse tensor of %llu bytes, expected at most 2^32", what, (unsigned long long)bytes);
+	out->data = arena_alloc(ctx->arena, bytes);
+	size_t size = dtype_size(value.dtype);
+	for (int64_t k = 0, at; k < n; k++) {
+		if (!place_of(&index, out, k, &at))
+			return ctx_error(ctx, NULL, "%s: index %lld of a sparse tensor is out of range", what, (long long)k);
+		memcpy((uint8_t *)out->data + (size_t)at * size, (const uint8_t *)value.data + (size_t)k * size, size);
+	}
+	return true;
+}

@@ -1,0 +1,27 @@
+/* Private to ir/ops/onnx. The blocks of this room are ONNX's operators. Their names are "onnx.NAME.N",
+ * where N is the first opset in which the operator means what the block says: later opsets that
+ * changed nothing but types, or moved an attribute to an input, have no block (frontend/onnx/call.c
+ * says how a node's inputs and attributes become arguments). Operators of other domains are
+ * "onnx_ml.NAME.N" and "com_microsoft.NAME.1".
+ *
+ * One file has one family. */
+#ifndef WEFT_IR_OPS_ONNX_PRIV_H
+#define WEFT_IR_OPS_ONNX_PRIV_H
+
+#include "ir/ops/aten/priv.h"
+
+/* .no_sample: PyTorch, with which samples are compared, has no such operator. */
+#define NODE_TESTS "ONNX's node tests have its cases (tests/expected/onnx.txt)"
+
+/* Returns the dimension that an int argument names, of x: negative ones count from the end. An error
+ * if x has no such dimension, which returns 0. */
+uint32_t onnx_axis(Build *, Node n, const char *name, Node x);
+/* Returns x as the operand of a call of another operator of the op table, all other arguments as
+ * their defaults but those given in attr (`nattr` of them, by argument). */
+Node onnx_call(Build *, const char *op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
+/* Sets axes[] to the dimensions that an int[] argument names, of a tensor of that rank, in its
+ * order, and *n to their number; without the argument to the dimensions 0, 1, ..., rank - 1.
+ * Returns false after an error. */
+bool onnx_axes(Build *, Node n, const char *name, uint32_t rank, uint32_t *axes, uint32_t *count);
+
+#endif

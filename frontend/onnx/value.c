@@ -156,7 +156,7 @@ const Tensor *onnx_value_elements(Scope *s, Value *v)
 
 static bool sizes_of_elements(Scope *s, const Tensor *t, const Sym **out, uint32_t *n)
 {
-	if (t->rank > 1 || (!dtype_is_int(t->dtype) && t->dtype != DT_bool) || tensor_numel(t) > MAX_SIZES)
+	if (t->rank > 1 || tensor_numel(t) > MAX_SIZES)
 		return false;
 	*n = (uint32_t)tensor_numel(t);
 	Sym *size = ARENA_ARRAY(s->im->ctx->arena, Sym, *n);
@@ -173,7 +173,8 @@ bool onnx_value_as_sizes(Scope *s, Value *v, const Sym **out, uint32_t *n)
 		*n = v->nsize;
 		return true;
 	}
-	return v->known && v->input < 0 && sizes_of_elements(s, v->known, out, n);
+	const Tensor *t = v->known;
+	return t && v->input < 0 && (dtype_is_int(t->dtype) || t->dtype == DT_bool) && sizes_of_elements(s, t, out, n);
 }
 
 static Sym size_from_data(Scope *s, Node x, const char *what)

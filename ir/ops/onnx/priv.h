@@ -23,5 +23,7 @@ Node onnx_call(Build *, const char *op, const Node *in, uint32_t nin, const Attr
  * order, and *n to their number; without the argument to the dimensions 0, 1, ..., rank - 1.
  * Returns false after an error. */
 bool onnx_axes(Build *, Node n, const char *name, uint32_t rank, uint32_t *axes, uint32_t *count);
+/* Returns indices as i64, where negative ones count from the end of `extent` elements. */
+Node onnx_index(Build *, Node index, Sym extent);
 
 #endif

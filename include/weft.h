@@ -66,8 +66,8 @@ const char *weft_messages(Weft *);
 /* ---- graphs ---- */
 
 /* Reads a model file: a torch.export archive, if the name ends with .pt2 or the contents are a zip
- * file; an ONNX model, if the name ends with .onnx or the contents begin like one; else the text form
- * of a graph. Constants of an archive or of an ONNX model stay in the mapped file: until
+ * file; an ONNX model, if the name ends with .onnx or the contents begin like one; else the text
+ * form of a graph. Constants of an archive or of an ONNX model stay in the mapped file: until
  * weft_free nobody may change or truncate the file; to rename, replace or remove it is allowed.
  * Returns NULL after an error, as all functions here that return a pointer, if nothing else is
  * said. */
@@ -611,9 +611,9 @@ void weft_not_temporary(const char *path);
 typedef struct WeftTensors WeftTensors;
 
 /* Reads .npz or .npy, by extension, a folder of ONNX's test data (input_0.pb is x.0, output_0.pb is
- * y.0), else .safetensors; a .npy holds one tensor, named after the file. Contents may stay in the mapped file, for which the rules of weft_load hold. Complex
- * tensors that the file stores as pairs of reals, listed in its metadata, become complex. Returns
- * NULL after an error. */
+ * y.0), else .safetensors; a .npy holds one tensor, named after the file. Contents may stay in the
+ * mapped file, for which the rules of weft_load hold. Complex tensors that the file stores as pairs
+ * of reals, listed in its metadata, become complex. Returns NULL after an error. */
 WeftTensors *weft_tensors_read(Weft *, const char *path);
 /* Makes an empty list. Returns NULL after an error. */
 WeftTensors *weft_tensors_new(Weft *);

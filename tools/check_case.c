@@ -438,7 +438,8 @@ static bool open_case(Case *c)
 	RunnerOptions ro = {.load = &c->o->load, .backend = c->o->backend, .remote = c->o->runner, .share_all = true, .mode = &mode,
 			    .compile = &c->o->compile, .entry = c->cs->entry, .verify = c->o->weights, .device = c->o->device};
 	c->files = weft_new();
-	LoadArgs load = c->o->load; /* what the reference has decides what inputs of ONNX models fix */
+	LoadArgs load = c->o->load; /* what the reference has decides what inputs of ONNX models
+	                               fix */
 	size_t n = strlen(c->cs->model);
 	if (!load.values && n > 5 && !strcmp(c->cs->model + n - 5, ".onnx") && c->cs->nref)
 		load.values = c->cs->ref[0];

@@ -9,8 +9,8 @@
 
 typedef struct {
 	/* Values of inputs, named x.0, x.1, ... in the order of the model's inputs: they are needed
-	 * where an input decides what cannot be a size that depends on data, such as axes. The graph
-	 * then checks at each call that the input has this value. Others are not read. */
+	 * where an input decides what cannot be a size that depends on data, such as axes. The
+	 * graph then checks at each call that the input has this value. Others are not read. */
 	const NamedTensor *value;
 	uint32_t nvalue;
 } OnnxOptions;

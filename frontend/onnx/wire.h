@@ -38,7 +38,8 @@ typedef struct {
 	WireKind kind;
 	bool repeated;
 	size_t at;                   /* offset of the member */
-	size_t present;              /* offset of a bool that is set if the field is there; 0: none */
+	size_t present;              /* offset of a bool that is set if the field is there; 0:
+	                                none */
 	const WireMessage *message;  /* of WIRE_MESSAGE */
 } WireField;
 

@@ -20,12 +20,15 @@ VALUES = "other values than PyTorch"
 def cause_of(text):
     """What stays the same when nodes are renumbered or moved, without advice."""
     text = re.sub(r"^.*?\berror: ", "", text)
+    text = re.sub(r"^the model has operators that are not supported: ", "unsupported operators: ", text)
     text = re.sub(r"^\d+ unsupported operators?: ", "unsupported operator: ", text)
     return re.sub(r" x\d+ \(first at .*", "", text)
 
 
 def case_of(model, folder):
-    """OPERATOR/CASE of FOLDER/OPERATOR/CASE.pt2."""
+    """OPERATOR/CASE of FOLDER/OPERATOR/CASE.pt2; node/CASE of FOLDER/CASE/model.onnx."""
+    if model.endswith("/model.onnx"):
+        return f"node/{pathlib.Path(model).parent.relative_to(folder)}"
     return str(pathlib.Path(model.removesuffix(".pt2")).relative_to(folder))
 
 
@@ -45,9 +48,10 @@ def run(weft, folder, backend, jobs, parts=(), options=()):
         sys.exit(f"{backend}: exit status {p.returncode}: {p.stderr.strip()}")
     said = {}
     for line in p.stderr.splitlines():
-        model, colon, text = line.partition(".pt2: ")
-        if colon:
-            said.setdefault(case_of(model, folder), cause_of(text))
+        model, kind, text = re.match(r"(.*?)(\.pt2: |/model\.onnx: |/test_data_set_\d+/[^:]*: |$)(.*)", line).groups()
+        if kind:
+            name = ".pt2" if kind.startswith(".pt2") else "/model.onnx"
+            said.setdefault(case_of(model + name, folder), cause_of(text))
     found = {}
     for r in results:
         name = case_of(r["model"], folder)

@@ -119,7 +119,7 @@ with tempfile.TemporaryDirectory() as name:
             z.writestr(member, b"x")
     onnx = b"\x08\x0a\x12\x07pytorch\x1a\x062.15.0:\x10" + b"\x00" * 32
     for file, content, words in [
-            ("m.onnx", onnx, ["ONNX", "torch.export"]),
+            ("m.onnx", onnx, ["ModelProto at byte", "beyond the end"]),
             ("m.pt2.xz", lzma.compress(data), ["xz", "unpack"]),
             ("m.pt2.gz", gzip.compress(data), ["gzip", "unpack"]),
             ("old.pt", b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", ["torch.save", "torch.export"]),

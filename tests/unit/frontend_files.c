@@ -55,10 +55,6 @@ static void test_kinds(void **state)
 		{"\x80\x01", 2, NULL},
 		{"\x10\0\0\0\0\0\0\0{", 9, "it is a .safetensors file, which holds tensors and no graph"},
 		{"\x10\0\0\0\0\0\0\0", 8, "it is a binary file of an unknown kind"},
-		{"\x08\x08\x12\x07", 4, "it is an ONNX model: export it from PyTorch with torch.export.export and torch.export.save"},
-		{"\x08\x01\x12\x07", 4, "it is an ONNX model: export it from PyTorch with torch.export.export and torch.export.save"},
-		{"\x08\x14\x12\x07", 4, "it is an ONNX model: export it from PyTorch with torch.export.export and torch.export.save"},
-		{"\x08\x08\xa2\x01", 4, "it is an ONNX model: export it from PyTorch with torch.export.export and torch.export.save"},
 		{"\x08\x15\x12\x07", 4, NULL},
 		{"\x08\x00\x12\x07", 4, "it is a binary file of an unknown kind"},
 		{"\x08\x08\x13\x07", 4, NULL},
@@ -85,6 +81,22 @@ static void test_kinds(void **state)
 	late[4095] = 'x';
 	late[4096] = 0;
 	assert_null(file_kind(late, sizeof late));
+}
+
+static void test_onnx(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *data;
+		size_t size;
+		bool is;
+	} cases[] = {
+		{"\x08\x08\x12\x07", 4, true},  {"\x08\x01\x12\x07", 4, true},  {"\x08\x14\x12\x07", 4, true},  {"\x08\x08\xa2\x01", 4, true},
+		{"\x08\x15\x12\x07", 4, false}, {"\x08\x00\x12\x07", 4, false}, {"\x08\x08\x13\x07", 4, false}, {"\x08\x08\x0a\x07", 4, false},
+		{"\x08\x08\xaa\x07", 4, false}, {"\x0a\x08\x12\x07", 4, false}, {"\x08\x08\x12", 3, false},
+	};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+		assert_int_equal(is_onnx(cases[k].data, cases[k].size), cases[k].is);
 }
 
 static void test_graph_text(void **state)
@@ -631,7 +643,7 @@ static int leave(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(kinds),     TEST(graph_text),        TEST(npy_bytes),           TEST(npy_padding), TEST(npy_versions), TEST(npy_messages),
+		TEST(kinds), TEST(onnx), TEST(graph_text),        TEST(npy_bytes),           TEST(npy_padding), TEST(npy_versions), TEST(npy_messages),
 		TEST(npz_bytes), TEST(safetensors_bytes), TEST(safetensors_messages), TEST(map),        TEST(links),        TEST(refused),
 		TEST(into),      TEST(given_up),          TEST(sweep),               TEST(folder),
 	};

@@ -289,8 +289,8 @@ OP(onnx_BitShift_11){
 	.no_sample = NODE_TESTS,
 };
 
-/* Before opset 7: B is broadcast if `broadcast` is set, its dimensions from `axis` on, the last ones
- * without it. */
+/* Before opset 7: B is broadcast if `broadcast` is set, its dimensions from `axis` on, the last
+ * ones without it. */
 static Node legacy_operand(Build *b, Node n)
 {
 	Node x = arg(b, n, "A"), y = arg(b, n, "B");

@@ -20,8 +20,8 @@ static uint32_t window_dims(const Window *w)
 	return ((1u << w->ns) - 1) << (w->ns + 2);
 }
 
-/* The element of the operand, along dimension k, that each element of a window is: i64[out, kernel],
- * negative in the border in front. */
+/* The element of the operand, along dimension k, that each element of a window is: i64[out,
+ * kernel], negative in the border in front. */
 static Node places(Build *b, const Window *w, uint32_t k)
 {
 	Node first = b_bin_scalar(b, OP_mul, b_iota(b, DT_i64, w->out[k]), (double)w->stride[k]);
@@ -143,7 +143,8 @@ static Node build_max_unpool(Build *b, Node n)
 	const Sym *given = aten_has(b, n, "output_shape") ? node_ints(b->g, n, "output_shape", &count) : NULL;
 	if (given && count != rank)
 		return b_error(b, "output_shape has %u extents, expected %u", count, rank);
-	/* indices are of the image without output_shape; the larger one holds the image in its corner */
+	/* indices are of the image without output_shape; the larger one holds the image in its
+	 * corner */
 	Shape flat = {1, {shape_numel(b, &small)}}, all = {1, {type_numel(b->g->ir, node_type_id(b->g, x))}};
 	Node zero = b_full(b, node_dtype(b->g, x), 0, 1, flat.dim);
 	Node at = b_unsqueeze(b, aten_reshape(b, onnx_index(b, index, flat.dim[0]), &all), -1);

@@ -1,8 +1,8 @@
-/* Private to ir/ops/onnx. The blocks of this room are ONNX's operators. Their names are "onnx.NAME.N",
- * where N is the first opset in which the operator means what the block says: later opsets that
- * changed nothing but types, or moved an attribute to an input, have no block (frontend/onnx/call.c
- * says how a node's inputs and attributes become arguments). Operators of other domains are
- * "onnx_ml.NAME.N" and "com_microsoft.NAME.1".
+/* Private to ir/ops/onnx. The blocks of this room are ONNX's operators. Their names are
+ * "onnx.NAME.N", where N is the first opset in which the operator means what the block says: later
+ * opsets that changed nothing but types, or moved an attribute to an input, have no block
+ * (frontend/onnx/call.c says how a node's inputs and attributes become arguments). Operators of
+ * other domains are "onnx_ml.NAME.N" and "com_microsoft.NAME.1".
  *
  * One file has one family. */
 #ifndef WEFT_IR_OPS_ONNX_PRIV_H
@@ -13,8 +13,8 @@
 /* .no_sample: PyTorch, with which samples are compared, has no such operator. */
 #define NODE_TESTS "ONNX's node tests have its cases (tests/expected/onnx.txt)"
 
-/* Returns the dimension that an int argument names, of x: negative ones count from the end. An error
- * if x has no such dimension, which returns 0. */
+/* Returns the dimension that an int argument names, of x: negative ones count from the end. An
+ * error if x has no such dimension, which returns 0. */
 uint32_t onnx_axis(Build *, Node n, const char *name, Node x);
 /* Returns x as the operand of a call of another operator of the op table, all other arguments as
  * their defaults but those given in attr (`nattr` of them, by argument). */

@@ -10,7 +10,8 @@ enum { MAX_SPACE = 8 };
 typedef struct {
 	uint32_t ns; /* spatial dimensions, the last ones of the operand */
 	int64_t kernel[MAX_SPACE], stride[MAX_SPACE], dilation[MAX_SPACE];
-	Sym in[MAX_SPACE], low[MAX_SPACE], high[MAX_SPACE]; /* extents, and the borders in front and behind */
+	Sym in[MAX_SPACE], low[MAX_SPACE], high[MAX_SPACE]; /* extents, and the borders in front and
+	                                                       behind */
 	Sym out[MAX_SPACE];                                  /* the number of windows */
 } Window;
 

@@ -316,6 +316,10 @@ bool onnx_import_call(const Item *it, Op op)
 		if (it->in[c.next])
 			return onnx_item_error(it, "has %u inputs, more than %s takes", it->nin, op_name(op));
 	TRY(check_attrs(&c));
-	Node y = b_call(&it->s->b, op, c.in.data, c.in.n, c.attr, c.schema->narg);
+	Build *b = &it->s->b;
+	Node y = b_call(b, op, c.in.data, c.in.n, c.attr, c.schema->narg);
+	/* an expansion finds sizes in data anew each time: it is the one here */
+	if (y.i && node_has_data_size(b->g, y))
+		y = b_node(b, op, c.in.data, c.in.n, c.attr, c.schema->narg);
 	return y.i && bind_results(it, y);
 }

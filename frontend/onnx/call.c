@@ -7,7 +7,9 @@
  *     attributes in old opsets where they have inputs now.
  *   - Arguments behind "*" are attributes of their names. A Tensor is an attribute that holds a
  *     tensor. A ScalarType is the number of a data type. The int `outputs` is the number of results
- *     that the node has names for.
+ *     that the node has names for. The int `elem0` (`elem1`, ...) is the number of the data type of
+ *     input 0, if the dtype only keeps its values (onnx_kept_type), else 0; `elem` is the number of
+ *     the data type that the attribute `to` or `output_dtype` names, likewise.
  *
  * The number behind the operator's name is the first opset in which it means what the block
  * says. */
@@ -39,7 +41,7 @@ static const struct {
 static const struct {
 	const char *op, *attr; /* op NULL: of any operator */
 } ignored[] = {
-	{NULL, "consumed_inputs"}, {NULL, "legacy_optimization_attribute"}, {"Cast", "round_mode"}, {"BatchNormalization", "is_test"},
+	{NULL, "consumed_inputs"}, {NULL, "legacy_optimization_attribute"}, {"BatchNormalization", "is_test"},
 	{"Dropout", "is_test"},
 };
 
@@ -180,6 +182,15 @@ static bool take_attr(Call *c, const Arg *a, Attr *out)
 		*out = attr_int(ir, c->it->n->out.n);
 		return true;
 	}
+	if (!strcmp(a->name, "elem")) {
+		*out = attr_int(ir, onnx_kept_type(onnx_item_int(c->it, "to", onnx_item_int(c->it, "output_dtype", 0))));
+		return true;
+	}
+	if (!strncmp(a->name, "elem", 4) && a->name[4] >= '0' && a->name[4] <= '9') {
+		const Value *v = onnx_item_in(c->it, (uint32_t)(a->name[4] - '0'));
+		*out = attr_int(ir, v ? v->elem : 0);
+		return true;
+	}
 	const OnnxAttr *x = find_attr(c, a);
 	if (x)
 		return convert_attr(c, a, x, out);
@@ -291,8 +302,29 @@ static bool check_attrs(const Call *c)
 	return true;
 }
 
+/* The data type of results that are kept in another dtype: the one that the node names, that of a
+ * target or zero point, or the first operand's, whose elements it moves. */
+static int64_t result_elem(const Item *it)
+{
+	const char *op = it->n->op;
+	static const struct {
+		const char *op, *attr;
+		int32_t like; /* operand; -1: none */
+	} named[] = {{"Cast", "to", -1}, {"CastLike", NULL, 1}, {"QuantizeLinear", "output_dtype", 2}, {"DequantizeLinear", "output_dtype", -1}};
+	for (size_t k = 0; k < sizeof named / sizeof *named; k++) {
+		if (strcmp(named[k].op, op) != 0)
+			continue;
+		int64_t to = named[k].attr ? onnx_item_int(it, named[k].attr, 0) : 0;
+		Value *like = named[k].like >= 0 ? onnx_item_in(it, (uint32_t)named[k].like) : NULL;
+		return to ? onnx_kept_type(to) : like ? like->elem : 0;
+	}
+	Value *first = onnx_item_in(it, 0);
+	return first ? first->elem : 0;
+}
+
 static bool bind_results(const Item *it, Node y)
 {
+	int64_t elem = result_elem(it);
 	Scope *s = it->s;
 	Graph *g = s->b.g;
 	uint32_t n = node_is_tensor(g, y) ? 1 : node_nresult(g, y);
@@ -302,7 +334,9 @@ static bool bind_results(const Item *it, Node y)
 		if (k >= n)
 			return onnx_item_error(it, "result %u (%s) is not supported", k, it->n->out.data[k]);
 		Node r = node_is_tensor(g, y) ? y : b_get(&s->b, y, k);
-		TRY(onnx_item_bind(it, k, onnx_value_of(s, r)));
+		Value *v = onnx_value_of(s, r);
+		v->elem = elem && onnx_dtype(elem) == node_dtype(g, r) ? elem : 0;
+		TRY(onnx_item_bind(it, k, v));
 	}
 	return true;
 }

@@ -123,9 +123,10 @@ static bool is_initializer(const OnnxGraph *g, const char *name)
 	return false;
 }
 
-static bool add_init(Scope *s, const char *name, const Tensor *t)
+static bool add_init(Scope *s, const char *name, int64_t type, const Tensor *t)
 {
 	Value *v = onnx_value_known(s->im, t);
+	v->elem = onnx_kept_type(type);
 	v->is_init = dtype_is_float(t->dtype) && t->rank > 0;
 	return onnx_scope_bind(s, name, v);
 }
@@ -137,12 +138,12 @@ bool onnx_scope_inits(Scope *s, const OnnxGraph *g)
 	for (uint32_t k = 0; k < g->init.n; k++) {
 		const OnnxTensor *x = &g->init.data[k];
 		const char *what = arena_printf(im->ctx->scratch, "initializer %s", x->name ? x->name : "without a name");
-		TRY(onnx_tensor(im->ctx, x, im->folder, what, &t) && add_init(s, x->name ? x->name : "", &t));
+		TRY(onnx_tensor(im->ctx, x, im->folder, what, &t) && add_init(s, x->name ? x->name : "", x->type, &t));
 	}
 	for (uint32_t k = 0; k < g->sparse_init.n; k++) {
 		const OnnxSparse *x = &g->sparse_init.data[k];
 		const char *name = x->values && x->values->name ? x->values->name : "";
-		TRY(onnx_sparse(im->ctx, x, im->folder, arena_printf(im->ctx->scratch, "initializer %s", name), &t) && add_init(s, name, &t));
+		TRY(onnx_sparse(im->ctx, x, im->folder, arena_printf(im->ctx->scratch, "initializer %s", name), &t) && add_init(s, name, x->values->type, &t));
 	}
 	return true;
 }
@@ -171,6 +172,7 @@ static bool add_input(Scope *s, const OnnxInfo *info, uint32_t k)
 	TypeId type = onnx_type_of_info(im, info, given);
 	TRY(type.i);
 	Value *v = onnx_value_of(s, graph_add_input(s->b.g, info->name, INPUT_USER, type));
+	v->elem = onnx_kept_type(info->type->tensor->elem);
 	v->known = deciding(given, node_dtype(s->b.g, v->node));
 	v->input = v->known ? (int32_t)k : -1;
 	array_push(im->ctx->arena, &im->checked, false);

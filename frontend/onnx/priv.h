@@ -22,6 +22,7 @@ struct Value {
 	Node node;           /* none: made by onnx_value_node, from what is known */
 	const Tensor *known; /* NULL: not known at import */
 	bool is_init;        /* a float constant that becomes a parameter */
+	int64_t elem;        /* the type of the file, where the dtype only keeps its values; 0: others */
 	int32_t input;       /* the input whose value the caller of the importer gave; -1: none */
 	DType dtype;         /* of what has sizes and no node */
 	const Sym *size;     /* NULL: not known, or as `known` says */
@@ -84,6 +85,11 @@ bool onnx_value_as_sizes(Scope *, Value *, const Sym **out, uint32_t *n);
  * are not known become sizes that depend on data. Returns false after an error. what: the name in
  * messages. */
 bool onnx_value_to_sizes(Scope *, Value *, const char *what, const Sym **out, uint32_t *n);
+/* Returns a new size, which the i64 x has; what: its name in messages. */
+Sym onnx_size_from_data(Scope *, Node x, const char *what);
+/* Returns the number of a TensorProto.DataType if its values are kept in a dtype that has others,
+ * too; 0 for other numbers. */
+int64_t onnx_kept_type(int64_t type);
 /* The dtype, rank and extents of a value that is a tensor; rank UINT32_MAX of a list. */
 DType onnx_value_dtype(Scope *, const Value *);
 uint32_t onnx_value_rank(Scope *, const Value *);

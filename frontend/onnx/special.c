@@ -1,4 +1,5 @@
 /* Operators that are more than a call: constants, sequences and optionals. */
+#include <math.h>
 #include <string.h>
 
 #include "frontend/onnx/priv.h"
@@ -25,6 +26,13 @@ static bool constant_of(const Item *it, const OnnxAttr *a, Tensor *t)
 	return true;
 }
 
+static bool bind_constant(const Item *it, const OnnxAttr *a, const Tensor *t)
+{
+	Value *v = onnx_value_known(it->s->im, t);
+	v->elem = a->t ? onnx_kept_type(a->t->type) : 0;
+	return onnx_item_bind(it, 0, v);
+}
+
 static bool import_constant(const Item *it)
 {
 	Tensor t;
@@ -35,7 +43,7 @@ static bool import_constant(const Item *it)
 		return onnx_item_error(it, "attribute %s is missing in the call", it->n->attr.data[0].name);
 	OnnxAttr as = *a;
 	as.name = it->n->attr.data[0].name;
-	return constant_of(it, &as, &t) && onnx_item_bind(it, 0, onnx_value_known(it->s->im, &t));
+	return constant_of(it, &as, &t) && bind_constant(it, &as, &t);
 }
 
 static bool import_identity(const Item *it)
@@ -48,6 +56,62 @@ static bool import_identity(const Item *it)
 	return onnx_scope_bind(it->s, it->n->out.data[0], y);
 }
 
+/* ---- ranges ---- */
+
+/* How many elements lie from start up to the limit, as far as that is known at import. */
+static bool count_known(const Item *it, Sym *out)
+{
+	Scope *s = it->s;
+	SymTab *t = s->im->syms;
+	const Sym *v[3];
+	const Tensor *e[3];
+	uint32_t n[3];
+	int64_t step;
+	bool sizes = true, elements = true;
+	for (int k = 0; k < 3; k++)
+		sizes = sizes && onnx_value_as_sizes(s, it->in[k], &v[k], &n[k]) && n[k] == 1;
+	if (sizes && sym_is_const(t, v[2][0], &step) && step) {
+		Sym far = step > 0 ? sym_sub(t, v[1][0], v[0][0]) : sym_sub(t, v[0][0], v[1][0]);
+		*out = sym_max(t, sym_int(t, 0), sym_ceildiv(t, far, sym_int(t, step < 0 ? -step : step)));
+		return true;
+	}
+	for (int k = 0; k < 3 && elements; k++)
+		elements = (e[k] = onnx_value_elements(s, it->in[k])) && tensor_numel(e[k]) == 1;
+	if (!elements)
+		return false;
+	double count = ceil((tensor_f64(e[1], 0) - tensor_f64(e[0], 0)) / tensor_f64(e[2], 0));
+	*out = sym_int(t, count > 0 && count < 1e15 ? (int64_t)count : 0);
+	return true;
+}
+
+static Sym count_from_data(const Item *it, Node start, Node limit, Node step)
+{
+	Build *b = &it->s->b;
+	Node far = b_bin(b, OP_div, b_convert(b, b_bin(b, OP_sub, limit, start), DT_f64), b_convert(b, step, DT_f64));
+	Node count = b_convert(b, b_bin_scalar(b, OP_maximum, b_un(b, OP_ceil, far), 0), DT_i64);
+	return onnx_size_from_data(it->s, count, "the number of elements");
+}
+
+static bool import_range(const Item *it)
+{
+	Build *b = &it->s->b;
+	Node x[3];
+	Sym count;
+	for (uint32_t k = 0; k < 3; k++) {
+		if (!onnx_item_in(it, k))
+			return onnx_item_error(it, "expected three operands");
+		x[k] = onnx_value_node(it->s, it->in[k]);
+		TRY(x[k].i);
+		x[k] = b_reshape(b, x[k], 0, NULL);
+	}
+	if (!count_known(it, &count))
+		count = count_from_data(it, x[0], x[1], x[2]);
+	DType d = node_dtype(b->g, x[0]), wide = d == DT_f16 || d == DT_bf16 ? DT_f32 : d;
+	Node steps = b_bin(b, OP_mul, b_iota(b, wide, count), b_convert(b, x[2], wide));
+	Node y = b_convert(b, b_bin(b, OP_add, b_convert(b, x[0], wide), steps), d);
+	return y.i && onnx_item_bind(it, 0, onnx_value_of(it->s, y));
+}
+
 /* ---- table ---- */
 
 static const struct {
@@ -56,6 +120,7 @@ static const struct {
 } specials[] = {
 	{"Constant", import_constant},
 	{"Identity", import_identity},
+	{"Range", import_range},
 	{"Shape", import_identity}, /* sizes.c has them */
 	{"Size", import_identity},
 };

@@ -1,5 +1,6 @@
 /* The contents of tensors: raw bytes, lists of numbers, files of external data, sparse ones. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,25 +11,29 @@
  * message is. */
 typedef enum { LIST_NONE, LIST_F32, LIST_I32, LIST_I64, LIST_F64, LIST_U64 } List;
 
+/* Types that the compiler lacks are kept in a wider one that has all their values. Of several
+ * elements in a byte the first are the low bits. */
 static const struct {
 	const char *name;
 	DType dtype;
 	List list;
+	uint32_t bits; /* of an element that takes less than a byte, or whose byte is another type's; 0:
+	                  none */
 } types[] = {
-	{"UNDEFINED", DT_none, LIST_NONE},  {"FLOAT", DT_f32, LIST_F32},
-	{"UINT8", DT_u8, LIST_I32},         {"INT8", DT_i8, LIST_I32},
-	{"UINT16", DT_u16, LIST_I32},       {"INT16", DT_i16, LIST_I32},
-	{"INT32", DT_i32, LIST_I32},        {"INT64", DT_i64, LIST_I64},
-	{"STRING", DT_none, LIST_NONE},     {"BOOL", DT_bool, LIST_I32},
-	{"FLOAT16", DT_f16, LIST_I32},      {"DOUBLE", DT_f64, LIST_F64},
-	{"UINT32", DT_u32, LIST_U64},       {"UINT64", DT_u64, LIST_U64},
-	{"COMPLEX64", DT_c64, LIST_F32},    {"COMPLEX128", DT_c128, LIST_F64},
-	{"BFLOAT16", DT_bf16, LIST_I32},    {"FLOAT8E4M3FN", DT_f8e4m3, LIST_I32},
-	{"FLOAT8E4M3FNUZ", DT_none, LIST_I32}, {"FLOAT8E5M2", DT_f8e5m2, LIST_I32},
-	{"FLOAT8E5M2FNUZ", DT_none, LIST_I32}, {"UINT4", DT_none, LIST_I32},
-	{"INT4", DT_none, LIST_I32},        {"FLOAT4E2M1", DT_none, LIST_I32},
-	{"FLOAT8E8M0", DT_none, LIST_I32},  {"UINT2", DT_none, LIST_I32},
-	{"INT2", DT_none, LIST_I32},
+	{"UNDEFINED", DT_none, LIST_NONE, 0},    {"FLOAT", DT_f32, LIST_F32, 0},
+	{"UINT8", DT_u8, LIST_I32, 0},           {"INT8", DT_i8, LIST_I32, 0},
+	{"UINT16", DT_u16, LIST_I32, 0},         {"INT16", DT_i16, LIST_I32, 0},
+	{"INT32", DT_i32, LIST_I32, 0},          {"INT64", DT_i64, LIST_I64, 0},
+	{"STRING", DT_none, LIST_NONE, 0},       {"BOOL", DT_bool, LIST_I32, 0},
+	{"FLOAT16", DT_f16, LIST_I32, 0},        {"DOUBLE", DT_f64, LIST_F64, 0},
+	{"UINT32", DT_u32, LIST_U64, 0},         {"UINT64", DT_u64, LIST_U64, 0},
+	{"COMPLEX64", DT_c64, LIST_F32, 0},      {"COMPLEX128", DT_c128, LIST_F64, 0},
+	{"BFLOAT16", DT_bf16, LIST_I32, 0},      {"FLOAT8E4M3FN", DT_f8e4m3, LIST_I32, 0},
+	{"FLOAT8E4M3FNUZ", DT_f16, LIST_I32, 8}, {"FLOAT8E5M2", DT_f8e5m2, LIST_I32, 0},
+	{"FLOAT8E5M2FNUZ", DT_f16, LIST_I32, 8}, {"UINT4", DT_u8, LIST_I32, 4},
+	{"INT4", DT_i8, LIST_I32, 4},            {"FLOAT4E2M1", DT_f8e4m3, LIST_I32, 4},
+	{"FLOAT8E8M0", DT_bf16, LIST_I32, 8},    {"UINT2", DT_u8, LIST_I32, 2},
+	{"INT2", DT_i8, LIST_I32, 2},
 };
 
 enum { NTYPES = sizeof types / sizeof *types };
@@ -148,6 +153,74 @@ static bool from_raw(Ctx *ctx, WireBytes raw, uint64_t bytes, const char *what, 
 	return true;
 }
 
+/* ---- elements of less than a byte, and types that are kept in others ---- */
+
+/* A number of `mantissa` bits behind a sign and an exponent of `bias`; subnormal for exponent 0. */
+static double small_float(uint32_t code, uint32_t exponent, uint32_t mantissa, int bias)
+{
+	int e = (int)(code >> mantissa & ((1u << exponent) - 1));
+	double m = (double)(code & ((1u << mantissa) - 1)) / (1 << mantissa);
+	double v = e ? ldexp(1 + m, e - bias) : ldexp(m, 1 - bias);
+	return code >> (mantissa + exponent) & 1 ? -v : v;
+}
+
+static double stored_value(int64_t type, uint32_t code, uint32_t bits)
+{
+	switch (type) {
+	case ONNX_FLOAT8E4M3FNUZ:
+		return code == 0x80 ? (double)NAN : small_float(code, 4, 3, 8);
+	case ONNX_FLOAT8E5M2FNUZ:
+		return code == 0x80 ? (double)NAN : small_float(code, 5, 2, 16);
+	case ONNX_FLOAT4E2M1:
+		return small_float(code, 2, 1, 1);
+	case ONNX_FLOAT8E8M0:
+		return code == 0xff ? (double)NAN : ldexp(1, (int)code - 127);
+	case ONNX_INT4:
+	case ONNX_INT2:
+		return (double)code - (double)(code >> (bits - 1) << bits);
+	default:
+		return code;
+	}
+}
+
+/* One byte of the file behind the other: raw, or one in each number of the list. */
+static bool next_byte(WireBytes *raw, const WireList *runs, uint32_t *run, uint8_t *out)
+{
+	uint64_t v;
+	while (!raw->n && *run < runs->n)
+		*raw = runs->data[(*run)++];
+	if (!runs->n) {
+		TRY(raw->n);
+		*out = *raw->p++;
+		raw->n--;
+		return true;
+	}
+	TRY(wire_varint(raw, &v));
+	*out = (uint8_t)v;
+	return true;
+}
+
+static bool from_stored(Ctx *ctx, const OnnxTensor *t, bool is_raw, WireBytes raw, const char *what, Tensor *out)
+{
+	uint32_t bits = types[t->type].bits, run = 0;
+	int64_t n = tensor_numel(out);
+	uint64_t each = 8 / bits, bytes = ((uint64_t)n + each - 1) / each, have = raw.n;
+	const WireList none = {0}, *runs = is_raw ? &none : &t->i32;
+	uint8_t byte = 0;
+	for (uint32_t k = 0; k < runs->n; k++)
+		have += runs->data[k].n;
+	if (have < bytes || (is_raw && have != bytes))
+		return ctx_error(ctx, NULL, "%s has %llu bytes of data, its type needs %llu", what, (unsigned long long)have, (unsigned long long)bytes);
+	out->data = arena_alloc(ctx->arena, tensor_bytes(out));
+	for (int64_t k = 0; k < n; k++) {
+		uint32_t shift = (uint32_t)((uint64_t)k % each) * bits;
+		if (!shift && !next_byte(&raw, runs, &run, &byte))
+			return ctx_error(ctx, NULL, "%s has too few numbers for its type", what);
+		tensor_set_f64(out, k, stored_value(t->type, byte >> shift & ((1u << bits) - 1), bits));
+	}
+	return true;
+}
+
 static const WireList *list_of(const OnnxTensor *t, List list)
 {
 	switch (list) {
@@ -229,7 +302,10 @@ bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, const char *folder, const char *
 	TRY(shape_read(ctx, t->dim.data, t->dim.n, d, what, out, &bytes));
 	if (t->location == 1)
 		TRY(external(ctx, t, folder, what, &raw));
-	if (t->location == 1 || t->has_raw)
+	bool is_raw = t->location == 1 || t->has_raw;
+	if (types[t->type].bits)
+		return from_stored(ctx, t, is_raw, raw, what, out);
+	if (is_raw)
 		return from_raw(ctx, raw, bytes, what, out);
 	List list = types[t->type].list;
 	const WireList *runs = list_of(t, list);

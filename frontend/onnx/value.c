@@ -177,7 +177,7 @@ bool onnx_value_as_sizes(Scope *s, Value *v, const Sym **out, uint32_t *n)
 	return t && v->input < 0 && (dtype_is_int(t->dtype) || t->dtype == DT_bool) && sizes_of_elements(s, t, out, n);
 }
 
-static Sym size_from_data(Scope *s, Node x, const char *what)
+Sym onnx_size_from_data(Scope *s, Node x, const char *what)
 {
 	Import *im = s->im;
 	const char *name = arena_printf(im->ctx->scratch, "data%u", im->nsize++);
@@ -208,7 +208,7 @@ bool onnx_value_to_sizes(Scope *s, Value *v, const char *what, const Sym **out, 
 	Sym *size = ARENA_ARRAY(s->im->ctx->arena, Sym, extent);
 	x = b_convert(b, x, DT_i64);
 	for (uint32_t k = 0; k < extent; k++)
-		size[k] = size_from_data(s, rank ? b_select_dim(b, x, 0, b_int(b, k)) : x, what);
+		size[k] = onnx_size_from_data(s, rank ? b_select_dim(b, x, 0, b_int(b, k)) : x, what);
 	v->size = size; /* asked again, it is the same size */
 	v->nsize = (uint32_t)extent;
 	v->has_dim = rank == 1;
@@ -218,6 +218,11 @@ bool onnx_value_to_sizes(Scope *s, Value *v, const char *what, const Sym **out, 
 }
 
 /* ---- types ---- */
+
+int64_t onnx_kept_type(int64_t type)
+{
+	return type == ONNX_FLOAT8E4M3FNUZ || (type >= ONNX_FLOAT8E5M2FNUZ && type <= ONNX_INT2) ? type : 0;
+}
 
 DType onnx_value_dtype(Scope *s, const Value *v)
 {

@@ -30,22 +30,30 @@ static Node cast(Build *b, Node n, Node x, DType d)
 
 static Node build_cast(Build *b, Node n)
 {
-	return cast(b, n, arg(b, n, "input"), aten_dtype_or(b, n, "to", DT_f32));
+	Node x = arg(b, n, "input");
+	int64_t elem = aten_int(b, n, "elem");
+	if (elem)
+		return onnx_to_stored(b, x, elem, node_bool(b->g, n, "saturate"), node_str(b->g, n, "round_mode"));
+	return cast(b, n, x, aten_dtype_or(b, n, "to", DT_f32));
 }
 
 OP(onnx_Cast_6){
-	.schema = "onnx.Cast.6(Tensor input, *, ScalarType to, bool saturate=True) -> Tensor",
+	.schema = "onnx.Cast.6(Tensor input, *, ScalarType to, bool saturate=True, str round_mode=\"up\", int elem=0) -> Tensor",
 	.build = build_cast,
 	.no_sample = NODE_TESTS,
 };
 
 static Node build_cast_like(Build *b, Node n)
 {
-	return cast(b, n, arg(b, n, "input"), aten_dtype(b, arg(b, n, "target_type")));
+	Node x = arg(b, n, "input");
+	int64_t elem = aten_int(b, n, "elem1");
+	if (elem)
+		return onnx_to_stored(b, x, elem, node_bool(b->g, n, "saturate"), node_str(b->g, n, "round_mode"));
+	return cast(b, n, x, aten_dtype(b, arg(b, n, "target_type")));
 }
 
 OP(onnx_CastLike_15){
-	.schema = "onnx.CastLike.15(Tensor input, Tensor target_type, *, bool saturate=True) -> Tensor",
+	.schema = "onnx.CastLike.15(Tensor input, Tensor target_type, *, bool saturate=True, str round_mode=\"up\", int elem1=0) -> Tensor",
 	.build = build_cast_like,
 	.no_sample = NODE_TESTS,
 };

@@ -23,6 +23,10 @@ Node onnx_call(Build *, const char *op, const Node *in, uint32_t nin, const Attr
  * order, and *n to their number; without the argument to the dimensions 0, 1, ..., rank - 1.
  * Returns false after an error. */
 bool onnx_axes(Build *, Node n, const char *name, uint32_t rank, uint32_t *axes, uint32_t *count);
+/* Returns x rounded to a data type of ONNX, by its number, that is kept in a wider dtype
+ * (onnx_kept_type in frontend/onnx/priv.h). saturate: what is too large becomes the greatest number,
+ * else NaN. mode: "up", "down" or "nearest", of FLOAT8E8M0. */
+Node onnx_to_stored(Build *, Node x, int64_t type, bool saturate, const char *mode);
 /* Returns indices as i64, where negative ones count from the end of `extent` elements. */
 Node onnx_index(Build *, Node index, Sym extent);
 

@@ -144,6 +144,8 @@ static bool convert_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *o
 	case ARG_str:
 		return text_attr(c, a, x, out);
 	case ARG_dtype:
+		if (a->optional && !x->i) /* UNDEFINED */
+			return true;
 		*out = attr_dtype(onnx_dtype(x->i));
 		return out->dtype != DT_none || onnx_item_error(c->it, "%s is %s, which is not supported", a->name, onnx_dtype_name(c->it->s->im->ctx, x->i));
 	default:

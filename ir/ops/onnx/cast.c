@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-/* f8 without `saturate`: what is too large is NaN in e4m3, infinity in e5m2. */
-static Node to_f8(Build *b, Node x, DType d, bool saturate)
+Node onnx_to_f8(Build *b, Node x, DType d, bool saturate)
 {
 	Node wide = dtype_is_float(aten_dtype(b, x)) ? aten_wide(b, x) : b_convert(b, x, DT_f32);
 	if (!wide.i)
@@ -24,7 +23,7 @@ static Node to_f8(Build *b, Node x, DType d, bool saturate)
 static Node cast(Build *b, Node n, Node x, DType d)
 {
 	if (d == DT_f8e4m3 || d == DT_f8e5m2)
-		return to_f8(b, x, d, node_bool(b->g, n, "saturate"));
+		return onnx_to_f8(b, x, d, node_bool(b->g, n, "saturate"));
 	return b_convert(b, x, d);
 }
 

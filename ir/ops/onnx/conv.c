@@ -42,9 +42,8 @@ static Node convolution(Build *b, Node x, Node w, Node bias, const Window *v, co
 	return onnx_call(b, "aten.convolution", (Node[]){x, w, bias}, 3, attr, 9);
 }
 
-static Node build_conv(Build *b, Node n)
+Node onnx_conv(Build *b, Node n, Node x, Node w, Node bias)
 {
-	Node x = arg(b, n, "X"), w = arg(b, n, "W");
 	uint32_t ns = aten_rank(b, x) - 2;
 	int64_t kernel[MAX_SPACE], pad[MAX_SPACE];
 	Window v;
@@ -53,7 +52,12 @@ static Node build_conv(Build *b, Node n)
 	bool even = window_is_even(b, &v, pad);
 	if (!even)
 		x = window_pad(b, x, &v, aten_like(b, x, 0));
-	return convolution(b, x, w, arg(b, n, "B"), &v, even ? pad : NULL, false, aten_int(b, n, "group"));
+	return convolution(b, x, w, bias, &v, even ? pad : NULL, false, aten_int(b, n, "group"));
+}
+
+static Node build_conv(Build *b, Node n)
+{
+	return onnx_conv(b, n, arg(b, n, "X"), arg(b, n, "W"), arg(b, n, "B"));
 }
 
 OP(onnx_Conv_1){

@@ -27,6 +27,9 @@ bool onnx_axes(Build *, Node n, const char *name, uint32_t rank, uint32_t *axes,
  * (onnx_kept_type in frontend/onnx/priv.h). saturate: what is too large becomes the greatest number,
  * else NaN. mode: "up", "down" or "nearest", of FLOAT8E8M0. */
 Node onnx_to_stored(Build *, Node x, int64_t type, bool saturate, const char *mode);
+/* Returns x converted to f8e4m3 or f8e5m2. saturate: what is too large becomes the greatest number;
+ * else NaN in f8e4m3, infinity in f8e5m2. */
+Node onnx_to_f8(Build *, Node x, DType, bool saturate);
 /* Returns indices as i64, where negative ones count from the end of `extent` elements. */
 Node onnx_index(Build *, Node index, Sym extent);
 

@@ -77,7 +77,8 @@ Node onnx_to_stored(Build *b, Node x, int64_t type, bool saturate, const char *m
 		return b_convert(b, to_float(b, wide, 3, -7, 240, saturate, false), DT_f16);
 	case 20: /* FLOAT8E5M2FNUZ */
 		return b_convert(b, to_float(b, wide, 2, -15, 57344, saturate, false), DT_f16);
-	case 23: /* FLOAT4E2M1 */
+	case 23: /* FLOAT4E2M1, which has no NaN */
+		wide = b_select(b, b_un(b, OP_isnan, wide), aten_like(b, wide, -0.0), wide);
 		return b_convert(b, to_float(b, wide, 1, 0, 6, true, true), DT_f8e4m3);
 	case 24: /* FLOAT8E8M0 */
 		return b_convert(b, to_power(b, wide, mode), DT_bf16);

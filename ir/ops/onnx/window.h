@@ -33,5 +33,8 @@ bool window_is_even(Build *, const Window *, int64_t *pad);
 Node window_pad(Build *, Node x, const Window *, Node fill);
 /* Returns the windows of x[N, C, *in]: [N, C, *out, *kernel]; elements outside are `fill`. */
 Node window_elements(Build *, Node x, const Window *, Node fill);
+/* Returns the convolution of x with the weights w, with the arguments of n that Conv has; bias: no
+ * node, or one number for each channel. */
+Node onnx_conv(Build *, Node n, Node x, Node w, Node bias);
 
 #endif

@@ -1,0 +1,86 @@
+"""Model files: shared objects with entries, state and weights."""
+import os
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+
+import weft
+
+SOURCE = os.environ.get("WEFT_SOURCE")
+pytestmark = pytest.mark.skipif(not SOURCE, reason="WEFT_SOURCE names no checkout")
+linker = pytest.mark.skipif(not any(map(shutil.which, ("ld.lld", "ld.lld-19", "ld"))), reason="there is no linker")
+
+
+def data(name):
+    return os.path.join(SOURCE, "tests/data", name)
+
+
+def test_a_file_in_this_process():
+    m = weft.compile(data("mlp.pt2"))
+    assert m.inputs and m.outputs and m.name
+    x = [np.zeros([n if isinstance(n, int) else 2 for n in t.shape], "f4") for t in m.inputs]
+    m(*x)
+
+
+@linker
+def test_a_shared_object(tmp_path):
+    path = tmp_path / "mlp.so"
+    m = weft.compile(data("mlp.pt2"), path=path)
+    x = [np.ones([n if isinstance(n, int) else 2 for n in t.shape], "f4") for t in m.inputs]
+    want = weft.compile(data("mlp.pt2"))(*x)
+    assert np.array_equal(m(*x), want)
+    assert np.array_equal(weft.load(str(path))(*x), want)
+    again = pickle.loads(pickle.dumps(m))
+    assert np.array_equal(again(*x), want) and again.path == str(path)
+
+
+def test_state():
+    m = weft.compile(data("state.pt2"))
+    assert len(m.state) == len(m.state_info) > 0
+    before = {name: np.asarray(value) for name, value in m.state.items()}
+    x = [np.ones([n if isinstance(n, int) else 2 for n in t.shape], _numpy(t)) for t in m.inputs]
+    other = m.clone()
+    m(*x)
+    after = {name: np.asarray(value) for name, value in m.state.items()}
+    assert any(not np.array_equal(before[n], after[n]) for n in before)
+    assert all(np.array_equal(before[n], np.asarray(other.state[n])) for n in before)
+    m.state.reset()
+    assert all(np.array_equal(before[n], np.asarray(m.state[n])) for n in before)
+    for n in after:
+        m.state[n] = after[n]
+    assert all(np.array_equal(after[n], np.asarray(m.state[n])) for n in after)
+
+
+def _numpy(t):
+    from weft.model import _NUMPY
+    return _NUMPY[t.dtype]
+
+
+def test_replaceable_weights():
+    m = weft.compile(data("mlp.pt2"), replaceable=True)
+    x = [np.ones([n if isinstance(n, int) else 2 for n in t.shape], "f4") for t in m.inputs]
+    want, weights = m(*x), m.weights()
+    m.set_weights({name: np.zeros_like(np.asarray(w)) for name, w in weights.items()})
+    assert not np.array_equal(m(*x), want)
+    m.set_weights(weights)
+    assert np.array_equal(m(*x), want)
+    with pytest.raises(ValueError, match="nothing"):
+        m.set_weights({"nothing": np.zeros(3, "f4")})
+    m.set_weights({"nothing": np.zeros(3, "f4")}, strict=False)
+
+
+def test_entries_for_training():
+    m = weft.compile(data("mlp.pt2"), grad="params")
+    assert list(m.entries) == ["run", "forward_saving", "backward"]
+    assert m.entries["backward"].entries["run"] is m
+
+
+def test_no_model(tmp_path):
+    path = tmp_path / "no.so"
+    path.write_bytes(b"nothing")
+    with pytest.raises(OSError, match="no.so"):
+        weft.load(path)
+    with pytest.raises(weft.Error):
+        weft.compile(str(path))

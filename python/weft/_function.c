@@ -1,0 +1,493 @@
+/* The call of a compiled model: arguments to tensors, sizes, outputs, run. */
+#include "_weft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What one call needs besides its arguments. A Function keeps those of finished calls, so that as
+ * many exist as calls were in progress at the same time. */
+typedef struct Call {
+	struct Call *next;
+	WeftSizes *sizes;
+	void *work;
+	uint64_t work_bytes;
+	PyObject **given, **made; /* by input; by output */
+	WeftTensor *in, *out;
+	View *in_view, *out_view;
+	uint32_t nin, nout;       /* views that are open */
+	int64_t *shape;           /* of outputs whose extents depend on data */
+} Call;
+
+typedef struct {
+	PyObject_HEAD
+	Instance *instance;
+	const WeftModel *model;
+	const WeftEntry *entry;
+	uint32_t number;
+	int32_t threads;    /* 0: the number of processors */
+	PyObject **name;    /* of the inputs, interned */
+	Call *spare;
+} Function;
+
+static PyTypeObject *function_type;
+static PyObject *word_out;
+
+/* ---- calls ---- */
+
+static void call_free(Call *c)
+{
+	if (!c)
+		return;
+	free(c->sizes);
+	free(c->work);
+	free(c->given);
+	free(c->made);
+	free(c->in);
+	free(c->out);
+	free(c->in_view);
+	free(c->out_view);
+	free(c->shape);
+	free(c);
+}
+
+static Call *call_new(const Function *f)
+{
+	const WeftEntry *e = f->entry;
+	Call *c = calloc(1, sizeof *c);
+	if (!c)
+		return (Call *)PyErr_NoMemory();
+	c->sizes = malloc(e->sizes_bytes);
+	c->given = calloc(e->ninput + 1, sizeof *c->given);
+	c->made = calloc(e->noutput + 1, sizeof *c->made);
+	c->in = calloc(e->ninput + 1, sizeof *c->in);
+	c->out = calloc(e->noutput + 1, sizeof *c->out);
+	c->in_view = calloc(e->ninput + 1, sizeof *c->in_view);
+	c->out_view = calloc(e->noutput + 1, sizeof *c->out_view);
+	c->shape = calloc((size_t)e->noutput * MOST_RANK + 1, sizeof *c->shape);
+	if (c->sizes && c->given && c->made && c->in && c->out && c->in_view && c->out_view && c->shape)
+		return c;
+	call_free(c);
+	return (Call *)PyErr_NoMemory();
+}
+
+static Call *call_begin(Function *f)
+{
+	Call *c = f->spare;
+	if (!c)
+		return call_new(f);
+	f->spare = c->next;
+	return c;
+}
+
+static void call_end(Function *f, Call *c)
+{
+	while (c->nin)
+		view_close(&c->in_view[--c->nin]);
+	while (c->nout)
+		view_close(&c->out_view[--c->nout]);
+	for (uint32_t k = 0; k < f->entry->noutput; k++)
+		Py_CLEAR(c->made[k]);
+	memset(c->given, 0, f->entry->ninput * sizeof *c->given);
+	c->next = f->spare;
+	f->spare = c;
+}
+
+/* ---- arguments ---- */
+
+static const char *input_name(const Function *f, uint32_t k)
+{
+	return weft_input(f->model, f->entry, k)->name;
+}
+
+static PyObject *input_names(const Function *f)
+{
+	PyObject *list = PyList_New(0), *text = NULL, *comma = PyUnicode_FromString(", ");
+	for (uint32_t k = 0; list && k < f->entry->ninput; k++)
+		PyList_Append(list, f->name[k]);
+	if (list && comma)
+		text = PyUnicode_Join(comma, list);
+	Py_XDECREF(list);
+	Py_XDECREF(comma);
+	return text;
+}
+
+static int bad_count(const Function *f, Py_ssize_t n)
+{
+	PyObject *names = input_names(f);
+	PyErr_Format(PyExc_TypeError, "%s takes %u inputs (%S), got %zd", f->entry->name, (unsigned)f->entry->ninput, names, n);
+	Py_XDECREF(names);
+	return -1;
+}
+
+/* The number of the input of that name, or -1 without an exception. */
+static int find_input(const Function *f, PyObject *name)
+{
+	for (uint32_t k = 0; k < f->entry->ninput; k++)
+		if (f->name[k] == name)
+			return (int)k;
+	for (uint32_t k = 0; k < f->entry->ninput; k++)
+		if (PyUnicode_Compare(f->name[k], name) == 0)
+			return (int)k;
+	return -1;
+}
+
+static int give_named(const Function *f, Call *c, PyObject *name, PyObject *value, PyObject **out)
+{
+	int k = find_input(f, name);
+	if (k >= 0 && c->given[k]) {
+		PyErr_Format(PyExc_TypeError, "input %S is given twice", name);
+		return -1;
+	}
+	if (k >= 0) {
+		c->given[k] = value;
+	} else if (PyUnicode_Compare(name, word_out) == 0) {
+		*out = value == Py_None ? NULL : value;
+	} else {
+		PyObject *names = input_names(f);
+		PyErr_Format(PyExc_TypeError, "%s has no input %R; its inputs are %S", f->entry->name, name, names);
+		Py_XDECREF(names);
+		return -1;
+	}
+	return 0;
+}
+
+static int open_inputs(const Function *f, Call *c)
+{
+	for (; c->nin < f->entry->ninput; c->nin++) {
+		uint32_t k = c->nin;
+		if (!c->given[k]) {
+			PyErr_Format(PyExc_TypeError, "input %s is missing", input_name(f, k));
+			return -1;
+		}
+		if (view_open(&c->in_view[k], c->given[k], &weft_input(f->model, f->entry, k)->dtype, false, "input", input_name(f, k), &c->in[k]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- outputs ---- */
+
+/* The class of the first input that is a tensor: outputs are of it. */
+static PyObject *first_tensor(const Function *f, const Call *c)
+{
+	for (uint32_t k = 0; k < f->entry->ninput; k++)
+		if (is_exchanged(c->given[k]))
+			return c->given[k];
+	return NULL;
+}
+
+static bool is_row_major(const WeftTensor *t)
+{
+	int64_t step = 1;
+	for (int32_t d = t->ndim; t->strides && d-- > 0;) {
+		if (t->shape[d] != 1 && t->strides[d] != step)
+			return false;
+		step *= t->shape[d];
+	}
+	return true;
+}
+
+static int64_t elements(uint32_t rank, const int64_t *shape)
+{
+	int64_t n = 1;
+	for (uint32_t d = 0; d < rank; d++)
+		n *= shape[d];
+	return n;
+}
+
+static int bad_out(const char *name, const char *what, const WeftTensorInfo *info, const int64_t *shape)
+{
+	PyObject *extents = PyList_New(0), *text;
+	for (uint32_t d = 0; extents && d < info->rank; d++)
+		if ((text = PyLong_FromLongLong(shape[d])))
+			PyList_Append(extents, text), Py_DECREF(text);
+	PyErr_Format(PyExc_ValueError, "out: output %s is %s%S, row-major: %s", name, dtype_text(info->dtype), extents, what);
+	Py_XDECREF(extents);
+	return -1;
+}
+
+/* A tensor of the caller for output k. */
+static int take_output(Call *c, uint32_t k, PyObject *o, const WeftTensorInfo *info, const int64_t *shape)
+{
+	WeftTensor *t = &c->out[k];
+	if (view_open(&c->out_view[k], o, NULL, true, "out: output", info->name, t) < 0)
+		return -1;
+	c->nout = k + 1;
+	Py_INCREF(o);
+	c->made[k] = o;
+	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits)
+		return bad_out(info->name, "the tensor has another dtype", info, shape);
+	if (t->ndim != (int32_t)info->rank || (info->rank && memcmp(t->shape, shape, info->rank * sizeof *shape)))
+		return bad_out(info->name, "the tensor has another shape", info, shape);
+	if (elements(info->rank, shape) && !is_row_major(t))
+		return bad_out(info->name, "the tensor has other strides", info, shape);
+	t->shape = (int64_t *)(uintptr_t)shape;
+	t->strides = NULL;
+	return 0;
+}
+
+/* The element of out= for output k; NULL: none. A new reference is not made: the tuple, list or dict
+ * stays. */
+static PyObject *chosen_output(const Function *f, PyObject *out, uint32_t k, const char *name)
+{
+	PyObject *o = out;
+	if (out && PyDict_Check(out))
+		o = PyDict_GetItemString(out, name);
+	else if (out && PyTuple_Check(out))
+		o = PyTuple_GetItem(out, k);
+	else if (out && PyList_Check(out))
+		o = PyList_GetItem(out, k);
+	else if (out && f->entry->noutput > 1) {
+		PyErr_Format(PyExc_TypeError, "out: %u outputs: expected a tuple, list or dict of tensors", (unsigned)f->entry->noutput);
+		o = NULL;
+	}
+	return o == Py_None ? NULL : o;
+}
+
+static int check_out(const Function *f, PyObject *out)
+{
+	Py_ssize_t n = !out ? -1 : PyTuple_Check(out) ? PyTuple_Size(out) : PyList_Check(out) ? PyList_Size(out) : -1;
+	if (n >= 0 && n != f->entry->noutput) {
+		PyErr_Format(PyExc_TypeError, "out: expected %u tensors, got %zd", (unsigned)f->entry->noutput, n);
+		return -1;
+	}
+	return 0;
+}
+
+static int open_outputs(const Function *f, Call *c, PyObject *out)
+{
+	PyObject *like = NULL;
+	bool asked = false;
+	const int64_t *shape = c->sizes->slot + f->entry->nsymbol;
+	if (check_out(f, out) < 0)
+		return -1;
+	for (uint32_t k = 0; k < f->entry->noutput; k++) {
+		const WeftTensorInfo *info = weft_output(f->model, f->entry, k);
+		bool known = true;
+		for (uint32_t d = 0; d < info->rank; d++)
+			known &= shape[d] >= 0;
+		PyObject *o = chosen_output(f, out, k, info->name);
+		if (PyErr_Occurred())
+			return -1;
+		c->out_view[k].close = NULL;
+		c->nout = k + 1;
+		if (!known) {
+			int64_t *later = c->shape + (size_t)k * MOST_RANK;
+			if (o)
+				return bad_out(info->name, "out= cannot be given for a size that depends on data", info, shape);
+			memcpy(later, shape, info->rank * sizeof *shape);
+			c->out[k] = (WeftTensor){NULL, {WEFT_CPU, 0}, (int32_t)info->rank, info->dtype, later, NULL, 0};
+		} else if (o) {
+			if (take_output(c, k, o, info, shape) < 0)
+				return -1;
+		} else {
+			if (!asked)
+				like = first_tensor(f, c), asked = true;
+			if (!(c->made[k] = make_tensor(like, info->dtype, info->rank, shape, info->name, &c->out[k])))
+				return -1;
+		}
+		shape += info->rank;
+	}
+	return 0;
+}
+
+/* Outputs that `run` allocated become tensors of Python. */
+static int adopt_outputs(const Function *f, Call *c, bool failed)
+{
+	for (uint32_t k = 0; k < f->entry->noutput; k++) {
+		WeftTensor made, *t = &c->out[k];
+		if (c->made[k] || t->shape != c->shape + (size_t)k * MOST_RANK)
+			continue;
+		const WeftTensorInfo *info = weft_output(f->model, f->entry, k);
+		if (!failed && (c->made[k] = make_tensor(first_tensor(f, c), info->dtype, info->rank, t->shape, info->name, &made))) {
+			size_t bytes = (size_t)elements(info->rank, t->shape) * (info->dtype.bits / 8);
+			if (bytes)
+				memcpy(made.data, t->data, bytes);
+		} else {
+			failed = true;
+		}
+		free(t->data);
+		t->data = NULL;
+	}
+	return failed ? -1 : 0;
+}
+
+static PyObject *results(const Function *f, Call *c)
+{
+	PyObject *out;
+	if (f->entry->noutput == 1) {
+		out = c->made[0];
+		c->made[0] = NULL;
+		return out;
+	}
+	out = PyTuple_New(f->entry->noutput);
+	for (uint32_t k = 0; out && k < f->entry->noutput; k++) {
+		PyTuple_SetItem(out, k, c->made[k]);
+		c->made[k] = NULL;
+	}
+	return out;
+}
+
+/* ---- the call ---- */
+
+static int make_room(Call *c)
+{
+	if (c->sizes->workspace_bytes <= c->work_bytes)
+		return 0;
+	free(c->work);
+	c->work = malloc(c->sizes->workspace_bytes);
+	c->work_bytes = c->work ? c->sizes->workspace_bytes : 0;
+	if (!c->work)
+		PyErr_NoMemory();
+	return c->work ? 0 : -1;
+}
+
+/* The instance counts the call. */
+static PyObject *execute(Function *f, Call *c, PyObject *out)
+{
+	const WeftModel *m = f->model;
+	WeftInstance *in = f->instance->instance;
+	WeftStatus status = {0};
+	WeftContext context = {.size = sizeof context, .nthreads = f->threads};
+	int code;
+	if (open_inputs(f, c) < 0)
+		return NULL;
+	code = m->sizes(in, f->number, c->in, c->sizes, &status);
+	if (code)
+		return weft_raise(code, status.message);
+	if (open_outputs(f, c, out) < 0 || make_room(c) < 0)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	code = m->run(in, c->sizes, c->in, c->out, c->work, &context, &status);
+	Py_END_ALLOW_THREADS
+	if (f->entry->flags & WEFT_ENTRY_DATA_SIZES) {
+		if (code) /* run freed what it allocated */
+			for (uint32_t k = 0; k < f->entry->noutput; k++)
+				c->out[k].data = c->made[k] ? c->out[k].data : NULL;
+		if (adopt_outputs(f, c, code) < 0 && !code)
+			return NULL;
+	}
+	return code ? weft_raise(code, status.message) : results(f, c);
+}
+
+/* The rest of a call whose arguments are in c->given, unless they were wrong. */
+static PyObject *finish(Function *f, Call *c, PyObject *out, bool wrong)
+{
+	PyObject *result = NULL;
+	f->instance->running++;
+	if (!wrong)
+		result = execute(f, c, out);
+	f->instance->running--;
+	call_end(f, c);
+	return result;
+}
+
+/* f(*inputs, out=None, **named) */
+static PyObject *function_call(PyObject *self, PyObject *args, PyObject *named)
+{
+	Function *f = (Function *)self;
+	Py_ssize_t n = PyTuple_Size(args), at = 0;
+	PyObject *key, *value, *out = NULL;
+	if (!instance_ready(f->instance))
+		return NULL;
+	Call *c = call_begin(f);
+	if (!c)
+		return NULL;
+	int wrong = n > f->entry->ninput ? bad_count(f, n) : 0;
+	for (Py_ssize_t k = 0; !wrong && k < n; k++)
+		c->given[k] = PyTuple_GetItem(args, k);
+	while (!wrong && named && PyDict_Next(named, &at, &key, &value))
+		wrong = give_named(f, c, key, value, &out);
+	return finish(f, c, out, wrong);
+}
+
+/* run(*inputs, out=None, **named): the same call, a little faster. */
+static PyObject *function_run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+	Function *f = (Function *)self;
+	PyObject *out = NULL;
+	if (!instance_ready(f->instance))
+		return NULL;
+	Call *c = call_begin(f);
+	if (!c)
+		return NULL;
+	int wrong = n > f->entry->ninput ? bad_count(f, n) : 0;
+	for (Py_ssize_t k = 0; !wrong && k < n; k++)
+		c->given[k] = args[k];
+	Py_ssize_t nnamed = names ? PyTuple_Size(names) : 0;
+	for (Py_ssize_t k = 0; !wrong && k < nnamed; k++)
+		wrong = give_named(f, c, PyTuple_GetItem(names, k), args[n + k], &out);
+	return finish(f, c, out, wrong);
+}
+
+/* ---- the class ---- */
+
+static void function_dealloc(PyObject *self)
+{
+	Function *f = (Function *)self;
+	PyTypeObject *type = Py_TYPE(self);
+	for (Call *c = f->spare, *next; c; c = next) {
+		next = c->next;
+		call_free(c);
+	}
+	for (uint32_t k = 0; f->name && k < f->entry->ninput; k++)
+		Py_XDECREF(f->name[k]);
+	free(f->name);
+	Py_XDECREF((PyObject *)f->instance);
+	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+	release(self);
+	Py_DECREF((PyObject *)type);
+}
+
+/* Function(instance, entry): entry is a number. */
+static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *named)
+{
+	PyObject *in;
+	unsigned number = 0;
+	if (named && PyDict_Size(named))
+		return PyErr_Format(PyExc_TypeError, "no named arguments");
+	if (!PyArg_ParseTuple(args, "O!|I", instance_type, &in, &number))
+		return NULL;
+	const WeftModel *m = ((Instance *)in)->program->model;
+	if (!weft_entry(m, number))
+		return weft_raise(WEFT_ERR_ARGUMENT, "the model has no entry of this number");
+	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+	Function *f = (Function *)alloc(type, 0);
+	if (!f)
+		return NULL;
+	Py_INCREF(in);
+	f->instance = (Instance *)in;
+	f->model = m;
+	f->number = number;
+	f->entry = weft_entry(m, number);
+	f->name = calloc(f->entry->ninput + 1, sizeof *f->name);
+	for (uint32_t k = 0; f->name && k < f->entry->ninput; k++)
+		f->name[k] = PyUnicode_InternFromString(input_name(f, k));
+	return (PyObject *)f;
+}
+
+static PyMemberDef function_members[] = {
+	{"instance", T_OBJECT, offsetof(Function, instance), READONLY, "The instance whose weights and state the calls use."},
+	{"threads", T_INT, offsetof(Function, threads), 0, "The most threads of a call; 0: the number of processors."},
+	{0},
+};
+static PyMethodDef function_methods[] = {
+	{"run", METHOD(function_run), METH_FASTCALL | METH_KEYWORDS, "The same as a call."},
+	{0},
+};
+static PyType_Slot function_slots[] = {
+	{Py_tp_new, function_new},
+	{Py_tp_dealloc, function_dealloc},
+	{Py_tp_call, function_call},
+	{Py_tp_members, function_members},
+	{Py_tp_methods, function_methods},
+	{Py_tp_doc, "An entry of an instance, to be called."},
+	{0, NULL},
+};
+static PyType_Spec function_spec = {"weft._weft.Function", sizeof(Function), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, function_slots};
+
+int function_setup(PyObject *module)
+{
+	word_out = PyUnicode_InternFromString("out");
+	return word_out ? class_add(module, &function_spec, "Function", &function_type) : -1;
+}

@@ -1,0 +1,584 @@
+/* Traces: calls of operators that make a graph (weft_trace.h). */
+#include "_weft.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft_trace.h"
+
+/* A value of a trace. */
+typedef struct {
+	PyObject_HEAD
+	WeftValue value;
+} Value;
+
+typedef struct {
+	PyObject_HEAD
+	Session *session;
+	WeftTrace *trace;
+} Trace;
+
+static PyTypeObject *value_type, *trace_type;
+static PyObject *size_type; /* class Size(str): an expression of sizes */
+
+/* ---- arguments ---- */
+
+/* What arguments refer to until the call. */
+typedef struct Memory {
+	struct Memory *next;
+} Memory;
+
+static void *take(Memory **m, size_t bytes)
+{
+	Memory *block = calloc(1, sizeof *block + bytes);
+	if (!block)
+		return PyErr_NoMemory();
+	block->next = *m;
+	*m = block;
+	return block + 1;
+}
+
+static void drop(Memory *m)
+{
+	for (Memory *next; m; m = next) {
+		next = m->next;
+		free(m);
+	}
+}
+
+static PyObject *value_object(WeftValue v)
+{
+	Value *out = PyObject_New(Value, value_type);
+	if (out)
+		out->value = v;
+	return (PyObject *)out;
+}
+
+static bool is_value(PyObject *o)
+{
+	return Py_TYPE(o) == value_type;
+}
+
+static bool is_size(PyObject *o)
+{
+	return PyObject_TypeCheck(o, (PyTypeObject *)size_type);
+}
+
+/* The kind of an argument that is no list. */
+static WeftArgKind kind_of(PyObject *o)
+{
+	if (o == Py_None)
+		return WEFT_ARG_NONE;
+	if (is_value(o))
+		return WEFT_ARG_VALUE;
+	if (is_size(o))
+		return WEFT_ARG_SIZE;
+	if (PyUnicode_Check(o))
+		return WEFT_ARG_TEXT;
+	if (PyBool_Check(o))
+		return WEFT_ARG_BOOL;
+	return PyFloat_Check(o) ? WEFT_ARG_FLOAT : WEFT_ARG_INT;
+}
+
+/* The kind of a list with these elements: None among tensors is an absent tensor, an integer among
+ * sizes or floats is one of them. */
+static WeftArgKind list_kind(WeftArgKind a, WeftArgKind b)
+{
+	return a == WEFT_ARG_VALUE || b == WEFT_ARG_VALUE   ? WEFT_ARG_VALUE
+	       : a == WEFT_ARG_SIZE || b == WEFT_ARG_SIZE   ? WEFT_ARG_SIZE
+	       : a == WEFT_ARG_FLOAT || b == WEFT_ARG_FLOAT ? WEFT_ARG_FLOAT
+	       : a == b                                     ? a
+							    : WEFT_ARG_INT;
+}
+
+static const char *size_text(PyObject *o, Memory **m)
+{
+	if (PyUnicode_Check(o))
+		return PyUnicode_AsUTF8AndSize(o, NULL);
+	long long i = PyLong_AsLongLong(o);
+	char *text = take(m, 24);
+	if (text)
+		snprintf(text, 24, "%lld", i);
+	return text;
+}
+
+static bool set_element(WeftArg *a, uint32_t k, PyObject *o, Memory **m)
+{
+	switch (a->kind) {
+	case WEFT_ARG_VALUES:
+		((WeftValue *)(uintptr_t)a->u.values)[k] = is_value(o) ? ((Value *)o)->value : (WeftValue){0, 0};
+		break;
+	case WEFT_ARG_SIZES:
+		((const char **)(uintptr_t)a->u.texts)[k] = size_text(o, m);
+		break;
+	case WEFT_ARG_FLOATS:
+		((double *)(uintptr_t)a->u.floats)[k] = PyFloat_AsDouble(o);
+		break;
+	case WEFT_ARG_BOOLS:
+		((bool *)(uintptr_t)a->u.bools)[k] = o == Py_True;
+		break;
+	default:
+		((int64_t *)(uintptr_t)a->u.ints)[k] = PyLong_AsLongLong(o);
+	}
+	return !PyErr_Occurred();
+}
+
+static bool list_argument(WeftArg *a, PyObject *list, Memory **m)
+{
+	Py_ssize_t n = PySequence_Size(list);
+	WeftArgKind kind = WEFT_ARG_NONE;
+	for (Py_ssize_t k = 0; k < n; k++) {
+		PyObject *o = PySequence_GetItem(list, k);
+		if (!o)
+			return false;
+		kind = k ? list_kind(kind, kind_of(o)) : kind_of(o);
+		Py_DECREF(o); /* the list has it */
+	}
+	a->n = (uint32_t)n;
+	a->kind = kind == WEFT_ARG_VALUE ? WEFT_ARG_VALUES : kind == WEFT_ARG_SIZE ? WEFT_ARG_SIZES : kind == WEFT_ARG_FLOAT ? WEFT_ARG_FLOATS
+		  : kind == WEFT_ARG_BOOL ? WEFT_ARG_BOOLS : kind == WEFT_ARG_NONE && n ? WEFT_ARG_VALUES : WEFT_ARG_INTS;
+	void *memory = take(m, (size_t)(n + 1) * sizeof(WeftValue));
+	a->u.ints = memory;
+	for (Py_ssize_t k = 0; memory && k < n; k++) {
+		PyObject *o = PySequence_GetItem(list, k);
+		bool good = o && set_element(a, (uint32_t)k, o, m);
+		Py_XDECREF(o);
+		if (!good)
+			return false;
+	}
+	return memory;
+}
+
+static bool argument(WeftArg *a, PyObject *o, Memory **m)
+{
+	*a = weft_arg_none();
+	if (PyList_Check(o) || PyTuple_Check(o))
+		return list_argument(a, o, m);
+	a->kind = kind_of(o);
+	if (a->kind == WEFT_ARG_VALUE)
+		*a = weft_arg(((Value *)o)->value);
+	else if (a->kind == WEFT_ARG_BOOL)
+		a->u.b = o == Py_True;
+	else if (a->kind == WEFT_ARG_FLOAT)
+		a->u.f = PyFloat_AsDouble(o);
+	else if (a->kind == WEFT_ARG_TEXT || a->kind == WEFT_ARG_SIZE)
+		a->u.text = PyUnicode_AsUTF8AndSize(o, NULL);
+	else if (a->kind == WEFT_ARG_INT)
+		a->u.i = PyLong_AsLongLong(o);
+	return !PyErr_Occurred();
+}
+
+/* ---- calls ---- */
+
+static PyObject *checked_value(Trace *t, WeftValue v)
+{
+	return v.node ? value_object(v) : session_raise(t->session);
+}
+
+/* call(op, args, named) -> Value */
+static PyObject *trace_call(PyObject *self, PyObject *args)
+{
+	Trace *t = (Trace *)self;
+	const char *op;
+	PyObject *list, *named = NULL, *key, *value, *out = NULL;
+	if (!PyArg_ParseTuple(args, "sO!|O!", &op, &PyTuple_Type, &list, &PyDict_Type, &named))
+		return NULL;
+	Memory *m = NULL;
+	Py_ssize_t n = PyTuple_Size(list), all = n + (named ? PyDict_Size(named) : 0), at = 0;
+	WeftArg *a = take(&m, (size_t)(all + 1) * sizeof *a);
+	bool good = a;
+	for (Py_ssize_t k = 0; good && k < n; k++)
+		good = argument(&a[k], PyTuple_GetItem(list, k), &m);
+	while (good && named && PyDict_Next(named, &at, &key, &value)) {
+		good = argument(&a[n], value, &m);
+		a[n++].name = PyUnicode_AsUTF8AndSize(key, NULL);
+	}
+	if (good && !PyErr_Occurred()) {
+		WeftValue v = weft_trace_call(t->trace, op, a, (uint32_t)n);
+		out = checked_value(t, v);
+	}
+	drop(m);
+	return out;
+}
+
+static bool value_of(PyObject *o, WeftValue *v)
+{
+	if (!is_value(o))
+		PyErr_Format(PyExc_TypeError, "expected a value of a trace, got %R", (PyObject *)Py_TYPE(o));
+	else
+		*v = ((Value *)o)->value;
+	return is_value(o);
+}
+
+static PyObject *trace_result(PyObject *self, PyObject *args)
+{
+	Trace *t = (Trace *)self;
+	PyObject *o;
+	unsigned k;
+	WeftValue v;
+	if (!PyArg_ParseTuple(args, "OI", &o, &k) || !value_of(o, &v))
+		return NULL;
+	return checked_value(t, weft_trace_result(t->trace, v, k));
+}
+
+/* shape(value) -> tuple, with None for an extent that is no number */
+static PyObject *trace_shape(PyObject *self, PyObject *o)
+{
+	Trace *t = (Trace *)self;
+	int64_t shape[12];
+	WeftValue v;
+	if (!value_of(o, &v))
+		return NULL;
+	int32_t rank = weft_trace_shape(t->trace, v, shape);
+	if (rank < 0)
+		return session_raise(t->session);
+	PyObject *out = PyTuple_New(rank);
+	for (int32_t d = 0; out && d < rank; d++) {
+		if (shape[d] < 0)
+			Py_INCREF(Py_None);
+		PyTuple_SetItem(out, d, shape[d] < 0 ? Py_None : PyLong_FromLongLong(shape[d]));
+	}
+	return out;
+}
+
+/* ---- what goes in and out ---- */
+
+static PyObject *trace_symbol(PyObject *self, PyObject *args)
+{
+	const char *name;
+	long long lo, hi;
+	if (!PyArg_ParseTuple(args, "sLL", &name, &lo, &hi))
+		return NULL;
+	weft_trace_symbol(((Trace *)self)->trace, name, lo, hi);
+	Py_RETURN_NONE;
+}
+
+static PyObject *trace_input(PyObject *self, PyObject *args)
+{
+	Trace *t = (Trace *)self;
+	const char *name, *type;
+	return PyArg_ParseTuple(args, "ss", &name, &type) ? checked_value(t, weft_trace_input(t->trace, name, type)) : NULL;
+}
+
+typedef WeftValue Declare(WeftTrace *, const char *name, const char *type, const void *data);
+
+/* (name, type, array): the session keeps the array, which must be row-major. */
+static PyObject *declare(PyObject *self, PyObject *args, Declare *f)
+{
+	Trace *t = (Trace *)self;
+	const char *name, *type;
+	PyObject *o = NULL;
+	View v;
+	WeftTensor data = {0};
+	if (!PyArg_ParseTuple(args, "ss|O", &name, &type, &o))
+		return NULL;
+	if (o && o != Py_None) {
+		if (PyList_Append(t->session->held, o) < 0 || view_open(&v, o, NULL, false, "parameter", name, &data) < 0)
+			return NULL;
+		view_close(&v);
+	}
+	return checked_value(t, f(t->trace, name, type, data.data));
+}
+
+static PyObject *trace_param(PyObject *self, PyObject *args)
+{
+	return declare(self, args, weft_trace_param);
+}
+
+static PyObject *trace_variable(PyObject *self, PyObject *args)
+{
+	return declare(self, args, weft_trace_variable);
+}
+
+static PyObject *trace_buffer(PyObject *self, PyObject *args)
+{
+	return declare(self, args, weft_trace_buffer);
+}
+
+static PyObject *trace_size(PyObject *self, PyObject *args)
+{
+	const char *name;
+	PyObject *o;
+	long long lo, hi;
+	WeftValue v;
+	if (!PyArg_ParseTuple(args, "sOLL", &name, &o, &lo, &hi) || !value_of(o, &v))
+		return NULL;
+	weft_trace_size(((Trace *)self)->trace, name, v, lo, hi);
+	Py_RETURN_NONE;
+}
+
+static PyObject *trace_integer(PyObject *self, PyObject *text)
+{
+	Trace *t = (Trace *)self;
+	const char *size = PyUnicode_AsUTF8AndSize(text, NULL);
+	return size ? checked_value(t, weft_trace_integer(t->trace, size)) : NULL;
+}
+
+static PyObject *trace_output(PyObject *self, PyObject *args)
+{
+	const char *name;
+	PyObject *o;
+	WeftValue v;
+	if (!PyArg_ParseTuple(args, "sO", &name, &o) || !value_of(o, &v))
+		return NULL;
+	weft_trace_output(((Trace *)self)->trace, name, v);
+	Py_RETURN_NONE;
+}
+
+static PyObject *trace_assign(PyObject *self, PyObject *args)
+{
+	PyObject *state, *to;
+	WeftValue s, v;
+	if (!PyArg_ParseTuple(args, "OO", &state, &to) || !value_of(state, &s) || !value_of(to, &v))
+		return NULL;
+	weft_trace_assign(((Trace *)self)->trace, s, v);
+	Py_RETURN_NONE;
+}
+
+static PyObject *trace_line(PyObject *self, PyObject *text)
+{
+	const char *line = text == Py_None ? NULL : PyUnicode_AsUTF8AndSize(text, NULL);
+	if (PyErr_Occurred())
+		return NULL;
+	weft_trace_line(((Trace *)self)->trace, line);
+	Py_RETURN_NONE;
+}
+
+/* ---- graphs, branches, loops ---- */
+
+static WeftValue *values_of(PyObject *list, uint32_t *n)
+{
+	Py_ssize_t count = PySequence_Size(list);
+	WeftValue *out = count < 0 ? NULL : calloc((size_t)count + 1, sizeof *out);
+	for (Py_ssize_t k = 0; out && k < count; k++) {
+		PyObject *o = PySequence_GetItem(list, k);
+		bool good = o && value_of(o, &out[k]);
+		Py_XDECREF(o);
+		if (!good) {
+			free(out);
+			return NULL;
+		}
+	}
+	*n = (uint32_t)(count > 0 ? count : 0);
+	return out;
+}
+
+static PyObject *value_list(Trace *t, const WeftValue *v, uint32_t n)
+{
+	PyObject *out = PyList_New(n);
+	for (uint32_t k = 0; out && k < n; k++) {
+		PyObject *o = checked_value(t, v[k]);
+		if (!o)
+			Py_CLEAR(out);
+		else
+			PyList_SetItem(out, k, o);
+	}
+	return out;
+}
+
+/* graph(graph, values, n) -> list of n values */
+static PyObject *trace_graph(PyObject *self, PyObject *args)
+{
+	Trace *t = (Trace *)self;
+	PyObject *graph, *list, *result = NULL;
+	unsigned nout;
+	uint32_t n;
+	if (!PyArg_ParseTuple(args, "O!OI", graph_type, &graph, &list, &nout))
+		return NULL;
+	WeftValue *in = values_of(list, &n), *out = calloc((size_t)nout + 1, sizeof *out);
+	if (in && out) {
+		weft_trace_graph(t->trace, ((Graph *)graph)->graph, in, n, out, nout);
+		result = value_list(t, out, nout);
+	}
+	free(in);
+	free(out);
+	return result;
+}
+
+/* A body is a function of Python: from a list of values to a list of values. */
+typedef struct {
+	PyObject *body[2];
+	Trace *t;
+	uint32_t nin, nout[2];
+} Bodies;
+
+static void run_body(Bodies *b, int which, const WeftValue *in, WeftValue *out)
+{
+	uint32_t n = 0;
+	PyObject *list = PyErr_Occurred() ? NULL : value_list(b->t, in, b->nin);
+	PyObject *result = list ? PyObject_CallFunctionObjArgs(b->body[which], list, NULL) : NULL;
+	WeftValue *v = result ? values_of(result, &n) : NULL;
+	if (v && n == b->nout[which])
+		memcpy(out, v, n * sizeof *v);
+	else if (v)
+		PyErr_Format(PyExc_ValueError, "the body gives %u values, expected %u", (unsigned)n, (unsigned)b->nout[which]);
+	free(v);
+	Py_XDECREF(list);
+	Py_XDECREF(result);
+}
+
+static void body_first(WeftTrace *t, const WeftValue *in, WeftValue *out, void *user)
+{
+	(void)t;
+	run_body(user, 0, in, out);
+}
+
+static void body_second(WeftTrace *t, const WeftValue *in, WeftValue *out, void *user)
+{
+	(void)t;
+	run_body(user, 1, in, out);
+}
+
+/* cond(condition, yes, no, n) -> list of n values */
+static PyObject *trace_cond(PyObject *self, PyObject *args)
+{
+	Trace *t = (Trace *)self;
+	PyObject *condition, *yes, *no, *result = NULL;
+	unsigned nout;
+	WeftValue v;
+	if (!PyArg_ParseTuple(args, "OOOI", &condition, &yes, &no, &nout) || !value_of(condition, &v))
+		return NULL;
+	Bodies b = {{yes, no}, t, 0, {nout, nout}};
+	WeftValue *out = calloc((size_t)nout + 1, sizeof *out);
+	if (out) {
+		weft_cond(t->trace, v, body_first, body_second, &b, out, nout);
+		result = PyErr_Occurred() ? NULL : value_list(t, out, nout);
+	}
+	free(out);
+	return result;
+}
+
+/* while_loop(values, test, body, most=0) -> list */
+static PyObject *trace_while(PyObject *self, PyObject *args)
+{
+	Trace *t = (Trace *)self;
+	PyObject *list, *test, *body, *result = NULL;
+	long long most = 0;
+	uint32_t n;
+	if (!PyArg_ParseTuple(args, "OOO|L", &list, &test, &body, &most))
+		return NULL;
+	WeftValue *in = values_of(list, &n), *out = in ? calloc((size_t)n + 1, sizeof *out) : NULL;
+	if (out) {
+		Bodies b = {{test, body}, t, n, {1, n}};
+		weft_while_loop(t->trace, in, n, body_first, body_second, most, &b, out);
+		result = PyErr_Occurred() ? NULL : value_list(t, out, n);
+	}
+	free(in);
+	free(out);
+	return result;
+}
+
+/* scan(carried, slices, body, ny, reverse=False) -> list */
+static PyObject *trace_scan(PyObject *self, PyObject *args)
+{
+	Trace *t = (Trace *)self;
+	PyObject *carried, *slices, *body, *result = NULL;
+	unsigned ny;
+	int reverse = 0;
+	uint32_t ninit = 0, nxs = 0;
+	if (!PyArg_ParseTuple(args, "OOOI|p", &carried, &slices, &body, &ny, &reverse))
+		return NULL;
+	WeftValue *init = values_of(carried, &ninit), *xs = init ? values_of(slices, &nxs) : NULL;
+	WeftValue *in = xs ? calloc((size_t)ninit + nxs + 1, sizeof *in) : NULL, *out = xs ? calloc((size_t)ninit + ny + 1, sizeof *out) : NULL;
+	if (in && out) {
+		memcpy(in, init, ninit * sizeof *in);
+		memcpy(in + ninit, xs, nxs * sizeof *in);
+		Bodies b = {{body, NULL}, t, ninit + nxs, {ninit + ny, 0}};
+		weft_scan(t->trace, in, ninit, nxs, ny, reverse, body_first, &b, out);
+		result = PyErr_Occurred() ? NULL : value_list(t, out, ninit + ny);
+	}
+	free(init);
+	free(xs);
+	free(in);
+	free(out);
+	return result;
+}
+
+static PyObject *trace_end(PyObject *self, PyObject *none)
+{
+	Trace *t = (Trace *)self;
+	(void)none;
+	WeftGraph *g = weft_trace_end(t->trace);
+	t->trace = NULL;
+	return graph_object(t->session, g);
+}
+
+/* ---- the classes ---- */
+
+PyObject *session_trace(PyObject *self, PyObject *name)
+{
+	Session *s = (Session *)self;
+	const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+	WeftTrace *trace = text ? weft_trace_new(s->w, text) : NULL;
+	if (!trace)
+		return text ? session_raise(s) : NULL;
+	Trace *t = PyObject_New(Trace, trace_type);
+	if (!t)
+		return NULL;
+	Py_INCREF(self);
+	*t = (Trace){.ob_base = t->ob_base, .session = s, .trace = trace};
+	return (PyObject *)t;
+}
+
+static void trace_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	Py_XDECREF((PyObject *)((Trace *)self)->session);
+	PyObject_Free(self);
+	Py_DECREF((PyObject *)type);
+}
+
+static void value_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	PyObject_Free(self);
+	Py_DECREF((PyObject *)type);
+}
+
+static PyMethodDef trace_methods[] = {
+	{"symbol", trace_symbol, METH_VARARGS, "symbol(name, lo, hi): declares a size."},
+	{"input", trace_input, METH_VARARGS, "input(name, type): \"f32[B, 3]\""},
+	{"param", trace_param, METH_VARARGS, "param(name, type, array): a constant."},
+	{"variable", trace_variable, METH_VARARGS, "variable(name, type, array): state that is a parameter."},
+	{"buffer", trace_buffer, METH_VARARGS, "buffer(name, type, array): state that is none."},
+	{"size", trace_size, METH_VARARGS, "size(name, value, lo, hi): an integer's value becomes a size."},
+	{"integer", trace_integer, METH_O, "integer(size): the value of an expression of sizes."},
+	{"output", trace_output, METH_VARARGS, "output(name, value)"},
+	{"assign", trace_assign, METH_VARARGS, "assign(state, value)"},
+	{"line", trace_line, METH_O, "line(text): where the next calls come from."},
+	{"call", trace_call, METH_VARARGS, "call(op, args, named=None): calls an operator."},
+	{"result", trace_result, METH_VARARGS, "result(several, k)"},
+	{"shape", trace_shape, METH_O, "shape(value): None for an extent that is no number."},
+	{"graph", trace_graph, METH_VARARGS, "graph(graph, values, n): traces all of a graph."},
+	{"cond", trace_cond, METH_VARARGS, "cond(condition, yes, no, n)"},
+	{"while_loop", trace_while, METH_VARARGS, "while_loop(values, test, body, most=0)"},
+	{"scan", trace_scan, METH_VARARGS, "scan(carried, slices, body, ny, reverse=False)"},
+	{"end", trace_end, METH_NOARGS, "end(): the Graph."},
+	{0},
+};
+static PyMemberDef trace_members[] = {
+	{"session", T_OBJECT, offsetof(Trace, session), READONLY, "The Session that owns the trace."},
+	{0},
+};
+static PyType_Slot trace_slots[] = {
+	{Py_tp_dealloc, trace_dealloc},
+	{Py_tp_methods, trace_methods},
+	{Py_tp_members, trace_members},
+	{Py_tp_doc, "Records calls of operators."},
+	{0, NULL},
+};
+static PyType_Spec trace_spec = {"weft._weft.Trace", sizeof(Trace), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, trace_slots};
+static PyType_Slot value_slots[] = {{Py_tp_dealloc, value_dealloc}, {Py_tp_doc, "A value of a Trace."}, {0, NULL}};
+static PyType_Spec value_spec = {"weft._weft.Value", sizeof(Value), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, value_slots};
+
+int trace_setup(PyObject *module)
+{
+	size_type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s:s}", "Size", (PyObject *)&PyUnicode_Type, "__doc__",
+					  "An expression of sizes, as an argument of Trace.call.");
+	if (!size_type || PyModule_AddObjectRef(module, "Size", size_type) < 0)
+		return -1;
+	if (class_add(module, &value_spec, "Value", &value_type) < 0)
+		return -1;
+	return class_add(module, &trace_spec, "Trace", &trace_type);
+}

@@ -1,0 +1,126 @@
+/* The extension module weft._weft: compiled models and the compiler, for Python.
+ *
+ * Policy is Python; this module converts arguments and calls the C interfaces. It uses the
+ * stable ABI of Python 3.11 only. All functions run with the interpreter lock held, except where they
+ * say otherwise. Functions that return a pointer return NULL with a Python exception set; those that
+ * return an int return -1. */
+#ifndef WEFT_PYTHON_H
+#define WEFT_PYTHON_H
+
+#define Py_LIMITED_API 0x030b0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <structmember.h>
+
+#include "weft.h"
+
+/* ---- module.c ---- */
+
+/* Sets the exception for an error code of weft_model.h, with the sentence: ValueError for arguments
+ * and inputs, MemoryError, OSError for files, weft.BusyError, weft.CheckError, else weft.Error.
+ * Returns NULL. */
+PyObject *weft_raise(int code, const char *message);
+/* The class weft.Error. */
+extern PyObject *weft_error;
+
+/* ---- tensor.c ---- */
+
+enum { MOST_RANK = 12 };
+
+/* A tensor of somebody else, for the time of a call. Filled in by view_open, given back by
+ * view_close. */
+typedef struct View {
+	void (*close)(struct View *); /* NULL: nothing to give back */
+	int64_t shape[MOST_RANK], stride[MOST_RANK];
+	union {
+		Py_buffer buffer;
+		struct {
+			void *tensor; /* DLManagedTensor or DLManagedTensorVersioned */
+			PyObject *capsule;
+		} managed;
+		double number[2];
+	} u;
+} View;
+
+/* Fills in *t with the memory of a Python object: one with DLPack's C exchange interface (PyTorch), the
+ * buffer protocol (NumPy), or __dlpack__; nothing is copied. With `number`, an object of Python that is
+ * a number becomes a tensor of this dtype without dimensions. `writable`: the memory will be written.
+ * who, name: "input", "x", for exceptions. */
+int view_open(View *, PyObject *, const WeftDType *number, bool writable, const char *who, const char *name, WeftTensor *t);
+void view_close(View *);
+/* Whether objects of the class of `o` convert by DLPack's C exchange interface, so that make_tensor
+ * can make more of them. */
+bool is_exchanged(PyObject *o);
+/* Makes an uninitialised row-major tensor and fills in *t with its memory, which lives as long as the
+ * object: of the class of `like` if is_exchanged(like), else a NumPy array, else a memoryview. */
+PyObject *make_tensor(PyObject *like, WeftDType, uint32_t rank, const int64_t *shape, const char *name, WeftTensor *t);
+/* "f32"; "" for a dtype that Weft lacks. */
+const char *dtype_text(WeftDType);
+/* Returns whether the text is that of a dtype, and sets *d. */
+bool dtype_of_text(const char *text, WeftDType *d);
+
+/* ---- program.c ---- */
+
+/* A compiled model that is loaded: a shared object, or code in this process. */
+typedef struct {
+	PyObject_HEAD
+	const WeftModel *model;
+	void *library; /* of dlopen; NULL: weft_jit_free */
+} Program;
+/* Makes a Program of a model of weft_jit_keep, which it frees. */
+PyObject *program_object(const WeftModel *, void *library);
+
+/* An instance: weights and state of its own. */
+typedef struct {
+	PyObject_HEAD
+	Program *program;
+	WeftInstance *instance;
+	int32_t running; /* calls in progress */
+} Instance;
+/* Whether the instance is open; else sets an exception. */
+bool instance_ready(const Instance *);
+extern PyTypeObject *instance_type;
+int program_setup(PyObject *module);
+
+/* ---- function.c ---- */
+
+int function_setup(PyObject *module);
+
+/* ---- session.c ---- */
+
+/* A Weft, for one compilation. */
+typedef struct {
+	PyObject_HEAD
+	Weft *w;
+	PyObject *held; /* list of the objects whose memory the Weft refers to */
+	uint32_t told;  /* messages that exceptions had already */
+	bool busy;
+} Session;
+/* A graph, with its Session. */
+typedef struct {
+	PyObject_HEAD
+	Session *session;
+	WeftGraph *graph;
+} Graph;
+extern PyTypeObject *session_type, *graph_type;
+/* Sets weft.Error with the messages since the last call. Returns NULL. */
+PyObject *session_raise(Session *);
+/* Makes a Graph, or, for NULL, session_raise. */
+PyObject *graph_object(Session *, WeftGraph *);
+int session_setup(PyObject *module);
+
+/* ---- trace.c ---- */
+
+/* Method of Session: begins a trace. */
+PyObject *session_trace(PyObject *self, PyObject *name);
+int trace_setup(PyObject *module);
+
+/* ---- helpers ---- */
+
+/* A function of CPython as a method, whatever its arguments are. */
+#define METHOD(f) ((PyCFunction)(void (*)(void))(f))
+/* Makes a class of a spec, adds it to the module, and sets *out. */
+int class_add(PyObject *module, PyType_Spec *, const char *name, PyTypeObject **out);
+
+#endif

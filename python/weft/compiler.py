@@ -1,0 +1,61 @@
+"""weft.compile: modules, exported programs and files become compiled models."""
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+from weft import _weft
+from weft.model import Model, load
+
+_SHARED = 10  # WEFT_EMIT_SHARED
+
+
+def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
+            target: str | None = None, path: str | os.PathLike[str] | None = None, grad: str | list[str] | None = None,
+            name: str | None = None, **options: Any) -> Model:
+    """Compiles a model, in this process, or with path= into a shared object, which is loaded.
+
+    model: a torch.nn.Module, which torch.export exports with args, kwargs and dynamic_shapes; an
+    ExportedProgram; the path of a .pt2 file; or a weft._weft.Graph.
+    target: "native", "x86-64-v3", ... (docs/targets.md); with path= only.
+    grad: "params", "inputs" or names. The model then has the entries run, forward_saving and backward.
+    options: replaceable, tune, op_by_op, duplicate_weights, jobs, backend, cc, and rng_input (docs/c-api.md).
+    """
+    rng_input = options.pop("rng_input", False)
+    given = {"target": target, "name": name, **options}
+    if isinstance(model, _weft.Graph):
+        session, graph = model.session, model
+    else:
+        session = _weft.Session()
+        source, label = _archive(model, args, kwargs, dynamic_shapes)
+        graph = session.load(source, label, rng_input)
+    if grad is not None:
+        wrt = [grad] if isinstance(grad, str) else list(grad)
+        forward, backward = session.split(graph, wrt)
+        graph = session.join(["run", "forward_saving", "backward"], [graph, forward, backward])
+    if path is None:
+        return Model(session.jit(graph, given))
+    session.emit(graph, _SHARED, path, given)
+    return load(path)
+
+
+def _archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> tuple[Any, str]:
+    """What Session.load takes, and a name for messages."""
+    if isinstance(model, (str, os.PathLike)):
+        return os.fspath(model), os.fspath(model)
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return model, "model.pt2"
+    import torch
+    if isinstance(model, torch.nn.Module):
+        label = type(model).__name__
+        if args is None and kwargs is None:
+            raise TypeError("weft.compile: a module needs example inputs: weft.compile(module, (x,))")
+        model = torch.export.export(model, tuple(args or ()), kwargs, dynamic_shapes=dynamic_shapes)
+    elif isinstance(model, torch.export.ExportedProgram):
+        label = "model"
+    else:
+        raise TypeError(f"weft.compile: expected a module, an ExportedProgram or a path, got {type(model).__name__}")
+    file = io.BytesIO()
+    torch.export.save(model, file)
+    return file.getbuffer(), label + ".pt2"

@@ -1,0 +1,1 @@
+"""FX graphs become graphs of Weft."""

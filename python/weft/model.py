@@ -1,0 +1,205 @@
+"""Compiled models: load them, call them, look into them."""
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, NamedTuple
+
+from weft import _weft
+
+Function = _weft.Function
+
+
+class TensorInfo(NamedTuple):
+    """An input, an output or a state. An extent is a number, or the text of an expression of symbols."""
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+    role: str | None
+    donates: int
+    requires_grad: int
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+class State(MutableMapping):
+    """The state of a model by name: reading copies the current value, setting changes it."""
+
+    def __init__(self, model: Model):
+        self._model = model
+        self._number = {s.name: k for k, s in enumerate(model.state_info)}
+
+    def __getitem__(self, name: str) -> Any:
+        k = self._number[name]
+        info = self._model.state_info[k]
+        value = _empty(info.dtype, info.shape)
+        self._model.instance.state_get(k, value)
+        return value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._model.instance.state_set(self._number[name], _detached(value))
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("state cannot be removed from a model")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._number)
+
+    def __len__(self) -> int:
+        return len(self._number)
+
+    def reset(self) -> None:
+        """Sets all state to its initial contents."""
+        self._model.instance.state_reset()
+
+
+class Model(Function):
+    """A compiled model. It is called like a function: positional inputs in the model's order, or by name.
+
+    Outputs are of the class of the first input that is a tensor of PyTorch (of any class with DLPack's C
+    exchange interface), else NumPy arrays; out= takes tensors for them. Several outputs are a tuple. The
+    interpreter lock is released during the call, and several threads may call one model; only calls that
+    write state exclude each other (BusyError): clone() makes a model with state of its own.
+    """
+
+    def __new__(cls, program: Any, instance: Any = None, entry: int = 0, path: str | None = None):
+        return super().__new__(cls, instance or program.open(), entry)
+
+    def __init__(self, program: Any, instance: Any = None, entry: int = 0, path: str | None = None):
+        self.program = program
+        self.path = path
+        self._entry = entry
+        self.info = program.describe()
+        self._siblings: dict[str, Model] | None = None
+        self.threads = default_threads()
+
+    @property
+    def name(self) -> str:
+        return self.info["name"]
+
+    @property
+    def target(self) -> str:
+        return self.info["target"]
+
+    @property
+    def entry(self) -> str:
+        """The name of the entry that a call runs."""
+        return self.info["entries"][self._entry]["name"]
+
+    @property
+    def inputs(self) -> list[TensorInfo]:
+        return [TensorInfo(*t) for t in self.info["entries"][self._entry]["inputs"]]
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        return [TensorInfo(*t) for t in self.info["entries"][self._entry]["outputs"]]
+
+    @property
+    def symbols(self) -> dict[str, tuple[int, int]]:
+        """The sizes that are known only at a call, with their ranges."""
+        return {name: (lo, hi) for name, lo, hi in self.info["entries"][self._entry]["symbols"]}
+
+    @property
+    def state_info(self) -> list[TensorInfo]:
+        return [TensorInfo(*t) for t in self.info["state"]]
+
+    @property
+    def state(self) -> State:
+        return State(self)
+
+    @property
+    def entries(self) -> Mapping[str, Model]:
+        """The entries of the model by name. They share weights and state."""
+        if self._siblings is None:
+            names = [e["name"] for e in self.info["entries"]]
+            others = {n: self if k == self._entry else Model(self.program, self.instance, k, self.path) for k, n in enumerate(names)}
+            for m in others.values():
+                m._siblings = others
+        return self._siblings
+
+    def clone(self) -> Model:
+        """Another model with the same weights in memory and a copy of the state."""
+        copy = Model(self.program, self.instance.clone(), self._entry, self.path)
+        copy.threads = self.threads
+        return copy
+
+    def set_weights(self, weights: Mapping[str, Any], *, strict: bool = True) -> None:
+        """Replaces parameters, as in a state dictionary. The model was compiled with replaceable=True."""
+        self.instance.set_weights({name: _contiguous(w) for name, w in weights.items()}, not strict)
+
+    def weights(self, *names: str) -> dict[str, Any]:
+        """Copies of the replaceable parameters; of all of them if no names are given."""
+        rows = {name: (dtype, shape) for name, dtype, shape, _ in self.info["replaceable"]}
+        for name in names:
+            if name not in rows:
+                raise KeyError(f"the model has no replaceable parameter {name}")
+        values = {name: _empty(*rows[name]) for name in names or rows}
+        self.instance.get_weights(values)
+        return values
+
+    def close(self) -> None:
+        """Frees the instance; later calls are errors."""
+        self.instance.close()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        ins, outs = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
+        return f"<weft.Model {self.name} ({ins}) -> ({outs})>"
+
+    def __reduce__(self):
+        if self.path is None:
+            raise TypeError("a model in memory cannot be pickled: compile it with path=")
+        return _unpickle, (self.path, self.info["hash"], self.entry)
+
+
+def _unpickle(path: str, hash: str, entry: str) -> Model:
+    model = load(path)
+    if model.info["hash"] != hash:
+        raise _weft.Error(f"{path} is another model than the one that was pickled")
+    return model.entries[entry]
+
+
+def load(path: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None = None, symbol: str = "weft_model", verify: bool = False) -> Model:
+    """Loads a shared object that Weft compiled. weights: the path of its weight file, if that is not beside
+    it. verify: read all of the weight file and compare its checksum."""
+    path = os.path.abspath(os.fspath(path))
+    program = _weft.load(path, symbol)
+    return Model(program, program.open(weights, verify), 0, path)
+
+
+def default_threads() -> int:
+    """The threads of PyTorch where that is imported, else 0: the processors of the process."""
+    torch = sys.modules.get("torch")
+    return torch.get_num_threads() if torch and hasattr(torch, "get_num_threads") else 0
+
+
+_NUMPY = {"f32": "float32", "f64": "float64", "f16": "float16", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
+          "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool", "c64": "complex64", "c128": "complex128", "bf16": "bfloat16",
+          "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
+
+
+def _empty(dtype: str, shape: tuple[int, ...]) -> Any:
+    """A new tensor: of PyTorch where that is imported, else of NumPy."""
+    torch = sys.modules.get("torch")
+    if torch:
+        return torch.empty(shape, dtype=getattr(torch, _NUMPY[dtype]))
+    import numpy
+    return numpy.empty(shape, numpy.dtype(_NUMPY[dtype]))
+
+
+def _detached(value: Any) -> Any:
+    return value.detach() if hasattr(value, "detach") else value
+
+
+def _contiguous(value: Any) -> Any:
+    if hasattr(value, "detach"):
+        return value.detach().contiguous()
+    import numpy
+    return numpy.ascontiguousarray(value)

@@ -1,1 +1,215 @@
-"""The back end of torch.compile."""
+"""The back end of torch.compile: torch.compile(module, backend="weft").
+
+AOTAutograd makes graphs of ATen operators for inference, forward and backward; each is compiled in this process.
+What Weft does not have runs as PyTorch's operators between compiled parts, with one warning each.
+"""
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from weft import _weft, fx
+from weft.model import Model
+
+Boxed = Callable[[list[Any]], list[Any]]
+
+
+class Statistics:
+    """What the back end did in this process: counts, for tests and reports."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.graphs = self.compiled = self.nodes = self.eager_nodes = 0
+        self.refused: Counter[str] = Counter()
+
+
+statistics = Statistics()
+
+
+# ---- compiled graphs ----
+
+def _key() -> torch.Tensor:
+    """The key of a call's random numbers, of PyTorch's generator: torch.manual_seed repeats."""
+    return torch.randint(-2**63, 2**63 - 1, (2,)).view(torch.uint64)
+
+
+class Compiled:
+    """A compiled graph: from a list of arguments, which it empties, to a list of results."""
+
+    _boxed_call = True
+
+    def __init__(self, lowering: fx.Lowering, model: Model):
+        self.model = model
+        self._take = lowering.tensors
+        self._results = lowering.results
+        self._draws = lowering.key is not None
+        self._single = lowering.noutput == 1
+        self._direct = all(r.kind == "tensor" and r.value is None and r.order is None for r in lowering.results) and [
+            r.index for r in lowering.results] == list(range(lowering.noutput))
+        self._resolve = [k for k, n in enumerate(n for n in lowering.gm.graph.nodes if n.op == "placeholder")
+                         if isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_conj() or v.is_neg())]
+
+    def __call__(self, args: list[Any]) -> list[Any]:
+        for k in self._resolve:
+            args[k] = args[k].resolve_conj().resolve_neg()
+        inputs = [args[k] for k in self._take]
+        if self._draws:
+            inputs.append(_key())
+        model = self.model
+        model.threads = torch.get_num_threads()
+        made = model.run(*inputs)
+        if self._single:
+            made = (made,)
+        if self._direct:
+            args.clear()
+            return list(made)
+        results = [self._result(r, args, made) for r in self._results]
+        args.clear()
+        return results
+
+    def _result(self, r: fx.Output, args: list[Any], made: tuple[torch.Tensor, ...]) -> Any:
+        if r.kind == "tensor":
+            t = made[r.index]
+            if r.order:
+                return t.permute(r.order)
+            return t.detach() if r.value == "alias" else t
+        if r.kind == "input":
+            return args[r.index].detach() if r.value == "alias" else args[r.index]
+        return r.value(args) if r.kind == "size" else r.value
+
+
+def compile_whole(gm: GraphModule, name: str) -> Compiled:
+    """Compiles all of a graph. Raises Unsupported."""
+    lowering = fx.Lowering(gm, name)
+    try:
+        program = lowering.session.jit(lowering.graph, {})
+    except _weft.Error as e:
+        raise fx.Unsupported(None, str(e)) from None
+    statistics.compiled += 1
+    return Compiled(lowering, Model(program))
+
+
+# ---- islands of eager code ----
+
+class _Support(torch.fx.passes.operator_support.OperatorSupportBase):
+    def __init__(self, refused: dict[Node, str]):
+        self.refused = refused
+
+    def is_node_supported(self, submodules: Any, node: Node) -> bool:
+        return node.op == "call_function" and node not in self.refused
+
+
+def _unboxed(compiled: Boxed) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        results = compiled(list(args))
+        return results[0] if len(results) == 1 else tuple(results)
+    return call
+
+
+def _warn(refused: dict[Node, str]) -> None:
+    """One warning for each operator that runs as PyTorch's."""
+    nodes: dict[str, list[str]] = {}
+    for node, why in refused.items():
+        nodes.setdefault(str(node.target), []).append(why)
+    for target, why in nodes.items():
+        statistics.refused[target] += len(why)
+        warnings.warn(f"weft: {target} runs as PyTorch's operator ({len(why)} node{'s' * (len(why) > 1)}): {why[0]}", stacklevel=2)
+
+
+def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed:
+    """Compiles what can be compiled; the rest runs as PyTorch's operators."""
+    from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+    _warn(refused)
+    statistics.eager_nodes += len(refused)
+    partitioner = CapabilityBasedPartitioner(gm, _Support(refused), allows_single_node_partition=True)
+    fused = partitioner.partition_and_fuse()
+    for node in list(fused.graph.nodes):
+        if node.op != "call_module":
+            continue
+        part = getattr(fused, node.target)
+        try:
+            compiled = _unboxed(compile_whole(part, f"{name}_{node.target}"))
+        except fx.Unsupported as e:
+            if "computes no tensor" not in str(e):
+                warnings.warn(f"weft: a part of {name} runs as PyTorch's operators: {e}", stacklevel=2)
+            continue
+        delattr(fused, node.target)
+        setattr(fused, node.target, compiled)
+
+    def run(args: list[Any]) -> list[Any]:
+        given = list(args)
+        args.clear()
+        return fused.forward(*given)
+    run._boxed_call = True
+    return run
+
+
+def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: bool) -> Boxed:
+    """What AOTAutograd calls with each graph."""
+    statistics.graphs += 1
+    statistics.nodes += sum(n.op == "call_function" for n in gm.graph.nodes)
+    if not any(n.op == "call_function" and not _is_sizes(n) for n in gm.graph.nodes):
+        return _boxed_eager(gm)
+    refused = {n: why for n in gm.graph.nodes if (why := fx.why_not(n))}
+    try:
+        if not refused:
+            return compile_whole(gm, name)
+    except fx.Unsupported as e:
+        if not fallback:
+            raise
+        refused = fx.refused_nodes(gm)
+        if e.node is not None:
+            refused.setdefault(e.node, str(e))
+        if not refused:
+            warnings.warn(f"weft: {name} runs as PyTorch's operators: {e}", stacklevel=2)
+            statistics.refused[f"graph: {e}"] += 1
+            return _boxed_eager(gm)
+    if not fallback:
+        node, why = next(iter(refused.items()))
+        raise fx.Unsupported(node, f"{node.target}: {why}")
+    return compile_parts(gm, name, refused)
+
+
+def _is_sizes(node: Node) -> bool:
+    return isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt))
+
+
+def _boxed_eager(gm: GraphModule) -> Boxed:
+    def run(args: list[Any]) -> list[Any]:
+        given = list(args)
+        args.clear()
+        return gm.forward(*given)
+    run._boxed_call = True
+    return run
+
+
+# ---- the back end ----
+
+@functools.cache
+def decompositions() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's decompositions of the operators that Weft's table lacks."""
+    table = torch._decomp.decomposition_table
+    return {op: f for op, f in table.items() if isinstance(op, torch._ops.OpOverload) and not fx.knows_op(op)}
+
+
+def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | None = None, mode: Any = None) -> Callable[..., Any]:
+    """The back end "weft". options: fallback=False makes an operator that Weft lacks an error."""
+    from torch._functorch.aot_autograd import aot_module_simplified
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+    fallback = (options or {}).get("fallback", True)
+
+    def compiler(kind: str) -> Callable[..., Boxed]:
+        def f(graph: GraphModule, inputs: Any) -> Boxed:
+            return compile_graph(graph, inputs, name=kind, fallback=fallback)
+        return f
+    return aot_module_simplified(gm, example_inputs, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
+                                 inference_compiler=compiler("inference"), decompositions=decompositions(),
+                                 partition_fn=min_cut_rematerialization_partition)

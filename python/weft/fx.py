@@ -1,1 +1,469 @@
-"""FX graphs become graphs of Weft."""
+"""FX graphs of ATen operators become graphs of Weft, by traces.
+
+`lower` takes what AOTAutograd gives a back end: a GraphModule whose nodes call torch.ops, with the types of
+values in meta["val"]. Sizes that are symbols stay symbols: types mention them, and integers are expressions of
+them, which are never computed by nodes.
+"""
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import sympy
+import torch
+from torch.fx import GraphModule, Node
+
+from weft import _weft
+
+DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32",
+          torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64",
+          torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2"}
+# Operators that give their first operand. No derivative follows, so what autograd sees is no matter.
+SAME = {"aten.detach", "aten.alias", "aten.lift_fresh_copy", "aten.lift", "aten.lift_fresh"}
+_MOST = 2**62
+
+
+class Unsupported(Exception):
+    """A node that cannot be traced, and why."""
+
+    def __init__(self, node: Node | None, why: str):
+        super().__init__(why)
+        self.node = node
+
+
+# ---- sizes ----
+
+class _Printer(sympy.printing.str.StrPrinter):
+    """Expressions as Weft's parser of sizes reads them."""
+
+    def _print_FloorDiv(self, e):
+        return f"floordiv({self._print(e.args[0])}, {self._print(e.args[1])})"
+
+    _print_CleanDiv = _print_FloorDiv
+
+    def _print_Mod(self, e):
+        return f"mod({self._print(e.args[0])}, {self._print(e.args[1])})"
+
+    _print_PythonMod = _print_Mod
+
+    def _print_Min(self, e):
+        return self._nested("min", e.args)
+
+    def _print_Max(self, e):
+        return self._nested("max", e.args)
+
+    def _nested(self, name, args):
+        text = self._print(args[0])
+        for a in args[1:]:
+            text = f"{name}({text}, {self._print(a)})"
+        return text
+
+    def _print_Pow(self, e):
+        base, power = e.args
+        if power.is_Integer and 0 < power < 9:
+            return "*".join([f"({self._print(base)})" if base.is_Add else self._print(base)] * int(power))
+        raise Unsupported(None, f"the size {e} is no expression of Weft")
+
+    def _print_ModularIndexing(self, e):
+        a, b, c = map(self._print, e.args)
+        return f"mod(floordiv({a}, {b}), {c})"
+
+
+def size_text(value: int | torch.SymInt) -> str | int:
+    """An integer, or the text of an expression."""
+    if isinstance(value, int):
+        return value
+    e = sympy.expand(value.node.expr)
+    if e.is_Integer:
+        return int(e)
+    kinds = (sympy.Symbol, sympy.Integer, sympy.Add, sympy.Mul, sympy.Pow)
+    for part in sympy.preorder_traversal(e):
+        if not isinstance(part, kinds) and type(part).__name__ not in ("FloorDiv", "CleanDiv", "Mod", "PythonMod", "Min", "Max", "ModularIndexing"):
+            raise Unsupported(None, f"the size {e} is no expression of Weft")
+    return _Printer().doprint(e)
+
+
+def _is_symbolic(value: Any) -> bool:
+    return isinstance(value, torch.SymInt) and not value.node.expr.is_Integer
+
+
+# ---- what the table has ----
+
+@functools.cache
+def _table() -> tuple[_weft.Session, frozenset[str]]:
+    """A session to ask, and the names of operators that draw random numbers."""
+    drawing = set()
+    for row in _weft.operators():
+        if "Tensor? rng" in row["schema"]:
+            drawing.update([row["name"], *row["aliases"].split()])
+    return _weft.Session(), frozenset(drawing)
+
+
+def op_name(target: Any) -> str:
+    """"aten.add.Tensor" of an operator of torch.ops."""
+    return target.name().replace("::", ".", 1)
+
+
+@functools.cache
+def _knows(name: str, dtypes: tuple[str, ...]) -> bool:
+    return _table()[0].supports(name, list(dtypes))
+
+
+def knows_op(target: Any) -> bool:
+    """Whether the table has the operator."""
+    name = op_name(target)
+    return name in SAME or _knows(name, ())
+
+
+def why_not(node: Node) -> str | None:
+    """Why a node of an FX graph cannot be traced; None: nothing is known against it."""
+    if node.op in ("placeholder", "output", "get_attr") or node.target is operator.getitem:
+        return None
+    if node.op != "call_function":
+        return f"{node.op} {node.target}"
+    value = node.meta.get("val")
+    if isinstance(value, (torch.SymInt, int)) and not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.sym_size.int:
+        return None
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return f"{node.target} is no operator of torch.ops"
+    values = [n.meta.get("val") for n in node.all_input_nodes] + list(value if isinstance(value, (tuple, list)) else [value])
+    for v in values:
+        why = _why_not_value(v)
+        if why:
+            return why
+    if not knows_op(node.target):
+        return f"{op_name(node.target)} is not in Weft's table"
+    return None
+
+
+def _why_not_value(v: Any) -> str | None:
+    if isinstance(v, torch.Tensor):
+        if v.dtype not in DTYPES:
+            return f"the dtype {v.dtype}"
+        if v.device.type not in ("cpu", "meta"):
+            return f"a tensor on {v.device}"
+        if v.layout != torch.strided:
+            return f"the layout {v.layout}"
+        if any(_is_symbolic(s) and torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(s) for s in v.shape):
+            return "a size that depends on data"
+    elif isinstance(v, torch.SymInt):
+        if torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(v):
+            return "a size that depends on data"
+    elif isinstance(v, (torch.SymFloat, torch.SymBool)):
+        return f"a value of {type(v).__name__}"
+    return None
+
+
+# ---- tracing ----
+
+class Output:
+    """How a result is made of the compiled model's: kind is "none", "input", "size", "tensor" or "constant"."""
+
+    def __init__(self, kind: str, index: int = 0, value: Any = None, order: tuple[int, ...] | None = None):
+        self.kind, self.index, self.value, self.order = kind, index, value, order
+
+
+class Lowering:
+    """The graph of a GraphModule, what its inputs are, and how results are made of its outputs."""
+
+    def __init__(self, gm: GraphModule, name: str):
+        self.gm, self.name = gm, name
+        self.session = _weft.Session()
+        self.trace = self.session.trace(name)
+        self.env: dict[Node, Any] = {}
+        self.tensors: list[int] = []      # numbers of the arguments that the model takes
+        self.where: dict[sympy.Symbol, tuple[int, int | None]] = {}  # argument, and its dimension
+        self.results: list[Output] = []
+        self.key: Any = None              # of random numbers
+        self.ndraw = 0
+        self._named: dict[int, int] = {}
+        self.noutput = 0
+        self._inputs()
+        for node in gm.graph.nodes:
+            self._line(node)
+            if node.op == "get_attr":
+                self.env[node] = self._constant(node)
+            elif node.op == "call_function":
+                self._call(node)
+            elif node.op == "output":
+                self._outputs(node)
+        if not self.noutput:
+            raise Unsupported(None, "the graph computes no tensor")
+        self.graph = self.trace.end()
+
+    # -- inputs
+
+    def _inputs(self) -> None:
+        nodes = [n for n in self.gm.graph.nodes if n.op == "placeholder"]
+        values = [n.meta.get("val") for n in nodes]
+        declared = set()
+        for k, v in enumerate(values):
+            if _is_symbolic(v) and v.node.expr.is_Symbol:
+                self.where.setdefault(v.node.expr, (k, None))
+            for d, s in enumerate(v.shape if isinstance(v, torch.Tensor) else ()):
+                if not _is_symbolic(s):
+                    continue
+                for symbol in s.node.expr.free_symbols:
+                    if symbol not in declared:
+                        declared.add(symbol)
+                        self._declare(symbol, s.node.shape_env)
+                if s.node.expr.is_Symbol:
+                    self.where.setdefault(s.node.expr, (k, d))
+        later = []
+        for k, (n, v) in enumerate(zip(nodes, values)):
+            if isinstance(v, torch.Tensor):
+                why = _why_not_value(v)
+                if why:
+                    raise Unsupported(None, f"input {n.name}: {why}")
+                self.env[n] = self.trace.input(f"{n.name}", type_text(v))
+                self.tensors.append(k)
+            elif _is_symbolic(v):
+                self.env[n] = v
+                for symbol in v.node.expr.free_symbols - declared:
+                    if v.node.expr.is_Symbol:
+                        later.append((k, n, v, symbol))
+                    declared.add(symbol)
+            else:
+                self.env[n] = v
+        for k, n, v, symbol in later:  # sizes that no extent of an input gives
+            value = self.trace.input(n.name, "i64[]")
+            self.tensors.append(k)
+            lo, hi = _range(symbol, v.node.shape_env)
+            self.trace.size(str(symbol), value, lo, hi)
+
+    def _declare(self, symbol: sympy.Symbol, shape_env: Any) -> None:
+        self.trace.symbol(str(symbol), *_range(symbol, shape_env))
+
+    def _constant(self, node: Node) -> Any:
+        value = operator.attrgetter(node.target)(self.gm)
+        if not isinstance(value, torch.Tensor):
+            return value
+        value = value.detach().contiguous()
+        return self.trace.param(node.name, type_text(value), value.resolve_conj().resolve_neg())
+
+    # -- calls
+
+    def _line(self, node: Node) -> None:
+        stack = node.meta.get("stack_trace")
+        if not stack:
+            return
+        for line in reversed(stack.strip().splitlines()):
+            if line.lstrip().startswith("File "):
+                parts = line.strip().split(", ")
+                self.trace.line(f"{parts[0][6:-1].rsplit('/', 1)[-1]}:{parts[1].removeprefix('line ')}")
+                return
+
+    def _call(self, node: Node) -> None:
+        value = node.meta.get("val")
+        if node.target is operator.getitem:
+            several, k = self.env[node.args[0]], node.args[1]
+            self.env[node] = several[k] if isinstance(several, (list, tuple)) else self._checked(node, self.trace.result, several, k)
+            return
+        if isinstance(value, (torch.SymInt, int)) and (not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.sym_size.int):
+            self.env[node] = value
+            return
+        why = why_not(node)
+        if why:
+            raise Unsupported(node, why)
+        name = op_name(node.target)
+        if name in SAME:
+            self.env[node] = self.env[node.args[0]]
+            return
+        self.env[node] = self._checked(node, self.trace.call, name, *self._arguments(node))
+
+    def _checked(self, node: Node, f: Any, *args: Any) -> Any:
+        try:
+            return f(*args)
+        except _weft.Error as e:
+            raise Unsupported(node, str(e).split(": ", 1)[-1]) from None
+
+    def _arguments(self, node: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional arguments as long as none is left out, then named ones."""
+        schema, listed, named = node.target._schema, [], {}
+        for k, a in enumerate(schema.arguments):
+            if k < len(node.args):
+                given = node.args[k]
+            elif a.name in node.kwargs:
+                given = node.kwargs[a.name]
+            else:
+                continue
+            if str(a.type) in ("Optional[Device]", "Device", "Optional[Layout]", "Layout", "Optional[MemoryFormat]", "MemoryFormat") or a.name in (
+                    "device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit"):
+                continue
+            if "Generator" in str(a.type):
+                if given is not None:
+                    raise Unsupported(node, "a generator of random numbers")
+                continue
+            value = self._argument(node, given, "float" in str(a.type))
+            if k == len(listed) and not a.kwarg_only:
+                listed.append(value)
+            else:
+                named[a.name] = value
+        if op_name(node.target) in _table()[1]:
+            if self.key is None:
+                self.key = self.trace.input("weft.rng", "u64[2]")
+            named |= {"rng": self.key, "stream": self.ndraw}
+            self.ndraw += 1
+        return tuple(listed), named
+
+    def _argument(self, node: Node, given: Any, is_float: bool = False) -> Any:
+        if isinstance(given, Node):
+            given = self.env[given]
+        if isinstance(given, (list, tuple)):
+            return [self._argument(node, x, is_float) for x in given]
+        if isinstance(given, torch.SymInt):
+            try:
+                text = size_text(given)
+            except Unsupported as e:
+                raise Unsupported(node, str(e)) from None
+            return text if isinstance(text, int) else _weft.Size(text)
+        if isinstance(given, torch.dtype):
+            if given not in DTYPES:
+                raise Unsupported(node, f"the dtype {given}")
+            return DTYPES[given]
+        if isinstance(given, (torch.SymFloat, torch.SymBool)):
+            raise Unsupported(node, f"an argument of {type(given).__name__}")
+        if isinstance(given, complex):
+            raise Unsupported(node, "a complex number as an argument")
+        if is_float and type(given) is int:
+            return float(given)
+        if given is None or isinstance(given, (_weft.Value, bool, int, float, str)):
+            return given
+        raise Unsupported(node, f"an argument of {type(given).__name__}")
+
+    # -- outputs
+
+    def _outputs(self, node: Node) -> None:
+        flat, self.spec = torch.utils._pytree.tree_flatten(node.args[0])
+        slot = {n: k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder")}
+        for n in flat:
+            if not isinstance(n, Node):
+                self.results.append(Output("constant", value=n))
+            elif n in slot:
+                self.results.append(Output("input", slot[n]))
+            elif isinstance(self.env[n], torch.SymInt):
+                self.results.append(Output("size", value=self._size_function(self.env[n])))
+            elif isinstance(self.env[n], _weft.Value):
+                self.results.append(self._tensor(n))
+            elif isinstance(self.env[n], (int, float, bool, type(None))):
+                self.results.append(Output("constant", value=self.env[n]))
+            else:
+                raise Unsupported(n, f"a result of {type(self.env[n]).__name__}")
+
+    def _size_function(self, value: torch.SymInt) -> Any:
+        """A function from the arguments of a call to the integer."""
+        e = value.node.expr
+        if e.is_Integer:
+            return lambda args, n=int(e): n
+        symbols = sorted(e.free_symbols, key=str)
+        if any(s not in self.where for s in symbols):
+            raise Unsupported(None, f"no input gives the size {e}")
+        places = [self.where[s] for s in symbols]
+
+        def evaluate(args):
+            return int(e.xreplace({s: sympy.Integer(args[k] if d is None else args[k].shape[d]) for s, (k, d) in zip(symbols, places)}))
+        if e.is_Symbol:
+            (k, d), = places
+            return lambda args: args[k] if d is None else args[k].shape[d]
+        return evaluate
+
+    def _tensor(self, node: Node) -> Output:
+        """An output of the model. One value is one output; its second result shares the memory."""
+        v, value = node.meta["val"], self.env[node]
+        source = _source(node)
+        slot = {n: k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder")}
+        if source in slot:
+            return Output("input", slot[source], value="alias")
+        if source in self._named:
+            first = self._named[source]
+            return Output("tensor", first.index, "alias", first.order)
+        order = _order(v)
+        if order:
+            value = self._checked(node, self.trace.call, "aten.permute", (value, list(order)), {})
+        self.trace.output(f"{node.name}", value)
+        self._named[source] = out = Output("tensor", self.noutput, None, _inverse(order) if order else None)
+        self.noutput += 1
+        return out
+
+
+def _source(node: Node) -> Node:
+    while node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and op_name(node.target) in SAME:
+        node = node.args[0]
+    return node
+
+
+def _order(v: torch.Tensor) -> tuple[int, ...] | None:
+    """The order of dimensions in which the tensor is row-major, if that is not the order they have."""
+    shape, stride = [size_hint(n) for n in v.shape], [size_hint(n) for n in v.stride()]
+    if None in shape or None in stride:  # sizes of which nothing is known
+        return None
+    order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))
+    step = 1
+    for d in reversed(order):
+        if shape[d] != 1 and stride[d] != step:
+            return None
+        step *= shape[d]
+    real = [d for d in order if shape[d] != 1]
+    return None if real == sorted(real) else tuple(order)
+
+
+def size_hint(n: int | torch.SymInt) -> int | None:
+    """The value while tracing."""
+    return n if isinstance(n, int) else n.node.hint
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(order.index(d) for d in range(len(order)))
+
+
+def _range(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
+    r = shape_env.var_to_range.get(symbol)
+    lo = int(r.lower) if r is not None and r.lower.is_Integer else 0
+    hi = int(r.upper) if r is not None and r.upper.is_Integer else _MOST
+    return max(lo, 0), min(hi, _MOST)
+
+
+def type_text(v: torch.Tensor) -> str:
+    """"f32[s0, 3]" """
+    return f"{DTYPES[v.dtype]}[{', '.join(str(size_text(n)) for n in v.shape)}]"
+
+
+def refused_nodes(gm: GraphModule) -> dict[Node, str]:
+    """The nodes that cannot be traced, with reasons. Each node is tried alone, on inputs of its types."""
+    refused = {}
+    for node in gm.graph.nodes:
+        why = why_not(node)
+        if why is None and node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and op_name(node.target) not in SAME:
+            try:
+                _Alone(node)
+            except Unsupported as e:
+                why = str(e)
+        if why:
+            refused[node] = why
+    return refused
+
+
+class _Alone(Lowering):
+    """A trace of one node."""
+
+    def __init__(self, node: Node):
+        if isinstance(node.meta.get("val"), (int, torch.SymInt)):
+            return
+        self.session = _weft.Session()
+        self.trace = self.session.trace("node")
+        self.env, self.key, self.ndraw = {}, None, 0
+        declared = set()
+        for n in node.all_input_nodes:
+            v = n.meta.get("val")
+            if isinstance(v, torch.Tensor):
+                for s in v.shape:
+                    for symbol in s.node.expr.free_symbols - declared if _is_symbolic(s) else ():
+                        declared.add(symbol)
+                        self._declare(symbol, s.node.shape_env)
+                self.env[n] = self._checked(node, self.trace.input, n.name, type_text(v))
+            elif isinstance(v, (tuple, list)):
+                return  # getitem of several results
+            else:
+                self.env[n] = v
+        self._call(node)

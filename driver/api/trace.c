@@ -357,8 +357,9 @@ static Sym size_of(const TraceStep *s, const char *text)
 
 static bool attr_of_sizes(const TraceStep *s, const WeftArg *a, Attr *out)
 {
-	Sym *v = ARENA_ARRAY(s->t->w->ctx->scratch, Sym, a->n);
-	for (uint32_t k = 0; k < a->n; k++) {
+	const uint32_t n = a->kind == WEFT_ARG_SIZE ? 1 : a->n;
+	Sym *v = ARENA_ARRAY(s->t->w->ctx->scratch, Sym, n);
+	for (uint32_t k = 0; k < n; k++) {
 		v[k] = size_of(s, a->kind == WEFT_ARG_SIZE ? a->u.text : a->u.texts[k]);
 		TRY(v[k].i);
 	}

@@ -1,4 +1,5 @@
-/* What this module needs of DLPack 1.3: https://dmlc.github.io/dlpack. A DLTensor is a WeftTensor. */
+/* What this module needs of DLPack 1.3: https://dmlc.github.io/dlpack. A DLTensor is a
+ * WeftTensor. */
 #ifndef WEFT_PYTHON_DLPACK_H
 #define WEFT_PYTHON_DLPACK_H
 

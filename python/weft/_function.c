@@ -226,8 +226,8 @@ static int take_output(Call *c, uint32_t k, PyObject *o, const WeftTensorInfo *i
 	return 0;
 }
 
-/* The element of out= for output k; NULL: none. A new reference is not made: the tuple, list or dict
- * stays. */
+/* The element of out= for output k; NULL: none. A new reference is not made: the tuple, list or
+ * dict stays. */
 static PyObject *chosen_output(const Function *f, PyObject *out, uint32_t k, const char *name)
 {
 	PyObject *o = out;

@@ -119,8 +119,8 @@ static void graph_dealloc(PyObject *self)
 	Py_DECREF((PyObject *)type);
 }
 
-/* Texts of a list or tuple, for the time of a call; free the result. Sets *n. NULL with an exception,
- * or for None. */
+/* Texts of a list or tuple, for the time of a call; free the result. Sets *n. NULL with an
+ * exception, or for None. */
 static const char **texts_of(PyObject *list, uint32_t *n)
 {
 	*n = 0;

@@ -153,6 +153,7 @@ static bool list_argument(WeftArg *a, PyObject *list, Memory **m)
 static bool argument(WeftArg *a, PyObject *o, Memory **m)
 {
 	*a = weft_arg_none();
+	a->n = 1;
 	if (PyList_Check(o) || PyTuple_Check(o))
 		return list_argument(a, o, m);
 	a->kind = kind_of(o);

@@ -1,9 +1,9 @@
 /* The extension module weft._weft: compiled models and the compiler, for Python.
  *
  * Policy is Python; this module converts arguments and calls the C interfaces. It uses the
- * stable ABI of Python 3.11 only. All functions run with the interpreter lock held, except where they
- * say otherwise. Functions that return a pointer return NULL with a Python exception set; those that
- * return an int return -1. */
+ * stable ABI of Python 3.11 only. All functions run with the interpreter lock held, except where
+ * they say otherwise. Functions that return a pointer return NULL with a Python exception set;
+ * those that return an int return -1. */
 #ifndef WEFT_PYTHON_H
 #define WEFT_PYTHON_H
 
@@ -43,17 +43,18 @@ typedef struct View {
 	} u;
 } View;
 
-/* Fills in *t with the memory of a Python object: one with DLPack's C exchange interface (PyTorch), the
- * buffer protocol (NumPy), or __dlpack__; nothing is copied. With `number`, an object of Python that is
- * a number becomes a tensor of this dtype without dimensions. `writable`: the memory will be written.
- * who, name: "input", "x", for exceptions. */
+/* Fills in *t with the memory of a Python object: one with DLPack's C exchange interface (PyTorch),
+ * the buffer protocol (NumPy), or __dlpack__; nothing is copied. With `number`, an object of Python
+ * that is a number becomes a tensor of this dtype without dimensions. `writable`: the memory will
+ * be written. who, name: "input", "x", for exceptions. */
 int view_open(View *, PyObject *, const WeftDType *number, bool writable, const char *who, const char *name, WeftTensor *t);
 void view_close(View *);
 /* Whether objects of the class of `o` convert by DLPack's C exchange interface, so that make_tensor
  * can make more of them. */
 bool is_exchanged(PyObject *o);
-/* Makes an uninitialised row-major tensor and fills in *t with its memory, which lives as long as the
- * object: of the class of `like` if is_exchanged(like), else a NumPy array, else a memoryview. */
+/* Makes an uninitialised row-major tensor and fills in *t with its memory, which lives as long as
+ * the object: of the class of `like` if is_exchanged(like), else a NumPy array, else a
+ * memoryview. */
 PyObject *make_tensor(PyObject *like, WeftDType, uint32_t rank, const int64_t *shape, const char *name, WeftTensor *t);
 /* "f32"; "" for a dtype that Weft lacks. */
 const char *dtype_text(WeftDType);

@@ -76,13 +76,13 @@ class Compiled:
         return results
 
     def _result(self, r: fx.Output, args: list[Any], made: tuple[torch.Tensor, ...]) -> Any:
-        if r.kind == "tensor":
-            t = made[r.index]
+        if r.kind in ("tensor", "input"):
+            t = made[r.index] if r.kind == "tensor" else args[r.index]
             if r.order:
-                return t.permute(r.order)
-            return t.detach() if r.value == "alias" else t
-        if r.kind == "input":
-            return args[r.index].detach() if r.value == "alias" else args[r.index]
+                t = t.permute(r.order)
+            if r.value is None:
+                return t
+            return t.detach() if r.value == "alias" else r.value(args, t)
         return r.value(args) if r.kind == "size" else r.value
 
 

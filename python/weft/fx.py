@@ -177,7 +177,7 @@ class Lowering:
         self.results: list[Output] = []
         self.key: Any = None              # of random numbers
         self.ndraw = 0
-        self._named: dict[int, int] = {}
+        self._named: dict[Node, Output] = {}
         self.noutput = 0
         self._inputs()
         for node in gm.graph.nodes:
@@ -337,6 +337,7 @@ class Lowering:
     def _outputs(self, node: Node) -> None:
         flat, self.spec = torch.utils._pytree.tree_flatten(node.args[0])
         slot = {n: k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder")}
+        self._roots = {n for n in flat if isinstance(n, Node) and _root(n) is n}
         for n in flat:
             if not isinstance(n, Node):
                 self.results.append(Output("constant", value=n))
@@ -369,28 +370,70 @@ class Lowering:
         return evaluate
 
     def _tensor(self, node: Node) -> Output:
-        """An output of the model. One value is one output; its second result shares the memory."""
-        v, value = node.meta["val"], self.env[node]
-        source = _source(node)
-        slot = {n: k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder")}
-        if source in slot:
-            return Output("input", slot[source], value="alias")
-        if source in self._named:
-            first = self._named[source]
-            return Output("tensor", first.index, "alias", first.order)
-        order = _order(v)
+        """How a result is made. Views of an input, of another result, or of as many elements are views in
+        PyTorch, too; any other value is an output of the model, and one value is one output."""
+        root = _root(node)
+        index = next((k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder") if n is root), None)
+        if index is not None and _is_dense(root.meta["val"]):
+            return Output("input", index, self._view(node, root))
+        if root is not node and _is_dense(root.meta["val"]) and (root in self._roots or node.meta["val"].numel() is root.meta["val"].numel()
+                                                                 or str(node.meta["val"].numel()) == str(root.meta["val"].numel())):
+            return Output("tensor", self._output(root).index, self._view(node, root), self._output(root).order)
+        return self._output(node, again=True)
+
+    def _output(self, node: Node, again: bool = False) -> Output:
+        """The output of the model that is the value of the node."""
+        if node in self._named:
+            first = self._named[node]
+            return Output("tensor", first.index, "alias" if again else None, first.order)
+        value, order = self.env[node], _order(node.meta["val"])
         if order:
             value = self._checked(node, self.trace.call, "aten.permute", (value, list(order)), {})
-        self.trace.output(f"{node.name}", value)
-        self._named[source] = out = Output("tensor", self.noutput, None, _inverse(order) if order else None)
+        self.trace.output(node.name, value)
+        self._named[node] = out = Output("tensor", self.noutput, None, _inverse(order) if order else None)
         self.noutput += 1
         return out
 
+    def _view(self, node: Node, root: Node) -> Any:
+        """"alias", or a function from arguments and the root's value to the view."""
+        v, r = node.meta["val"], root.meta["val"]
+        if v.shape == r.shape and v.stride() == r.stride() and v.dtype == r.dtype:
+            return "alias"
+        numbers = [*v.shape, *v.stride(), v.storage_offset() - r.storage_offset()]
+        rank = v.dim()
+        if all(isinstance(n, int) for n in numbers):
+            shape, stride, offset = tuple(numbers[:rank]), tuple(numbers[rank:-1]), numbers[-1]
+            return lambda args, t: t.as_strided(shape, stride, t.storage_offset() + offset)
+        give = [self._size_function(n) if isinstance(n, torch.SymInt) else lambda args, n=n: n for n in numbers]
 
-def _source(node: Node) -> Node:
-    while node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and op_name(node.target) in SAME:
+        def view(args: list[Any], t: torch.Tensor) -> torch.Tensor:
+            n = [f(args) for f in give]
+            return t.as_strided(n[:rank], n[rank:-1], t.storage_offset() + n[-1])
+        return view
+
+
+def _is_view(node: Node) -> bool:
+    """Whether the node's value is a view of its first operand, of the same elements' kind."""
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or not node.args or not isinstance(node.args[0], Node):
+        return False
+    if op_name(node.target) in ("aten.detach", "aten.alias"):
+        return True
+    schema = node.target._schema
+    info = schema.arguments[0].alias_info
+    return (info is not None and not info.is_write and len(schema.returns) == 1 and isinstance(node.meta.get("val"), torch.Tensor)
+            and node.meta["val"].dtype == node.args[0].meta["val"].dtype
+            and node.meta["val"].untyped_storage()._cdata == node.args[0].meta["val"].untyped_storage()._cdata)
+
+
+def _root(node: Node) -> Node:
+    while _is_view(node):
         node = node.args[0]
     return node
+
+
+def _is_dense(v: torch.Tensor) -> bool:
+    """Whether a model's output of this value has its strides: row-major in some order of dimensions."""
+    return v.is_contiguous() or _order(v) is not None
 
 
 def _order(v: torch.Tensor) -> tuple[int, ...] | None:

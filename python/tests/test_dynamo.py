@@ -1,0 +1,161 @@
+"""torch.compile(backend="weft"): values and gradients beside eager mode's."""
+import copy
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import weft
+from weft import dynamo
+
+nn = torch.nn
+pytestmark = pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there")
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    dynamo.statistics.reset()
+    torch.manual_seed(0)
+
+
+def both(module, *inputs, dynamic=None, fullgraph=True, train=True, others=()):
+    """Compares results, gradients and buffers."""
+    twin = copy.deepcopy(module)
+    fast = torch.compile(twin, backend=dynamo.backend, dynamic=dynamic, fullgraph=fullgraph)
+    for args in (inputs, *others):
+        want, got = module(*args), fast(*args)
+        torch.testing.assert_close(got, want)
+        if train:
+            sum(t.sum() for t in torch.utils._pytree.tree_leaves(want) if t.requires_grad).backward()
+            sum(t.sum() for t in torch.utils._pytree.tree_leaves(got) if t.requires_grad).backward()
+            for (name, p), q in zip(module.named_parameters(), twin.parameters()):
+                torch.testing.assert_close(q.grad, p.grad, rtol=1e-3, atol=1e-4, msg=lambda m: f"{name}: {m}")
+    for p, q in zip(module.buffers(), twin.buffers()):
+        torch.testing.assert_close(q, p)
+    assert not dynamo.statistics.eager_nodes
+    return fast
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 3))
+
+
+def test_inference_and_training():
+    with torch.no_grad():
+        both(mlp(), torch.randn(5, 4), train=False)
+    both(mlp(), torch.randn(5, 4))
+
+
+def test_convolutions_and_statistics():
+    both(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10)), torch.randn(2, 3, 8, 8))
+
+
+def test_dynamic_sizes():
+    both(mlp(), torch.randn(5, 4), dynamic=True, others=[(torch.randn(n, 4),) for n in (2, 9, 33)])
+    assert dynamo.statistics.graphs == 2
+
+
+def test_attention():
+    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+    both(layer, torch.randn(2, 7, 16), dynamic=True, others=[(torch.randn(3, 11, 16),)])
+
+
+def test_sizes_in_and_out():
+    class M(nn.Module):
+        def forward(self, x, n):
+            return x * n, x.shape[0] * 2 + n, x.reshape(-1)[: x.shape[0]]
+    both(M(), torch.randn(5, 4), 3, dynamic=True, train=False, others=[(torch.randn(6, 4), 7), (torch.randn(9, 4), 8)])
+
+
+def test_inputs_as_outputs_and_shared_buffers():
+    class M(nn.Module):
+        def forward(self, x):
+            y = x + 1
+            return x, y, y.view(-1), y.detach()
+    m = torch.compile(M(), backend=dynamo.backend, fullgraph=True)
+    x = torch.randn(3, 4)
+    a, b, c, d = m(x)
+    assert a is x and c.data_ptr() == b.data_ptr() == d.data_ptr() and torch.equal(d, x + 1)
+
+
+def test_writes_to_inputs():
+    def f(x, y):
+        x.add_(y)
+        return x * 2
+    x, y = torch.ones(4), torch.arange(4.0)
+    assert torch.equal(torch.compile(f, backend=dynamo.backend)(x, y), (1 + y) * 2)
+    assert torch.equal(x, 1 + y)
+
+
+def test_strides_are_eager_modes():
+    f = lambda x: (x.permute(2, 0, 1) + 1, (x * 2).transpose(0, 1))
+    x = torch.randn(2, 3, 4)
+    for a, b in zip(torch.compile(f, backend=dynamo.backend)(x), f(x)):
+        assert a.stride() == b.stride() and torch.equal(a, b)
+
+
+def test_random_numbers_follow_the_seed():
+    f = torch.compile(nn.Dropout(0.5), backend=dynamo.backend)
+    x = torch.ones(2000, requires_grad=True)
+    torch.manual_seed(3)
+    y = f(x)
+    y.sum().backward()
+    other = f(x)
+    torch.manual_seed(3)
+    assert torch.equal(f(x), y) and not torch.equal(other, y) and torch.equal(x.grad, y.detach())
+    assert abs(y.mean() - 1) < 0.1
+
+
+def test_islands_of_eager_code():
+    @torch.library.custom_op("weft_tests::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @twice.register_fake
+    def _(x):
+        return torch.empty_like(x)
+    f = lambda x: torch.sin(twice(torch.cos(x) + 1)) * 3
+    x = torch.randn(7)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        got = torch.compile(f, backend=dynamo.backend, fullgraph=True)(x)
+    assert torch.allclose(got, f(x))
+    assert sum("twice.default runs as PyTorch's operator" in str(w.message) for w in seen) == 1
+    assert dynamo.statistics.compiled == 2 and dynamo.statistics.eager_nodes == 1
+    with pytest.raises(Exception, match="twice"):
+        torch.compile(f, backend=dynamo.backend, options={"fallback": False})(x[:3])
+
+
+def test_an_autograd_function():
+    class Odd(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            x, = ctx.saved_tensors
+            return g * 7 * x
+    x = torch.randn(5, requires_grad=True)
+    torch.compile(lambda x: Odd.apply(x).sum(), backend=dynamo.backend)(x).backward()
+    assert torch.allclose(x.grad, 7 * x.detach())
+
+
+def test_a_training_loop():
+    torch.manual_seed(1)
+    a, x, y = mlp(), torch.randn(64, 4), torch.randn(64, 3)
+    b = copy.deepcopy(a)
+    losses = []
+    for m, f in ((a, a), (b, torch.compile(b, backend=dynamo.backend))):
+        step, seen = torch.optim.Adam(m.parameters(), 1e-2), []
+        for _ in range(30):
+            step.zero_grad()
+            loss = nn.functional.mse_loss(f(x), y)
+            loss.backward()
+            step.step()
+            seen.append(loss.item())
+        losses.append(seen)
+    torch.testing.assert_close(losses[1], losses[0], rtol=1e-4, atol=1e-5)
+    assert losses[0][-1] < losses[0][0]

@@ -1,0 +1,79 @@
+"""Compiled models with tensors of PyTorch."""
+import pytest
+
+torch = pytest.importorskip("torch")
+import weft
+
+pytestmark = pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there")
+PLUS = "graph @f(%x: f32[8]) {\n  %y = aten.add.Scalar(%x, other=1)\n  return %y\n}"
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(4, 3)
+
+    def forward(self, x, scale=None):
+        return torch.relu(self.a(x)) * (1 if scale is None else scale)
+
+
+def test_tensors_in_and_out(compiled):
+    m, x = compiled(PLUS), torch.arange(8.0)
+    y = m(x)
+    assert isinstance(y, torch.Tensor) and torch.equal(y, x + 1)
+    out = torch.empty(8)
+    at = out.data_ptr()
+    assert m(x, out=out) is out and out.data_ptr() == at and torch.equal(out, x + 1)
+    assert torch.equal(m(torch.nn.Parameter(x)), x + 1)
+    assert torch.equal(m(torch.arange(16.0)[::2]), torch.arange(16.0)[::2] + 1)
+
+
+def test_bf16(compiled):
+    m = compiled(PLUS.replace("f32", "bf16"))
+    x = torch.arange(8.0).bfloat16()
+    assert torch.equal(m(x), x + 1)
+
+
+@pytest.mark.parametrize("bad, text", [
+    (torch.arange(8.0).to_sparse(), "input x"),
+    (torch.empty(8, device="meta"), "input x"),
+    (torch.arange(8.0, dtype=torch.float64), "input x has dtype f64, expected f32"),
+])
+def test_tensors_that_are_refused(compiled, bad, text):
+    with pytest.raises(Exception, match=text):
+        compiled(PLUS)(bad)
+
+
+def test_a_module():
+    net, x = Net().eval(), torch.randn(2, 4)
+    m = weft.compile(net, (x,))
+    torch.testing.assert_close(m(x), net(x))
+
+
+def test_dynamic_shapes():
+    net = Net().eval()
+    m = weft.compile(net, (torch.randn(2, 4),), dynamic_shapes={"x": {0: torch.export.Dim("batch")}})
+    assert list(m.symbols.values())[0][0] <= 2
+    for n in (2, 5, 64):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(m(x), net(x))
+
+
+def test_an_exported_program_with_gradients():
+    net, x = Net(), torch.randn(2, 4)
+    m = weft.compile(torch.export.export(net, (x,)), grad="params")
+    saved = m.entries["forward_saving"](x)
+    y, saved = saved[0], saved[1:]
+    net(x).sum().backward()
+    inputs = {t.name: x if t.name == "x" else torch.ones(2, 3) for t in m.entries["backward"].inputs if not t.name.startswith("saved.")}
+    inputs |= {f"saved.{k}": t for k, t in enumerate(saved)}
+    grads = dict(zip([t.name for t in m.entries["backward"].outputs], m.entries["backward"](**inputs)))
+    for name, p in net.named_parameters():
+        torch.testing.assert_close(grads[f"g.{name}"], p.grad)
+
+
+def test_one_openmp(compiled):
+    compiled(PLUS)(torch.arange(8.0))
+    with open("/proc/self/maps") as f:
+        libraries = {line.split()[-1] for line in f if "libgomp" in line or "libomp" in line}
+    assert len(libraries) <= 1

@@ -338,6 +338,21 @@ static void test_graph_state(void **state)
 
 /* ---- sizes ---- */
 
+/* The length of an argument that is one size does not count. */
+static void test_one_size(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "size");
+	weft_trace_symbol(t, "B", 1, 9);
+	WeftValue x = weft_trace_input(t, "x", "f32[B]");
+	WeftArg a[2] = {weft_arg(x), weft_arg_size("2*B")};
+	a[1].n = 0;
+	weft_trace_output(t, "y", weft_trace_call(t, "aten.mul.Scalar", a, 2));
+	ended(w, t);
+	weft_free(w);
+}
+
 static void test_sizes(void **state)
 {
 	(void)state;
@@ -552,7 +567,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cond), cmocka_unit_test(test_while), cmocka_unit_test(test_scan), cmocka_unit_test(test_graph),
-		cmocka_unit_test(test_graph_refused), cmocka_unit_test(test_graph_state), cmocka_unit_test(test_sizes), cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_graph_refused), cmocka_unit_test(test_graph_state), cmocka_unit_test(test_one_size), cmocka_unit_test(test_sizes), cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_extents), cmocka_unit_test(test_found_size), cmocka_unit_test(test_carry_type),
 		cmocka_unit_test(test_refused),
 	};

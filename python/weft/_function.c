@@ -26,6 +26,7 @@ typedef struct {
 	uint32_t number;
 	int32_t threads;    /* 0: the number of processors */
 	PyObject **name;    /* of the inputs, interned */
+	PyObject *like;     /* outputs of calls without a tensor are of its class; NULL: NumPy arrays */
 	Call *spare;
 } Function;
 
@@ -167,13 +168,13 @@ static int open_inputs(const Function *f, Call *c)
 
 /* ---- outputs ---- */
 
-/* The class of the first input that is a tensor: outputs are of it. */
+/* A tensor of whose class outputs are: the first input that is exchanged. */
 static PyObject *first_tensor(const Function *f, const Call *c)
 {
 	for (uint32_t k = 0; k < f->entry->ninput; k++)
 		if (is_exchanged(c->given[k]))
 			return c->given[k];
-	return NULL;
+	return f->like;
 }
 
 static bool is_row_major(const WeftTensor *t)
@@ -433,6 +434,7 @@ static void function_dealloc(PyObject *self)
 	for (uint32_t k = 0; f->name && k < f->entry->ninput; k++)
 		Py_XDECREF(f->name[k]);
 	free(f->name);
+	Py_XDECREF(f->like);
 	Py_XDECREF((PyObject *)f->instance);
 	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 	release(self);
@@ -468,6 +470,7 @@ static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *name
 
 static PyMemberDef function_members[] = {
 	{"instance", T_OBJECT, offsetof(Function, instance), READONLY, "The instance whose weights and state the calls use."},
+	{"like", T_OBJECT, offsetof(Function, like), 0, "A tensor of whose class the outputs of calls without tensors are."},
 	{"threads", T_INT, offsetof(Function, threads), 0, "The most threads of a call; 0: the number of processors."},
 	{0},
 };

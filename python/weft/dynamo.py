@@ -48,6 +48,7 @@ class Compiled:
 
     def __init__(self, lowering: fx.Lowering, model: Model):
         self.model = model
+        model.like = torch.empty(0)
         self._take = lowering.tensors
         self._results = lowering.results
         self._draws = lowering.key is not None
@@ -137,9 +138,11 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
         part = getattr(fused, node.target)
         try:
             compiled = _unboxed(compile_whole(part, f"{name}_{node.target}"))
+        except fx.NothingToCompute:
+            continue
         except fx.Unsupported as e:
-            if "computes no tensor" not in str(e):
-                warnings.warn(f"weft: a part of {name} runs as PyTorch's operators: {e}", stacklevel=2)
+            statistics.refused[f"graph: {e}"] += 1
+            warnings.warn(f"weft: a part of {name} runs as PyTorch's operators: {e}", stacklevel=2)
             continue
         delattr(fused, node.target)
         setattr(fused, node.target, compiled)
@@ -162,6 +165,8 @@ def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: 
     try:
         if not refused:
             return compile_whole(gm, name)
+    except fx.NothingToCompute:
+        return _boxed_eager(gm)
     except fx.Unsupported as e:
         if not fallback:
             raise
@@ -208,7 +213,8 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
 
     def compiler(kind: str) -> Callable[..., Boxed]:
         def f(graph: GraphModule, inputs: Any) -> Boxed:
-            return compile_graph(graph, inputs, name=kind, fallback=fallback)
+            with torch.utils._python_dispatch._disable_current_modes():
+                return compile_graph(graph, inputs, name=kind, fallback=fallback)
         return f
     return aot_module_simplified(gm, example_inputs, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
                                  inference_compiler=compiler("inference"), decompositions=decompositions(),

@@ -32,6 +32,10 @@ class Unsupported(Exception):
         self.node = node
 
 
+class NothingToCompute(Exception):
+    """Results are inputs, views of inputs, and sizes."""
+
+
 # ---- sizes ----
 
 class _Printer(sympy.printing.str.StrPrinter):
@@ -189,7 +193,7 @@ class Lowering:
             elif node.op == "output":
                 self._outputs(node)
         if not self.noutput:
-            raise Unsupported(None, "the graph computes no tensor")
+            raise NothingToCompute
         self.graph = self.trace.end()
 
     # -- inputs

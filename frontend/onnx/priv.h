@@ -22,7 +22,8 @@ struct Value {
 	Node node;           /* none: made by onnx_value_node, from what is known */
 	const Tensor *known; /* NULL: not known at import */
 	bool is_init;        /* a float constant that becomes a parameter */
-	int64_t elem;        /* the type of the file, where the dtype only keeps its values; 0: others */
+	int64_t elem;        /* the type of the file, where the dtype only keeps its values; 0:
+	                        others */
 	int32_t input;       /* the input whose value the caller of the importer gave; -1: none */
 	DType dtype;         /* of what has sizes and no node */
 	const Sym *size;     /* NULL: not known, or as `known` says */

@@ -17,8 +17,8 @@ static const struct {
 	const char *name;
 	DType dtype;
 	List list;
-	uint32_t bits; /* of an element that takes less than a byte, or whose byte is another type's; 0:
-	                  none */
+	uint32_t bits; /* of an element that takes less than a byte, or whose byte is another
+	                  type's; 0: none */
 } types[] = {
 	{"UNDEFINED", DT_none, LIST_NONE, 0},    {"FLOAT", DT_f32, LIST_F32, 0},
 	{"UINT8", DT_u8, LIST_I32, 0},           {"INT8", DT_i8, LIST_I32, 0},

@@ -26,7 +26,8 @@ typedef struct {
 	uint32_t number;
 	int32_t threads;    /* 0: the number of processors */
 	PyObject **name;    /* of the inputs, interned */
-	PyObject *like;     /* outputs of calls without a tensor are of its class; NULL: NumPy arrays */
+	PyObject *like;     /* outputs of calls without a tensor are of its class; NULL: NumPy
+	                       arrays */
 	Call *spare;
 } Function;
 

@@ -24,8 +24,8 @@ Node onnx_call(Build *, const char *op, const Node *in, uint32_t nin, const Attr
  * Returns false after an error. */
 bool onnx_axes(Build *, Node n, const char *name, uint32_t rank, uint32_t *axes, uint32_t *count);
 /* Returns x rounded to a data type of ONNX, by its number, that is kept in a wider dtype
- * (onnx_kept_type in frontend/onnx/priv.h). saturate: what is too large becomes the greatest number,
- * else NaN. mode: "up", "down" or "nearest", of FLOAT8E8M0. */
+ * (onnx_kept_type in frontend/onnx/priv.h). saturate: what is too large becomes the greatest
+ * number, else NaN. mode: "up", "down" or "nearest", of FLOAT8E8M0. */
 Node onnx_to_stored(Build *, Node x, int64_t type, bool saturate, const char *mode);
 /* Returns x converted to f8e4m3 or f8e5m2. saturate: what is too large becomes the greatest number;
  * else NaN in f8e4m3, infinity in f8e5m2. */

@@ -21,6 +21,25 @@ typedef struct {
 	ARRAY(uint32_t) loads; /* in order to count each once */
 } Group;
 
+bool group_makes_pairs(const Graph *g, Node n)
+{
+	const SymTab *syms = g->ir->syms;
+	if (op_lower(node_op(g, n))->holds != HOLDS_OPERANDS || node_nin(g, n) != 2 ||
+	    node_int(g, n, "dim") != (int64_t)node_rank(g, n) - 1)
+		return false;
+	for (uint32_t k = 0; k < 2; k++) {
+		Node x = node_in(g, n, k);
+		if (!sym_is(syms, node_dim(g, x, node_rank(g, x) - 1), 1))
+			return false;
+		while (lower_is_map(op_lower(node_op(g, x))) && node_in(g, x, 0).i)
+			x = node_in(g, x, 0);
+		const LowerRole role = op_lower(node_op(g, x))->role;
+		if (role != LOWER_MAP && role != LOWER_LEAF && role != LOWER_MEMORY)
+			return false;
+	}
+	return true;
+}
+
 /* What is known of a node when the sweep comes to it. */
 typedef struct {
 	NodeGroup is;
@@ -87,11 +106,17 @@ static double elements(const Graph *g, Node n)
 	return (double)sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, n)));
 }
 
+/* The points of the kernel of `root`, at each of which it stores an element or a pair. */
+static double points(const Graph *g, Node root)
+{
+	return elements(g, root) / (group_makes_pairs(g, root) ? 2 : 1);
+}
+
 /* Operations that repeat what is known when the kernel of `root` evaluates n wherever it reads it.
  * Functions of a reduction are evaluated once per row. */
 static double repeats(const Sweep *w, Node n, uint32_t root)
 {
-	double more = elements(w->g, (Node){root}) - elements(w->g, n);
+	double more = points(w->g, (Node){root}) - elements(w->g, n);
 	return w->node[n.i].below_reduce || more < 0 ? 0 : more * element_cost(w->g, n);
 }
 
@@ -168,7 +193,7 @@ static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 {
 	const Graph *g = w->g;
 	const OpLower *l = how(w, n);
-	bool parent = w->node[n.i].is.role == ROLE_ROOT && l->holds;
+	bool parent = w->node[n.i].is.role == ROLE_ROOT && l->holds && !group_makes_pairs(g, n);
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node in = node_in(g, n, k);
 		if (in.i && group != MANY)

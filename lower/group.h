@@ -30,6 +30,12 @@ typedef struct {
  * map, is a root. */
 const NodeGroup *group_nodes(const Graph *, const Target *, const char *const *stored, bool no_fusion, Arena *);
 
+/* Whether n puts two computed values together as pairs: a concat of two operands, each an
+ * element-wise operation or in memory, behind index maps or not, along the last dimension, where
+ * each has extent 1. As a root n has one kernel, which stores a pair at each point, and its
+ * operands are not computed in n's buffer by kernels of their own. */
+bool group_makes_pairs(const Graph *, Node n);
+
 /* Returns the node whose value is stored as output k: the output's node, or its operand if the
  * node has role LOWER_NOTHING (a complex view of pairs of real numbers). */
 Node lower_output(const Graph *, uint32_t k);

@@ -165,6 +165,18 @@ void trace_ask(TraceMap *m)
 	}
 }
 
+/* Whether the index is certainly outside of a range that was asked for. */
+static bool is_outside(const TraceMap *m)
+{
+	SymTab *syms = m->t->s->ir->syms;
+	for (uint32_t k = 0; k < m->map.nrange; k++) {
+		const struct IndexRange *r = &m->map.range[k];
+		if (sym_lt(syms, r->e, r->lo) == YES || sym_le(syms, r->hi, r->e) == YES)
+			return true;
+	}
+	return false;
+}
+
 /* Does it read an element that var chooses? seen: by expression. */
 static bool uses_var(const Trace *t, Kx x, Sym var, bool *seen)
 {
@@ -227,6 +239,8 @@ static Kx trace_index(Trace *t, Node n, const Sym *idx, Kx guard)
 		outside = trace_value(t, node_in(t->s->g, n, other), NULL, (Kx){0});
 	else if (m.cond.i)
 		outside = kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n)));
+	if (nasked == nvar && is_outside(&m))
+		return outside;
 	Kx x = trace_guarded(t, node_in(t->s->g, n, 0), m.map.in[0], guard, m.cond, outside);
 	return nasked == nvar || trace_reads_stored(t, node_in(t->s->g, n, 0))
 		       ? x
@@ -246,6 +260,8 @@ static Kx trace_operands(Trace *t, Node n, const Sym *idx, Kx guard)
 		m.map.operand = k;
 		m.map.start = end = sym_sub(g->ir->syms, end, node_dim(g, x, dim));
 		trace_ask(&m);
+		if (is_outside(&m) && (k || value.i))
+			continue;
 		Kx part = trace_value(t, x, m.map.in[0], kx_and(t->k, t->s->arena, guard, m.cond));
 		value = !value.i || !m.cond.i ? part : kx_select(t->k, t->s->arena, m.cond, part, value);
 	}

@@ -74,7 +74,8 @@ static bool has_simple_border(const Lower *s, Node n)
 bool lower_holds_operands(const Lower *s, Node n)
 {
 	LowerHolds holds = how(s, n)->holds;
-	return node_info(s, n)->is.role == ROLE_ROOT && holds && (holds != HOLDS_INTERIOR || has_simple_border(s, n));
+	return node_info(s, n)->is.role == ROLE_ROOT && holds && !group_makes_pairs(s->g, n) &&
+	       (holds != HOLDS_INTERIOR || has_simple_border(s, n));
 }
 
 /* All sizes of the parent that depend on data are known where the operand is computed. */

@@ -315,17 +315,44 @@ void trace_start_over(Trace *t, Node value_of)
 	t->nroot = t->k->axis.n;
 }
 
+/* The axes are those of all dimensions but the last. */
+static void trace_pairs(Trace *t)
+{
+	Graph *g = t->s->g;
+	const uint32_t last = node_rank(g, t->root) - 1;
+	const NodeInfo *info = node_info(t->s, t->root);
+	trace_start(t, lower_name(t->s, t->root));
+	for (uint32_t k = 0; k < last; k++)
+		t->root_axis[k] = trace_root_axis(t, node_dim(g, t->root, k));
+	t->nroot = t->k->axis.n;
+	Kx part[2];
+	for (uint32_t k = 0; k < 2; k++) {
+		t->root_axis[last] = sym_int(g->ir->syms, k);
+		part[k] = trace_value(t, t->root, t->root_axis, (Kx){0});
+	}
+	for (uint32_t k = 0; k < 2 && !t->blocked.node.i; k++) {
+		t->root_axis[last] = sym_int(g->ir->syms, k);
+		add_stores(t, t->root, info->place.data, info->place.n, part[k]);
+	}
+}
+
+static void trace_all(Trace *t)
+{
+	const NodeInfo *info = node_info(t->s, t->root);
+	trace_start_over(t, t->root);
+	const RootFn *special = root_fn(node_op(t->s->g, t->root));
+	Kx value = special ? special->value(t, t->root_axis) : trace_value(t, t->root, t->root_axis, (Kx){0});
+	if (!t->blocked.node.i)
+		add_stores(t, t->root, info->place.data, info->place.n, value);
+}
+
 bool lower_build_kernel(Lower *s, Node root, Kernel **out, StoredFirst *first)
 {
 	Trace t = {.s = s, .root = root};
-	trace_start_over(&t, root);
-	const RootFn *special = root_fn(node_op(s->g, root));
-	Kx value = special ? special->value(&t, t.root_axis) : trace_value(&t, root, t.root_axis, (Kx){0});
+	(group_makes_pairs(s->g, root) ? trace_pairs : trace_all)(&t);
 	*first = t.blocked;
 	if (t.blocked.node.i)
 		return false;
-	const NodeInfo *info = node_info(s, root);
-	add_stores(&t, root, info->place.data, info->place.n, value);
 	trace_order_axes(&t);
 	kernel_share_values(s, t.k);
 	*out = t.k;

@@ -42,7 +42,8 @@ typedef struct {
 	LMem rooms;
 	Lx n;
 	Sym length;
-	bool turns_operand, turns_result; /* by tiles */
+	enum { BY_ELEMENT, BY_PAIRS, BY_VALUE } operand; /* how lines are read: see "tiles" */
+	bool turns_result;                               /* by tiles */
 } Fft;
 
 /* ---- complex arithmetic ---- */
@@ -160,7 +161,9 @@ static Cx root(Fft *t, Lx k)
 
 /* Lines whose pairs are contiguous are read and written by tiles: as many numbers of each line as
  * there are lanes are a row, and the rows of all lines are transposed. So each line of a cache is
- * used as a whole, also where the lines lie a power of two apart, which maps them to one set. */
+ * used as a whole, also where the lines lie a power of two apart, which maps them to one set. An
+ * operand that is computed from such lines is read by tiles too (BY_VALUE): a row is what the
+ * operand is for as many elements of a line as there are lanes, the real or the imaginary parts. */
 
 /* Whether the parts lie at these offsets in the buffer as pairs that are contiguous along the
  * line. */
@@ -177,14 +180,64 @@ static bool is_plain(const KxData *x)
 	return x->kind == KX_LOAD && !x->guard.i;
 }
 
+typedef struct {
+	const Fft *t;
+	bool *seen;     /* by expression */
+	bool may, pays; /* each load is near along a line; one is not near across lines */
+} Near;
+
+/* Whether neighbours along the axis are at most a pair apart. */
+static bool is_near(const Nest *nest, Sym offset, uint32_t axis, bool *moves)
+{
+	Sym coef;
+	int64_t step;
+	if (!nest_coef(nest, offset, axis, &coef) || !sym_is_const(nest->l->ir->syms, coef, &step))
+		return false;
+	*moves = step != 0;
+	return step >= 0 && step <= 2;
+}
+
+static void visit_loads(Near *n, Kx x)
+{
+	const Eval *e = &n->t->s->e;
+	const KxData *d = &e->k->kx.data[x.i];
+	if (!x.i || n->seen[x.i])
+		return;
+	n->seen[x.i] = true;
+	if (d->kind == KX_LOAD) {
+		const Sym offset = e->nest->offset[x.i];
+		bool along = false, across = false;
+		n->may &= is_near(e->nest, offset, n->t->axis, &along);
+		n->pays |= !is_near(e->nest, offset, e->lanes.axis, &across) && along;
+	}
+	for (uint32_t k = 0; k < d->nin; k++)
+		visit_loads(n, d->in[k]);
+	visit_loads(n, d->guard);
+	visit_loads(n, d->other);
+}
+
+static bool is_near_along_lines(const Fft *t, Kx re, Kx im)
+{
+	const Eval *e = &t->s->e;
+	if (t->type.lanes == 1)
+		return false;
+	Near n = {.t = t, .seen = ARENA_ARRAY(e->arena, bool, e->k->kx.n), .may = true};
+	visit_loads(&n, re);
+	visit_loads(&n, im);
+	return n.may && n.pays;
+}
+
 static void find_tiles(Fft *t)
 {
 	const Eval *e = &t->s->e;
 	const Stage *st = e->k->stage.data;
 	Kx re = st[t->re].value, im = st[t->im].value;
 	const KxData *x = &e->k->kx.data[re.i], *y = &e->k->kx.data[im.i];
-	t->turns_operand = is_plain(x) && is_plain(y) && x->buf.i == y->buf.i &&
-			   has_rows(t, e->nest->offset[re.i], e->nest->offset[im.i], x->buf);
+	if (is_plain(x) && is_plain(y) && x->buf.i == y->buf.i &&
+	    has_rows(t, e->nest->offset[re.i], e->nest->offset[im.i], x->buf))
+		t->operand = BY_PAIRS;
+	else if (is_near_along_lines(t, re, im))
+		t->operand = BY_VALUE;
 	t->turns_result = has_rows(t, e->nest->store[t->re], e->nest->store[t->im], st[t->re].buf);
 }
 
@@ -205,14 +258,20 @@ static Lines lines_at_hand(Fft *t)
 	return l;
 }
 
+/* Line number r of those at hand; the last one if there are fewer. */
+static Lx line_of(Fft *t, const Lines *l, uint32_t r)
+{
+	Lx line = lx_int(t->f, r);
+	if (l->some)
+		line = lx_min(t->f, line, lx_sub(t->f, l->count, lx_int(t->f, 1)));
+	return let_index(t, "line", lx_add(t->f, l->first, line));
+}
+
 /* The row of number r of the tile at element `at` of the lines: its offset by `offset`. */
 static Lx row_offset(Fft *t, const Lines *l, uint32_t r, Lx at, Sym offset)
 {
 	Eval *e = &t->s->e;
-	Lx line = lx_int(t->f, r);
-	if (l->some)
-		line = lx_min(t->f, line, lx_sub(t->f, l->count, lx_int(t->f, 1)));
-	eval_at(e, e->lanes.axis, let_index(t, "line", lx_add(t->f, l->first, line)));
+	eval_at(e, e->lanes.axis, line_of(t, l, r));
 	eval_at(e, t->axis, at);
 	Lx where = let_index(t, "row", eval_index(e, offset));
 	eval_at(e, e->lanes.axis, l->first);
@@ -235,6 +294,33 @@ static void load_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
 	for (uint32_t c = 0; c < t->type.lanes; c++)
 		ls_store(t->f, t->rooms, address(t, to, lx_add(t->f, at, lx_int(t->f, c / 2)), c % 2), row[c],
 			 (Lx){0});
+}
+
+/* As load_tile, of an operand that is computed. mask: the elements that there are. */
+static void evaluate_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
+{
+	Eval *e = &t->s->e;
+	const EvalLanes lines = e->lanes;
+	const uint32_t n = t->type.lanes, part[2] = {t->re, t->im};
+	Lx *row = ARENA_ARRAY(e->arena, Lx, 2 * n);
+	eval_at(e, t->axis, at);
+	eval_lanes(e, t->axis, n);
+	eval_mask(e, mask);
+	for (uint32_t r = 0; r < n; r++) {
+		eval_at(e, lines.axis, line_of(t, l, r));
+		for (uint32_t i = 0; i < 2; i++)
+			row[i * n + r] = lx_var(t->f, ls_let(t->f, "row", value_of(t, part[i])));
+	}
+	eval_lanes(e, lines.axis, n);
+	eval_mask(e, lines.mask);
+	eval_at(e, lines.axis, l->first);
+	to.exchanged = false;
+	for (uint32_t i = 0; i < 2; i++) {
+		transpose_lanes(t->s, &row[i * n]);
+		for (uint32_t c = 0; c < n; c++)
+			ls_store(t->f, t->rooms, address(t, to, lx_add(t->f, at, lx_int(t->f, c)), i), row[i * n + c],
+				 (Lx){0});
+	}
 }
 
 static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
@@ -261,20 +347,20 @@ static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
 	}
 }
 
-/* All tiles of the lines at hand. */
-static void turn_lines(Fft *t, Place room, void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
+/* All tiles of the lines at hand, of so many elements each. */
+static void turn_lines(Fft *t, Place room, int64_t elements, void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
 {
 	LoopFn *f = t->f;
 	const Lines l = lines_at_hand(t);
 	const int64_t lanes = t->type.lanes;
-	Lx rest = lx_mod(f, t->n, lx_int(f, lanes / 2)), end = let_index(t, "whole", lx_sub(f, t->n, rest));
-	Lx at = lx_var(f, ls_for(f, "at", lx_int(f, 0), end, lanes / 2));
+	Lx rest = lx_mod(f, t->n, lx_int(f, elements)), end = let_index(t, "whole", lx_sub(f, t->n, rest));
+	Lx at = lx_var(f, ls_for(f, "at", lx_int(f, 0), end, elements));
 	tile(t, &l, room, at, (Lx){0});
 	ls_end(f);
-	if (sym_divides(t->s->e.syms, lanes / 2, t->length))
+	if (sym_divides(t->s->e.syms, elements, t->length))
 		return;
 	ls_if(f, lx_cmp(f, SC_lt, end, t->n));
-	Lx mask = lx_mask(f, lx_mul(f, rest, lx_int(f, 2)), (uint32_t)lanes);
+	Lx mask = lx_mask(f, lx_mul(f, rest, lx_int(f, lanes / elements)), (uint32_t)lanes);
 	tile(t, &l, room, end, lx_var(f, ls_let(f, "tail", mask)));
 	ls_end(f);
 }
@@ -282,8 +368,12 @@ static void turn_lines(Fft *t, Place room, void (*tile)(Fft *, const Lines *, Pl
 /* Copies the operand into a room, and the result out of a room. */
 static void load_lines(Fft *t, Place to)
 {
-	if (t->turns_operand) {
-		turn_lines(t, to, load_tile);
+	if (t->operand == BY_PAIRS) {
+		turn_lines(t, to, t->type.lanes / 2, load_tile);
+		return;
+	}
+	if (t->operand == BY_VALUE) {
+		turn_lines(t, to, t->type.lanes, evaluate_tile);
 		return;
 	}
 	Lx k = lx_var(t->f, ls_for(t->f, "k", lx_int(t->f, 0), t->n, 1));
@@ -294,7 +384,7 @@ static void load_lines(Fft *t, Place to)
 static void store_lines(Fft *t, Place from)
 {
 	if (t->turns_result) {
-		turn_lines(t, from, store_tile);
+		turn_lines(t, from, t->type.lanes / 2, store_tile);
 		return;
 	}
 	Lx k = lx_var(t->f, ls_for(t->f, "k", lx_int(t->f, 0), t->n, 1));
@@ -518,7 +608,7 @@ static void known_length(Fft *t, int64_t n, Lx base, Lx room)
 	int64_t factor[MAX_STEPS], s = 1;
 	const uint32_t count = factors_of(n, factor);
 	Place at = {.where = IN_OPERAND};
-	if (t->turns_operand) {
+	if (t->operand != BY_ELEMENT) {
 		at = room_of(t, base, room, 1);
 		at.exchanged = t->exchanged;
 		load_lines(t, at);
@@ -608,8 +698,9 @@ static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
 {
 	Cpu *s = t->s;
 	SymTab *syms = s->e.syms;
-	if (t->type.lanes > 1) /* whole tiles */
-		n = sym_muli(syms, sym_ceildiv(syms, n, sym_int(syms, t->type.lanes / 2)), t->type.lanes / 2);
+	const uint32_t tile = t->operand == BY_VALUE ? t->type.lanes : t->type.lanes / 2;
+	if (tile) /* whole tiles */
+		n = sym_muli(syms, sym_ceildiv(syms, n, sym_int(syms, tile)), tile);
 	Sym one = sym_muli(syms, n, 2 * (int64_t)t->type.lanes), both = sym_muli(syms, one, 2);
 	const int64_t limit = s->target->isa.of_block ? THREAD_ROOM_BYTES : ROOM_BYTES;
 	int64_t count;

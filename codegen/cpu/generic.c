@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "codegen/plan/axes.h"
+
 /* ---- stages at one outer point ---- */
 
 static void stage_body(Cpu *s, void *data);
@@ -238,8 +240,36 @@ static void scan_step(Cpu *s, StageRun *r, const Stage *st)
 	cpu_store(s, r->stage, lx_var(s->e.f, r->acc));
 }
 
+static bool starts_pair(const Cpu *s, uint32_t stage)
+{
+	return s->e.lanes.axis != NO_AXIS && !s->e.lanes.mask.i && axes_store_pairs(s->e.nest, stage, s->e.lanes.axis);
+}
+
+static Lx stored_vector(Cpu *s, uint32_t stage)
+{
+	const Stage *st = &s->e.k->stage.data[stage];
+	return eval_convert(&s->e, eval_vector(&s->e, st->value), dtype_compute(st->dtype));
+}
+
+/* Stage and stage + 1, which start a pair. */
+static void store_pairs(Cpu *s, uint32_t stage)
+{
+	LoopFn *f = s->e.f;
+	LMem mem = eval_memory(&s->e, s->e.k->stage.data[stage].buf);
+	Lx a = stored_vector(s, stage), b = stored_vector(s, stage + 1);
+	Lx at = eval_let(&s->e, "at", eval_index(&s->e, s->e.nest->store[stage]));
+	ls_store(f, mem, at, lx_shuffle(f, SHUFFLE_ZIP_LOW, a, b), (Lx){0});
+	ls_store(f, mem, lx_add(f, at, lx_int(f, s->e.lanes.n)), lx_shuffle(f, SHUFFLE_ZIP_HIGH, a, b), (Lx){0});
+}
+
 static void map_step(Cpu *s, StageRun *r, const Stage *st)
 {
+	if (starts_pair(s, r->stage))
+		return; /* the next stage stores both */
+	if (r->stage && starts_pair(s, r->stage - 1)) {
+		store_pairs(s, r->stage - 1);
+		return;
+	}
 	Lx v = eval_value(&s->e, st->value);
 	if (st->result == RESULT_GLOBAL) {
 		cpu_store(s, r->stage, v);

@@ -91,6 +91,32 @@ static bool can_shuffle(const PlanInput *in, uint32_t load, uint32_t axis)
 		nest_coef_is(in->nest, in->nest->offset[load], axis, 2));
 }
 
+bool axes_store_pairs(const Nest *nest, uint32_t stage, uint32_t axis)
+{
+	const Kernel *k = nest->k;
+	if (stage + 1 >= k->stage.n)
+		return false;
+	const Stage *a = &k->stage.data[stage], *b = a + 1;
+	if (a->kind != STAGE_MAP || b->kind != STAGE_MAP || a->result != RESULT_GLOBAL ||
+	    b->result != RESULT_GLOBAL || a->buf.i != b->buf.i || a->nmap || b->nmap ||
+	    dtype_size(dtype_compute(a->dtype)) > 4)
+		return false;
+	const Sym from = nest->store[stage], to = nest->store[stage + 1];
+	return nest_coef_is(nest, from, axis, 2) &&
+	       sym_eq(nest->syms, sym_addi(nest->syms, from, 1), to) == YES;
+}
+
+/* Tails are stored one by one. */
+static double store_score(const PlanInput *in, uint32_t stage, uint32_t axis)
+{
+	const int64_t lanes = target_lanes(in->target, DT_f32), n = nest_hint(in->nest, axis);
+	const bool few_tails = n >= lanes && (n >= 4 * lanes || n % lanes == 0);
+	if (few_tails && (axes_store_pairs(in->nest, stage, axis) ||
+			  (stage && axes_store_pairs(in->nest, stage - 1, axis))))
+		return 1;
+	return access_score(in, in->nest->store[stage], axis);
+}
+
 static double load_score(const PlanInput *in, uint32_t load, uint32_t axis)
 {
 	return can_shuffle(in, load, axis) ? 1 : access_score(in, in->nest->offset[load], axis);
@@ -171,7 +197,7 @@ static double points_cycles(const PlanInput *in, uint32_t axis, double operation
 					  : lanes * machine_cycles(m, MOP_gather, DT_f32, 1);
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
 		if (in->nest->store[i].i)
-			cycles += alone || access_score(in, in->nest->store[i], axis) > 0
+			cycles += alone || store_score(in, i, axis) > 0
 					  ? machine_cycles(m, MOP_store, DT_f32, width)
 					  : lanes * machine_cycles(m, MOP_gather, DT_f32, 1);
 	if (alone)
@@ -239,7 +265,7 @@ uint32_t axes_choose_vector(const PlanInput *in)
 				score += load_score(in, i, a);
 		for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
 			if (in->nest->store[i].i)
-				score += 2 * access_score(in, in->nest->store[i], a);
+				score += 2 * store_score(in, i, a);
 		double filled = (double)nest_hint(in->nest, a) / target_lanes(in->target, DT_f32);
 		if (score > 0)
 			score *= filled < 1 ? filled : 1;

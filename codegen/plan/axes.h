@@ -4,6 +4,12 @@
 
 #include "codegen/plan/plan.h"
 
+/* Whether a stage and the next one store pairs: both are maps that run once per outer point, and
+ * the second stores behind what the first stores; pairs of neighbours along the axis are
+ * neighbours. Then the vectors of both stages are interleaved and stored as two contiguous vectors.
+ * False for values of more than 4 bytes, of which as many as there are lanes are no vector
+ * register. */
+bool axes_store_pairs(const Nest *, uint32_t stage, uint32_t axis);
 /* Whether a and b may become one axis, b fastest: stepping past the end of b continues at the next
  * a in every access, and the value of neither axis is computed with. False also if that is not
  * known. */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "codegen/plan/axes.h"
 #include "ir/scalar/scalar.h"
 
 /* The expressions of a stage while it is counted. */
@@ -220,7 +221,11 @@ static void count_store(Counter *c, uint32_t stage)
 	const Stage *st = &n->k->stage.data[stage];
 	const uint64_t axes = n->outer | bits(st->map, st->nmap);
 	const double times = times_at(c, depth_of(c->loops, axes));
-	if (st->result == RESULT_GLOBAL)
+	const uint32_t lanes = lanes_of(c->loops, axes), lane_axis = c->loops->lane_axis;
+	if (lanes > 1 && (axes_store_pairs(n, stage, lane_axis) || (stage && axes_store_pairs(n, stage - 1, lane_axis))))
+		c->busy->stores += times * (machine_cycles(&c->in->target->machine, MOP_store, st->dtype, lanes) +
+					    machine_cycles(&c->in->target->machine, MOP_shuffle, st->dtype, lanes));
+	else if (st->result == RESULT_GLOBAL)
 		c->busy->stores += times * access_cycles(c, MOP_store, buf_of(n->l, st->buf)->dtype,
 							 n->store[stage], axes);
 	if (st->result == RESULT_LOCAL)

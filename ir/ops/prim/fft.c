@@ -343,9 +343,11 @@ static int64_t near_root(int64_t n)
 	return best;
 }
 
-/* The rows of a line that is cut into n1 rows of n2 elements, so that there are many short lines:
- * the transform of columns, whose element k of column j is then multiplied by exp(-2 pi i k j / n),
- * and that of rows. Element (k, l) of that is element k + n1 * l of the line's. */
+/* A line as n1 rows of n2 elements, so that there are many short lines. Element (r, c) of the line,
+ * r n2 + c, is taken as element (c, r): the transform along r has element k for each c, which is
+ * multiplied by exp(-2 pi i c k / n); element l of the transform of that along c is element
+ * (l, k), or l n1 + k, of the result. So the second transform and its result are contiguous across
+ * lines. */
 static Node by_rows(Build *b, Node x, uint32_t dim, bool inverse, int64_t n1, int64_t n2)
 {
 	const DType d = dtype_compute(node_dtype(b->g, x));
@@ -357,17 +359,18 @@ static Node by_rows(Build *b, Node x, uint32_t dim, bool inverse, int64_t n1, in
 		cut[k] = k < dim ? s.dim[k] : k == dim ? rows : k == dim + 1 ? columns : s.dim[k - 1];
 		perm[k] = k == dim ? dim + 1 : k == dim + 1 ? dim : k;
 	}
-	Node table = constant_roots(b, n1, n2, n1 * n2, d);
+	Node table = constant_roots(b, n2, n1, n1 * n2, d);
 	if (!table.i) {
-		Node k = b_unsqueeze(b, b_iota(b, DT_i64, rows), -1), j = b_iota(b, DT_i64, columns);
-		table = roots_table(b, b_bin(b, OP_mul, k, j), n, d);
+		Node c = b_unsqueeze(b, b_iota(b, DT_i64, columns), -1), k = b_iota(b, DT_i64, rows);
+		table = roots_table(b, b_bin(b, OP_mul, c, k), n, d);
 	}
-	Node y = all_lines(b, b_reshape(b, b_convert(b, x, d), s.rank + 1, cut), dim, inverse);
+	Node y = b_permute(b, b_reshape(b, b_convert(b, x, d), s.rank + 1, cut), perm);
+	y = y.i ? all_lines(b, y, dim + 1, inverse) : y;
 	if (!y.i)
 		return y;
 	y = multiplied(b, y, dim + 1, roots_in(b, table, inverse));
-	y = y.i ? all_lines(b, y, dim + 1, inverse) : y;
-	y = y.i ? b_reshape(b, b_permute(b, y, perm), s.rank, s.dim) : y;
+	y = y.i ? all_lines(b, y, dim, inverse) : y;
+	y = y.i ? b_reshape(b, y, s.rank, s.dim) : y;
 	return y.i ? b_convert(b, y, node_dtype(b->g, x)) : y;
 }
 
@@ -540,7 +543,7 @@ OP(fft_lines) {
 	.batch = batch_fft_lines,
 	.infer = infer_fft_lines,
 	.eval = eval_fft,
-	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
+	.lower = {.role = LOWER_ROOT, .reads = 1 << 1},
 	.accumulates = true,
 	.sample = "f32[3, 4, 2], f32[4, 2] of 1 0 0 -1 -1 0 0 1, dim=1, inverse=false; "
 		  "f32[2, 3, 2], f32[2, 2] of 1 0 -1 0, dim=0, inverse=true",

@@ -114,6 +114,40 @@ static void collect(Graph *g, const bool *wanted, Node *node)
 	}
 }
 
+/* ---- complex constants ---- */
+
+/* The complex constant whose pairs c is, as split_complex reads it; 0: c is none of these. */
+static ConstId whole_of(const Ir *ir, uint32_t c)
+{
+	const ConstId of = ir_const_of(ir, (ConstId){c})->view_of;
+	return of.i && dtype_is_complex(ir_const_of(ir, of)->dtype) ? of : (ConstId){0};
+}
+
+static void want_pairs(const Ir *ir, bool *wanted)
+{
+	for (uint32_t c = 1; c < ir->constant.n; c++)
+		wanted[c] |= wanted[whole_of(ir, c).i];
+}
+
+/* What was collected of pairs becomes view_real of the constant itself, which is the root. */
+static void join_pairs(Graph *g, const bool *wanted, Node *node)
+{
+	for (uint32_t c = 1; c < g->ir->constant.n; c++) {
+		const ConstId of = whole_of(g->ir, c);
+		if (!node[c].i || !wanted[of.i])
+			continue;
+		const Const *k = ir_const_of(g->ir, of);
+		const Node first = graph_behind_inputs(g);
+		Attr value[] = {attr_const(of)};
+		Node whole = graph_add(g, first, OP_constant, NULL, 0, ir_attrs(g->ir, 1, value), ir_type_ints(g->ir, k->dtype, k->rank, k->dim), (LocId){0});
+		if (node[of.i].i)
+			pass_replace(g, node[of.i], whole);
+		node[of.i] = whole;
+		Build b = pass_build(g, first);
+		pass_replace(g, node[c], b_node(&b, OP_view_real, &whole, 1, NULL, 0));
+	}
+}
+
 /* ---- roots ---- */
 
 static bool check_wrt(Graph *g, const Wrt *w)
@@ -143,8 +177,11 @@ bool roots_of(Graph *g, const Wrt *w, Roots *out)
 		}
 	for (uint32_t k = 0; k < w->nparam; k++)
 		wanted[w->param[k].i] = true;
-	if (w->nparam)
+	if (w->nparam) {
+		want_pairs(g->ir, wanted);
 		collect(g, wanted, node);
+		join_pairs(g, wanted, node);
+	}
 	for (uint32_t k = 0; k < w->nparam; k++) {
 		const Const *c = ir_const_of(g->ir, w->param[k]);
 		r.name[r.n] = c->name;

@@ -396,6 +396,23 @@ def complex_detach():
 
 
 @case
+def complex_parameters():
+    """Read in branches, too."""
+    def f(s, x):
+        z = torch.complex(x, x * 2) * s.w
+        z = cond(x.sum() > 9, lambda z: z * s.u.sum(), lambda z: z * s.u, (z,))
+        return z.real, z.imag * 2
+
+    return M(f, w=nn.Parameter(torch.randn(4, 3, dtype=torch.complex64)), u=nn.Parameter(torch.randn(3, dtype=torch.complex64))), (X(4, 3),)
+
+
+@case
+def logdet_negative():
+    """NaN where the determinant is negative, and the gradient 0."""
+    return M(lambda s, x: torch.logdet(x)), (torch.eye(4)[[1, 0, 2, 3]].mul(-2).repeat(2, 1, 1) + torch.tensor([0.0, 5.0])[:, None, None] * torch.eye(4),)
+
+
+@case
 def out_detached():
     return M(lambda s, x: (x.detach() * 2, x * 3)), (X(3),)
 
@@ -467,7 +484,7 @@ def twice_written():
 
 
 # PyTorch's control flow has wrong second derivatives, and no tangents.
-ONCE = ("cond_in_no_grad", "cond_grad", "cond_region", "while_region", "while_no_grad", "scan_grad", "scan_no_grad")
+ONCE = ("complex_parameters", "logdet_negative", "cond_in_no_grad", "cond_grad", "cond_region", "while_region", "while_no_grad", "scan_grad", "scan_no_grad")
 
 
 def leaves(y):

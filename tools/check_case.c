@@ -237,9 +237,42 @@ static bool draws(const Case *c)
 	return false;
 }
 
+/* A file's cotangents of vectors that are fixed up to phase are those of the file's vectors: turns
+ * them as the model's own vectors are turned. Returns the number of cotangents that it replaced, in
+ * data of their own: turned[] by input. */
+static uint32_t turn_cotangents(Case *c, bool *turned)
+{
+	const char *op = weft_tensors_meta(c->ref, "op");
+	uint32_t n = 0;
+	for (uint32_t i = 0; op && i < c->r.ninput; i++) {
+		const TensorKey ct = runner_input_key(&c->r, i);
+		for (uint32_t k = 0; !strcmp(ct.kind, "ct") && !ct.name && k < c->r.noutput; k++) {
+			TensorKey y;
+			const bool own = runner_output_key(&c->r, k, &y) && !strcmp(y.kind, "y") && y.k == ct.k;
+			const WeftTensor *want = own ? find_output(c, 0, y) : NULL;
+			if (want && turn_phase(op, ct.k, &c->r.result[k], want, &c->in[i]))
+				n += turned[i] = true;
+		}
+	}
+	return n;
+}
+
+static bool execute_turned(Case *c)
+{
+	bool *turned = calloc(c->r.ninput + 1, sizeof *turned);
+	if (!turned)
+		return put_reason(c, "out of memory");
+	const bool ok = !turn_cotangents(c, turned) || execute(c);
+	for (uint32_t i = 0; i < c->r.ninput; i++)
+		if (turned[i])
+			free(c->in[i].data);
+	free(turned);
+	return ok;
+}
+
 static void against_reference(Case *c)
 {
-	if (!execute(c))
+	if (!execute(c) || (c->o->mode.mode == MODE_VJP && !execute_turned(c)))
 		return;
 	against_outputs(c, 0);
 	against_state(c, 0);

@@ -232,29 +232,109 @@ static void fix_phase(double *v, int64_t n, int64_t step, int w)
 	}
 }
 
+/* The entry of phase_free for output k of the operator, whose vectors t holds; -1: there is
+ * none. */
+static int phase_entry(const char *op, uint32_t k, const WeftTensor *t)
+{
+	const int count = sizeof phase_free / sizeof *phase_free;
+	for (int e = 0; e < count && t->ndim >= 2; e++)
+		if (!strcmp(phase_free[e].op, op) && phase_free[e].output == k)
+			return e;
+	return -1;
+}
+
+/* Vector i of matrix m: element j is number at + j * step of the batch's values. */
+typedef struct {
+	int64_t matrices, vectors, elements, step;
+	bool rows;
+} Vectors;
+
+static Vectors vectors_of(int e, const WeftTensor *t)
+{
+	const int64_t rows = t->shape[t->ndim - 2], cols = t->shape[t->ndim - 1];
+	const bool along = phase_free[e].rows;
+	return (Vectors){rows && cols ? numel_of(t) / rows / cols : 0, along ? rows : cols, along ? cols : rows, along ? 1 : cols, along};
+}
+
+static int64_t vector_at(const Vectors *v, int64_t m, int64_t i)
+{
+	return m * v->vectors * v->elements + (v->rows ? i * v->elements : i);
+}
+
+static int parts_of(const WeftTensor *t)
+{
+	return t->dtype.code == WEFT_COMPLEX ? 2 : 1;
+}
+
 bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor *out)
 {
-	size_t e = 0, count = sizeof phase_free / sizeof *phase_free;
-	while (e < count && (strcmp(phase_free[e].op, op) || phase_free[e].output != k))
-		e++;
-	if (e == count || t->ndim < 2)
-		return false;
-	int w = t->dtype.code == WEFT_COMPLEX ? 2 : 1;
-	int64_t n = values_of(t), rows = t->shape[t->ndim - 2], cols = t->shape[t->ndim - 1];
-	double *v = calloc((size_t)n + 1, sizeof *v);
-	if (!v)
+	const int e = phase_entry(op, k, t), w = parts_of(t);
+	const int64_t n = values_of(t);
+	double *x = e < 0 ? NULL : calloc((size_t)n + 1, sizeof *x);
+	if (!x)
 		return false;
 	for (int64_t i = 0; i < n; i++)
-		v[i] = value_at(t, i);
-	for (double *m = v; rows && cols && m < v + n; m += rows * cols * w)
-		for (int64_t i = 0; i < (phase_free[e].rows ? rows : cols); i++)
-			if (phase_free[e].rows)
-				fix_phase(m + i * cols * w, cols, 1, w);
-			else
-				fix_phase(m + i * w, rows, cols, w);
+		x[i] = value_at(t, i);
+	const Vectors v = vectors_of(e, t);
+	for (int64_t m = 0; m < v.matrices; m++)
+		for (int64_t i = 0; i < v.vectors; i++)
+			fix_phase(x + vector_at(&v, m, i) * w, v.elements, v.step, w);
 	*out = *t;
 	out->dtype = (WeftDType){w == 2 ? WEFT_COMPLEX : WEFT_FLOAT, (uint8_t)(64 * w), 1};
-	out->data = v;
+	out->data = x;
 	out->byte_offset = 0;
+	return true;
+}
+
+/* z times the phase of the inner product of y and x, of n elements `step` apart from `at` on. */
+static void turn_vector(const WeftTensor *x, const WeftTensor *y, double *z, int64_t at, int64_t n, int64_t step)
+{
+	const int w = parts_of(x);
+	double re = 0, im = 0;
+	for (int64_t i = 0; i < n; i++) {
+		const int64_t k = (at + i * step) * w;
+		const double xr = value_at(x, k), xi = w == 2 ? value_at(x, k + 1) : 0, yr = value_at(y, k), yi = w == 2 ? value_at(y, k + 1) : 0;
+		re += yr * xr + yi * xi;
+		im += yr * xi - yi * xr;
+	}
+	const double size = hypot(re, im);
+	for (int64_t i = 0; size > 0 && i < n; i++) {
+		double *p = z + (at + i * step) * w;
+		const double zr = p[0], zi = w == 2 ? p[1] : 0;
+		p[0] = (zr * re - zi * im) / size;
+		if (w == 2)
+			p[1] = (zr * im + zi * re) / size;
+	}
+}
+
+bool turn_phase(const char *op, uint32_t k, const WeftTensor *x, const WeftTensor *y, WeftTensor *z)
+{
+	const int e = phase_entry(op, k, x);
+	const int64_t n = values_of(z);
+	if (e < 0 || values_of(x) != n || values_of(y) != n || parts_of(x) != parts_of(z) || parts_of(y) != parts_of(z))
+		return false;
+	double *turned = calloc((size_t)n + 1, sizeof *turned);
+	void *data = calloc((size_t)n + 1, sizeof *turned);
+	for (int64_t i = 0; turned && i < n; i++)
+		turned[i] = value_at(z, i);
+	const Vectors v = vectors_of(e, x);
+	for (int64_t m = 0; turned && m < v.matrices; m++)
+		for (int64_t i = 0; i < v.vectors; i++)
+			turn_vector(x, y, turned, vector_at(&v, m, i), v.elements, v.step);
+	const bool wide = z->dtype.bits == 64 * parts_of(z);
+	for (int64_t i = 0; turned && data && i < n; i++)
+		if (wide)
+			((double *)data)[i] = turned[i];
+		else
+			((float *)data)[i] = (float)turned[i];
+	const bool ok = turned && data;
+	free(turned);
+	if (!ok) {
+		free(data);
+		return false;
+	}
+	z->data = data;
+	z->byte_offset = 0;
+	z->strides = NULL;
 	return true;
 }

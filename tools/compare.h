@@ -54,5 +54,9 @@ Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDT
  * is t's; the caller frees out->data by free. Returns false, with *out unchanged, if the output is
  * no such result or there is no memory. */
 bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor *out);
+/* x and y are output k of the operator, its vectors up to phase; z, a cotangent of y's, becomes
+ * that of x's, in data of its own that the caller frees. Returns false, and z stays, if the output
+ * has no such vectors or shapes differ. */
+bool turn_phase(const char *op, uint32_t k, const WeftTensor *x, const WeftTensor *y, WeftTensor *z);
 
 #endif

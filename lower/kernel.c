@@ -79,6 +79,20 @@ Sym trace_value_var(Trace *t, Kx value, Sym extent)
 	return new_value_var(t, (ValueVar){.value = value, .extent = extent});
 }
 
+Sym trace_zero_var(Trace *t, Kx value, uint32_t check, Sym place, uint32_t ncode)
+{
+	Sym var = trace_value_var(t, value, sym_int(t->s->ir->syms, 1)), *at = ARENA_ARRAY(t->s->arena, Sym, ncode + 1);
+	ValueVar *v = &t->k->vvar.data[t->k->vvar.n - 1];
+	v->check = check;
+	v->listed = true;
+	if (place.i)
+		at[v->nat++] = place;
+	while (ncode--)
+		at[v->nat++] = var;
+	v->at = at;
+	return var;
+}
+
 /* The message of a run-time check of n's indices, which gets the index and its nat coordinates. */
 static uint32_t index_check(Trace *t, Node n, Sym extent, bool wraps, uint32_t nat, const char *input)
 {

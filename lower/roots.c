@@ -449,6 +449,40 @@ static void root_assert(Lower *s, Node n)
 	lower_push_kernel(s, t.k);
 }
 
+/* The row-major number of an element of n; none of rank 0. */
+static Sym place_number(const Trace *t, Node n)
+{
+	SymTab *syms = t->s->ir->syms;
+	Sym at = {0};
+	for (uint32_t k = 0; k < node_rank(t->s->g, n); k++)
+		at = k ? sym_add(syms, sym_mul(syms, at, node_dim(t->s->g, n, k)), t->root_axis[k]) : t->root_axis[k];
+	return at;
+}
+
+/* The code is an index that has to be 0: what is told of an index that fails is told of it. */
+static void root_assert_zero(Lower *s, Node n)
+{
+	Graph *g = s->g;
+	Node x = node_in(g, n, 0);
+	Trace t = {.s = s, .root = n};
+	trace_start_over(&t, x);
+	trace_all_outer(&t);
+	Text format, message;
+	text_init(&format, s->arena);
+	text_init(&message, s->arena);
+	text_format(&format, node_str(g, n, "message"));
+	const Sym place = place_number(&t, x);
+	const uint32_t ncode = assert_zero_message(&message, format.data, place.i ? "%lld" : NULL, "%lld");
+	Kx code = kx_to(t.k, s->arena, DT_i64, trace_value(&t, x, t.root_axis, (Kx){0}));
+	Sym v = trace_zero_var(&t, code, lowered_check(s->l, message.data), place, ncode);
+	Kx in[2] = {kx_index(t.k, s->arena, v), kx_const_int(t.k, s->arena, DT_i64, 0)};
+	trace_push_stage(&t, (Stage){.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .result = RESULT_REGISTER,
+	                             .value = kx_op(t.k, s->arena, OP_eq, DT_bool, in, 2)});
+	trace_order_axes(&t);
+	t.k->name = "assert_zero";
+	lower_push_kernel(s, t.k);
+}
+
 /* ---- the table ---- */
 
 static const RootFn fns[OP_UNNAMED] = {
@@ -460,6 +494,7 @@ static const RootFn fns[OP_UNNAMED] = {
 	[OP_update_slice] = {.steps = root_update_slice},
 	[OP_sort] = {.steps = root_sort},
 	[OP_assert] = {.steps = root_assert},
+	[OP_assert_zero] = {.steps = root_assert_zero},
 	[OP_fft_lines] = {.steps = root_fft_lines},
 	[OP_cholesky] = {.steps = lower_cholesky},
 	[OP_lu] = {.steps = lower_lu},

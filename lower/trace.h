@@ -79,6 +79,10 @@ bool trace_needs_more(const Trace *, Kx x, uint64_t axes);
  * extent), without a check. */
 Sym trace_value_var(Trace *, Kx value, Sym extent);
 
+/* Returns a new variable for `value`, whose check is that it is 0. The message
+ * gets `place`, unless that is none, and then the value `ncode` times. */
+Sym trace_zero_var(Trace *, Kx value, uint32_t check, Sym place, uint32_t ncode);
+
 /* ---- kernels: start, axes, stages, end ---- */
 
 /* Returns a readable name for the kernel of a node: the node's name; else READER_OPERATOR, where

@@ -211,7 +211,8 @@ static Planes planes(const WeftJacobi *j, int lanes, double **room, int64_t rows
 	return a;
 }
 
-/* A number to multiply by, so that squares neither overflow nor vanish. */
+/* A number to multiply by, so that squares neither overflow nor vanish; finite, too, of numbers
+ * whose reciprocals are not. */
 static double scale_of(const WeftJacobi *j, const void *from, int64_t numbers)
 {
 	double most = 0;
@@ -219,7 +220,9 @@ static double scale_of(const WeftJacobi *j, const void *from, int64_t numbers)
 		const double x = fabs(get(j, from, k));
 		most = x > most ? x : most;
 	}
-	return most > 1e100 || (most < 1e-100 && most > 0) ? 1 / most : 1;
+	if (most > 1e100 || (most < 1e-100 && most > 0))
+		return most < 0x1p-1000 ? 0x1p1000 : 1 / most;
+	return 1;
 }
 
 /* Reads one triangle of a Hermitian matrix. Returns the scale of what a is then. */

@@ -201,6 +201,8 @@ static Node masked(const Batch *v, Build *b, Node n, Node x, bool batched)
 {
 	if (node_checks(b->g, n) == CHECKS_TRUTH)
 		return b_bin(b, OP_bit_or, x, b_un(b, OP_bit_not, mask_of(v, b, x, batched)));
+	if (node_checks(b->g, n) == CHECKS_ZERO)
+		return b_select(b, mask_of(v, b, x, batched), x, b_zeros_like(b, x));
 	return masked_index(v, b, n, x, batched);
 }
 
@@ -266,7 +268,7 @@ static bool visit(Batch *v, Node n)
 	if (node_has_graph(g, n))
 		return control_batch(v, &b, n, in, batched);
 	if (mask) {
-		uint32_t k = node_checks(g, n) == CHECKS_TRUTH ? 0 : 1;
+		uint32_t k = node_checks(g, n) == CHECKS_INDEX ? 1 : 0;
 		b.before = any ? b.before : n;
 		in[k] = masked(v, &b, n, in[k], batched[k]);
 		if (!any && in[k].i)

@@ -126,7 +126,7 @@ static bool node_maskable(const Graph *g, Node n)
 	for (uint32_t k = 0; k < nbody; k++)
 		if (!maskable(body[k]))
 			return false;
-	if (nbody || info->marks || info->checks == CHECKS_TRUTH)
+	if (nbody || info->marks || info->checks == CHECKS_TRUTH || info->checks == CHECKS_ZERO)
 		return true;
 	return !info->foreign && !node_has_effect(g, n);
 }

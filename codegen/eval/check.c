@@ -39,19 +39,24 @@ static Lx coordinate(Eval *e, Sym sym)
 void eval_check_index(Eval *e, uint32_t vvar, Lx x)
 {
 	const ValueVar *v = &e->k->vvar.data[vvar];
-	Lx zero = lx_int(e->f, 0), size = eval_size(e, v->extent), arg[MAX_FAIL_ARGS];
+	Lx zero = lx_int(e->f, 0), size = eval_size(e, v->extent), arg[MAX_FAIL_ARGS], index;
+	uint32_t narg = 0;
 	bool vector = lx_type(e->f, x).lanes > 1;
 	Lx ok = lx_and(e->f, lx_cmp(e->f, SC_ge, x, zero), lx_cmp(e->f, SC_lt, x, size));
 	Lx bad = lx_fails(e->f, ok, vector ? e->lanes.mask : (Lx){0});
 	ls_if(e->f, lx_any(e->f, bad));
 	e->index.lane = vector ? first_lane(e, bad) : (Lx){0};
-	arg[0] = eval_lane(e, x);
+	index = eval_lane(e, x);
 	if (v->wraps)
-		arg[0] = lx_select(e->f, lx_cmp(e->f, SC_lt, arg[0], zero),
-				   lx_sub(e->f, arg[0], size), arg[0]);
-	for (uint32_t k = 0; k < v->nat; k++)
-		arg[k + 1] = coordinate(e, e->nest->position[vvar][k]);
-	ls_fail(e->f, v->check, arg, v->nat + 1);
+		index = lx_select(e->f, lx_cmp(e->f, SC_lt, index, zero),
+				  lx_sub(e->f, index, size), index);
+	if (!v->listed)
+		arg[narg++] = index;
+	for (uint32_t k = 0; k < v->nat; k++) {
+		Sym at = e->nest->position[vvar][k];
+		arg[narg++] = at.i == v->var.i ? index : coordinate(e, at);
+	}
+	ls_fail(e->f, v->check, arg, narg);
 	ls_end(e->f);
 	e->index.lane = (Lx){0};
 }

@@ -187,6 +187,7 @@ static void write_key(DistinctKernels *d, const Kernel *k)
 		put(d, write_sym(d, k->vvar.data[i].extent));
 		put(d, k->vvar.data[i].check);
 		put(d, k->vvar.data[i].wraps);
+		put(d, k->vvar.data[i].listed);
 		put_syms(d, k->vvar.data[i].at, k->vvar.data[i].nat);
 	}
 	for (uint32_t i = 1; i < k->kx.n; i++)

@@ -96,13 +96,14 @@ typedef struct {
 /* An index that depends on data. `var` (SYMVAR_AXIS, in [0, extent)) stands for the integer
  * `value`. check: the message of the run-time check that 0 <= value < extent, after which the index
  * is clamped; 0: no check. For the message: `wraps` says that the extent was added to negative
- * indices, at[] is the position. */
+ * indices, at[] is the position. The message gets the index and then at[]; if `listed`, it gets
+ * at[] alone, in which `var` stands for the index. */
 typedef struct {
 	Sym var;
 	Kx value;
 	Sym extent;
 	uint32_t check, nat;
-	bool wraps;
+	bool wraps, listed;
 	const Sym *at;
 } ValueVar;
 

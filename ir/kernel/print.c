@@ -279,7 +279,7 @@ static void print_vvar(Printer *p, const ValueVar *v)
 	text_add(p->t, " is ");
 	print_kx(p, v->value);
 	if (v->check)
-		text_printf(p->t, " check %u at [", v->check);
+		text_printf(p->t, v->listed ? " check %u of [" : " check %u at [", v->check);
 	for (uint32_t k = 0; v->check && k < v->nat; k++) {
 		text_add(p->t, k ? ", " : "");
 		sym_print(p->l->ir->syms, renamed(p, v->at[k]), p->t);

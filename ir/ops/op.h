@@ -104,6 +104,7 @@ typedef enum {
 typedef enum {
 	CHECKS_NOTHING,
 	CHECKS_TRUTH, /* every element of operand 0 is true */
+	CHECKS_ZERO,  /* every element of operand 0 is 0 */
 	CHECKS_INDEX  /* the indices in operand 1 are in range, if `mode` says so
 	                 (node_index_mode) */
 } Checks;
@@ -410,6 +411,9 @@ int op_arg_index(Op op, const char *name);
 /* Returns what the node checks when it runs: .checks of its operator, but CHECKS_NOTHING instead of
  * CHECKS_INDEX if node_index_mode is a mode that checks no indices. */
 Checks node_checks(const Graph *, Node);
+/* Appends the message of an assert_zero: `{place}` becomes "(Batch element PLACE): ", or nothing
+ * where place is NULL, and `{code}` becomes the text `code`. Returns the number of the latter. */
+uint32_t assert_zero_message(Text *, const char *message, const char *place, const char *code);
 /* Returns what .marks of the node's operator says of the node; MARK_NONE if it has no .marks. */
 Mark node_mark(const Graph *, Node);
 /* Returns the value of which n says something (Mark). If n's operator has .marks and n's value is a

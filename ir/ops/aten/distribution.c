@@ -484,7 +484,7 @@ static Node build_poisson(Build *b, Node n)
 	Node mean;
 	if (!operands(b, n, &d, &s, self_only, &mean, 1))
 		return (Node){0};
-	require_all(b, b_bin_scalar(b, OP_ge, mean, 0), "poisson: a rate is negative or NaN");
+	require_all(b, b_bin_scalar(b, OP_ge, mean, 0), "invalid Poisson rate, expected rate to be non-negative");
 	Node few = b_bin_scalar(b, OP_lt, mean, FEW), zero = all(b, mean, 0), low = b_select(b, few, mean, zero);
 	Recurrence c = {b_un(b, OP_exp, b_un(b, OP_neg, low)), low, b_zeros_like(b, low), b_broadcast(b, all(b, mean, LIMIT), aten_rank(b, mean), node_type(b->g, mean)->dim)};
 	Node small = by_sums(b, &d, &s, &c, few);

@@ -16,8 +16,9 @@ static SolveLu factors_of(Build *b, Node n, const char *name)
 }
 
 #define ZERO_PIVOT(name)                                                                           \
-	name ": the factor U has a zero on its diagonal, and using it on lu_solve would result in a division by zero. If you " \
-	     "still want to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+	name ": {place}U[{code},{code}] is zero and using it on lu_solve would result in a division by " \
+	     "zero. If you still want to perform the factorization, consider calling linalg.lu(A, "   \
+	     "pivot) or linalg.lu_factor_ex(A, pivot)"
 
 static Node build_lu_factor(Build *b, Node n)
 {

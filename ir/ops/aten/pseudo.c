@@ -307,6 +307,16 @@ static Node by_inverse(Build *b, Node x, const Attr *p, bool text)
 	return product.i ? b_select(b, whole, product, aten_like(b, product, INFINITY)) : product;
 }
 
+/* The sum of singular values times that of their reciprocals: of singular matrices what their
+ * rounding gives, as in PyTorch. */
+static Node by_nuclear(Build *b, Node x)
+{
+	Node s = solve_takes(b, x, "linalg.cond") ? values(b, x) : (Node){0};
+	if (!s.i)
+		return s;
+	return b_bin(b, OP_mul, aten_sum(b, s, last_dim(b, s), false), aten_sum(b, b_un(b, OP_reciprocal, s), last_dim(b, s), false));
+}
+
 static Node no_condition(Build *b, Node x)
 {
 	Shape s = aten_shape(b, x);
@@ -336,7 +346,9 @@ static Node build_cond_str(Build *b, Node n)
 	Node x = arg(b, n, "self");
 	if (!spectral_takes(b, x, "linalg.cond") || !aten_check_word(b, n, "p", "fro nuc"))
 		return (Node){0};
-	return has_elements(b, x) ? by_inverse(b, x, node_attr(b->g, n, "p"), true) : no_condition(b, x);
+	if (!has_elements(b, x))
+		return no_condition(b, x);
+	return aten_is(b, n, "p", "nuc") ? by_nuclear(b, x) : by_inverse(b, x, node_attr(b->g, n, "p"), true);
 }
 OP(aten_linalg_cond){
 	.schema = "aten.linalg_cond(Tensor self, Scalar? p=None) -> Tensor",

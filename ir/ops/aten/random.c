@@ -501,8 +501,8 @@ static void require_weights(Build *b, Node w, uint32_t dim)
 {
 	Node zero = aten_like(b, w, 0), legal = b_bin(b, OP_bit_and, b_bin(b, OP_ge, w, zero), b_bin(b, OP_lt, w, aten_like(b, w, INFINITY)));
 	Node some = b_reduce(b, REDUCE_OR, b_bin(b, OP_gt, w, zero), 1u << dim, DT_bool);
-	b_node(b, OP_assert, &legal, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "multinomial: a weight is negative, infinite or NaN")}, 2);
-	b_node(b, OP_assert, &some, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "multinomial: the weights of a row are all 0")}, 2);
+	b_node(b, OP_assert, &legal, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "probability tensor contains either `inf`, `nan` or element < 0")}, 2);
+	b_node(b, OP_assert, &some, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "invalid multinomial distribution (sum of probabilities <= 0)")}, 2);
 }
 
 static Node build_multinomial(Build *b, Node n)

@@ -58,7 +58,7 @@ void solve_require(Build *b, Node cond, const char *message)
 void solve_require_info(Build *b, Node info, const char *message)
 {
 	if (info.i)
-		solve_require(b, b_bin_scalar(b, OP_eq, info, 0), message);
+		b_node(b, OP_assert_zero, &info, 1, (Attr[]){attr_none(), attr_str(b->g->ir, message)}, 2);
 }
 
 Node solve_checked(Build *b, Node n, Node y, Node info, const char *message)
@@ -127,7 +127,9 @@ Node solve_by_lu(Build *b, SolveLu f, Node x)
 
 /* ---- inverses ---- */
 
-#define SINGULAR_INV "linalg.inv: the inversion could not be completed because the input matrix is singular"
+#define SINGULAR_INV(name)                                                                         \
+	name ": {place}The diagonal element {code} is zero, the inversion could not be completed "    \
+	     "because the input matrix is singular."
 
 static Node inverse(Build *b, Node x, Node *info)
 {
@@ -142,7 +144,7 @@ static Node build_inv(Build *b, Node n)
 	if (!solve_takes(b, x, "linalg.inv"))
 		return (Node){0};
 	Node y = inverse(b, x, &info);
-	solve_require_info(b, info, SINGULAR_INV);
+	solve_require_info(b, info, SINGULAR_INV("linalg.inv"));
 	return y;
 }
 
@@ -168,7 +170,7 @@ static Node build_inv_ex(Build *b, Node n)
 	if (!solve_takes(b, x, "linalg.inv_ex"))
 		return (Node){0};
 	Node y = inverse(b, x, &info);
-	return solve_checked(b, n, y, info, SINGULAR_INV);
+	return solve_checked(b, n, y, info, SINGULAR_INV("linalg.inv_ex"));
 }
 OP(aten_linalg_inv){
 	.schema = "aten.linalg_inv(Tensor A) -> Tensor",
@@ -291,20 +293,20 @@ static Node batch_solve(Build *b, Node n, const Node *in, const bool *batched, S
 	return b_tuple(b, (Node[]){b_squeeze(b, b_get(b, y, 0), -1), b_get(b, y, 1)}, 2);
 }
 
-#define SINGULAR "linalg.solve: The solver failed because the input matrix is singular."
+#define SINGULAR(name) name ": {place}The solver failed because the input matrix is singular."
 
 static Node build_solve(Build *b, Node n)
 {
 	Node info = {0}, y = solve(b, n, "linalg.solve", &info);
 	if (y.i)
-		solve_require_info(b, info, SINGULAR);
+		solve_require_info(b, info, SINGULAR("torch.linalg.solve"));
 	return y;
 }
 
 static Node build_solve_ex(Build *b, Node n)
 {
 	Node info = {0}, y = solve(b, n, "linalg.solve_ex", &info);
-	return solve_checked(b, n, y, info, SINGULAR);
+	return solve_checked(b, n, y, info, SINGULAR("torch.linalg.solve_ex"));
 }
 OP(aten_linalg_solve){
 	.autocast = AUTOCAST_F32,
@@ -389,24 +391,29 @@ static Node build_slogdet(Build *b, Node n)
 	sign = sign.i ? b_reduce(b, REDUCE_PROD, sign, last, DT_none) : sign;
 	return b_tuple(b, (Node[]){sign, aten_sum(b, b_un(b, OP_log, aten_abs(b, p)), last, false)}, 2);
 }
-/* The transposed inverse; a sign has no derivative. */
-static bool adjoint_logdet(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+/* by times the transposed inverse of x. */
+static Node transposed_inverse(Build *b, Node x, Node by)
 {
-	(void)want;
-	Node x = node_in(b->g, n, 0), by = ct[node_dtype(b->g, n) == DT_none];
-	if (!by.i)
-		return true;
 	Node y = b_call(b, OP_aten_linalg_inv_ex, &x, 1, NULL, 0);
 	if (!y.i)
-		return false;
+		return y;
 	by = b_unsqueeze(b, b_unsqueeze(b, by, -1), -1);
-	g[0] = b_bin(b, OP_mul, by, b_transpose(b, b_get(b, y, 0), -1, -2));
-	return true;
+	return b_bin(b, OP_mul, by, b_transpose(b, b_get(b, y, 0), -1, -2));
+}
+
+/* A sign has no derivative. */
+static bool adjoint_slogdet(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	if (!ct[1].i)
+		return true;
+	g[0] = transposed_inverse(b, node_in(b->g, n, 0), ct[1]);
+	return g[0].i;
 }
 OP(aten_linalg_slogdet){
 	.schema = "aten.linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)",
 	.build = build_slogdet,
-	.adjoint = adjoint_logdet,
+	.adjoint = adjoint_slogdet,
 	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[2, 2] of 1 2 2 4",
 	.overloads = (const Overload[]){
@@ -414,9 +421,36 @@ OP(aten_linalg_slogdet){
 		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2"},
 	},
 };
+
+/* Of a real matrix NaN where the determinant is negative. */
+static Node build_logdet(Build *b, Node n)
+{
+	Node x = det_operand(b, n), y = x.i ? b_call(b, OP_aten_linalg_slogdet, &x, 1, NULL, 0) : x;
+	if (!y.i)
+		return y;
+	Node sign = b_get(b, y, 0), size = b_get(b, y, 1);
+	if (solve_is_complex(b, x))
+		return b_bin(b, OP_add, b_un(b, OP_log, sign), b_convert(b, size, node_dtype(b->g, sign)));
+	return b_select(b, b_bin_scalar(b, OP_eq, sign, -1), aten_like(b, size, (double)NAN), size);
+}
+
+/* 0 where the value is NaN because the determinant is negative. */
+static bool adjoint_logdet(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	Node x = node_in(b->g, n, 0), by = ct[0];
+	(void)want;
+	if (!by.i)
+		return true;
+	if (!solve_is_complex(b, x)) {
+		Node y = b_call(b, OP_aten_linalg_slogdet, &x, 1, NULL, 0);
+		by = y.i ? b_select(b, b_bin_scalar(b, OP_eq, b_get(b, y, 0), -1), aten_like(b, by, 0), by) : y;
+	}
+	g[0] = by.i ? transposed_inverse(b, x, by) : by;
+	return g[0].i;
+}
 OP(aten_logdet){
 	.schema = "aten.logdet(Tensor self) -> Tensor",
-	.expand = "log(linalg_det(self))",
+	.build = build_logdet,
 	.adjoint = adjoint_logdet,
 	.batch = solve_batch_matrices,
 	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2] of 4 1 -1 2",

@@ -21,7 +21,8 @@ Node solve_identity(Build *, Node x);
 /* Adds a check: the call of the model fails with that message unless all elements of `good` (bool)
  * are true. */
 void solve_require(Build *, Node good, const char *message);
-/* solve_require that info (i32 [batch...]) is 0. Does nothing for no node. */
+/* Adds a check that info (i32 [batch...]) is 0, the node `assert_zero`: in the message {place} says
+ * which matrix fails, {code} is its info. Does nothing for no node. */
 void solve_require_info(Build *, Node info, const char *message);
 /* The tuple (y, info) that operators with the suffix _ex return. info: i32 [batch...], 0 or the
  * number of the step that failed. y [batch..., ...] is NaN in matrices with a failed step. If n's

@@ -402,6 +402,71 @@ OP(assert) {
 	.sample = "bool[] of 1, message=\"must hold\"",
 };
 
+/* ---- assert_zero ---- */
+
+uint32_t assert_zero_message(Text *t, const char *message, const char *place, const char *code)
+{
+	static const char at[] = "{place}", of[] = "{code}";
+	uint32_t n = 0;
+	while (*message) {
+		if (!strncmp(message, at, sizeof at - 1)) {
+			if (place)
+				text_printf(t, "(Batch element %s): ", place);
+			message += sizeof at - 1;
+		} else if (!strncmp(message, of, sizeof of - 1)) {
+			text_add(t, code);
+			message += sizeof of - 1;
+			n++;
+		} else {
+			text_char(t, *message++);
+		}
+	}
+	return n;
+}
+
+static bool shape_assert_zero(Infer *f)
+{
+	const DType d = infer_in(f, 0).dtype;
+	if (dtype_is_float(d) || dtype_is_complex(d) || d == DT_bool)
+		return infer_fail(f, "operand code: expected integers, got %s", dtype_name(d));
+	return true; /* no value */
+}
+INFER(assert_zero)
+
+static Node batch_assert_zero(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	(void)batched, (void)size;
+	return batch_again(b, n, in, batch_attrs(b, n));
+}
+
+static bool eval_assert_zero(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	(void)out;
+	for (int64_t i = 0; i < tensor_numel(in); i++) {
+		if (!tensor_i64(in, i))
+			continue;
+		Arena *a = g->ir->ctx->scratch;
+		Text message;
+		text_init(&message, a);
+		assert_zero_message(&message, node_str(g, n, "message"), node_rank(g, node_in(g, n, 0)) ? arena_printf(a, "%lld", (long long)i) : NULL,
+				    arena_printf(a, "%lld", (long long)tensor_i64(in, i)));
+		return eval_error(e, g, n, "%s", message.data ? message.data : "");
+	}
+	return true;
+}
+
+OP(assert_zero) {
+	.schema = "assert_zero(Tensor code, *, str message) -> ()",
+	.doc = "a run-time error unless every element is 0; in the message {code} is the first other one, {place} says where it is",
+	.checks = CHECKS_ZERO,
+	.effect = true,
+	.infer = infer_assert_zero,
+	.eval = eval_assert_zero,
+	.batch = batch_assert_zero,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
+	.sample = "i32[] of 0, message=\"{place}step {code}\"; i64[n=2, 3] of 0, message=\"{place}step {code}\"",
+};
+
 /* ---- barrier ---- */
 
 static bool shape_barrier(Infer *f)
@@ -491,7 +556,7 @@ OP(checkpoint) {
 static bool is_pure(const Graph *body)
 {
 	for (Node n = body->first; n.i; n = node_next(body, n)) {
-		if (node_checks(body, n) == CHECKS_TRUTH)
+		if (node_checks(body, n) == CHECKS_TRUTH || node_checks(body, n) == CHECKS_ZERO)
 			continue;
 		const OpInfo *info = op_info(node_op(body, n));
 		if (info->effect || (info->has_effect && info->has_effect(body, n)) || (node_draws(body, n) && !node_arg(body, n, "rng").i))

@@ -597,6 +597,8 @@ OP(geqrf) {
 	.schema = "geqrf(Tensor x, *, bool pairs=False) -> (Tensor a, Tensor tau)",
 	.doc = "R in the upper triangle of a; below it column k of the reflectors H_k = I - tau_k v_k v_k^H, whose first "
 	       "element is 1, with H_1 H_2 ... R = x: LAPACK's geqrf",
+	.no_deriv = "PyTorch has none either; linalg.qr is not differentiable when mode='complete' and nrows > ncols, "
+		    "and when mode='r', which does not compute Q: take mode='reduced'",
 	.batch_leading = true,
 	.infer = infer_geqrf,
 	.eval = eval_geqrf,

@@ -251,7 +251,7 @@ static Node source_of(const Sweep *w, Node n)
 static bool is_stored_anyway(const Sweep *w, Node n)
 {
 	LowerRole role = how(w, n)->role;
-	bool kernel = role == LOWER_ANCHOR || role == LOWER_ROOT;
+	bool kernel = role == LOWER_ANCHOR || role == LOWER_TILES || role == LOWER_ROOT;
 	return role == LOWER_MEMORY || role == LOWER_LEAF || w->node[n.i].output || w->stored[n.i] ||
 	       (kernel && node_nuses(w->g, n) > 1);
 }
@@ -394,7 +394,7 @@ static void mark_below(Sweep *w, Node n)
 	const OpLower *l = how(w, n);
 	NodeState *self = &w->node[n.i];
 	self->below_reduce = l->role == LOWER_REDUCE;
-	self->below_anchor = l->role == LOWER_ANCHOR;
+	self->below_anchor = l->role == LOWER_ANCHOR || l->role == LOWER_TILES;
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node x = node_in(g, n, k);
 		if (l->role == LOWER_MAP || lower_is_map(l))

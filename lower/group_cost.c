@@ -79,7 +79,7 @@ GroupCost group_cost_of(const Graph *g, Node n, Node root, const Views *views, c
 	LowerRole role = op_lower(node_op(g, n))->role;
 	return (GroupCost){.evaluations = set->n,
 	                   .reductions = role == LOWER_REDUCE ? set->n : 0,
-	                   .anchors = role == LOWER_ANCHOR ? set->n : 0,
+	                   .anchors = role == LOWER_ANCHOR || role == LOWER_TILES ? set->n : 0,
 	                   .axes = set->n * own_axes(g, n, root),
 	                   .chain = longest(views, set)};
 }

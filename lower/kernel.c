@@ -347,6 +347,8 @@ static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 		return trace_leaf(t, n, idx);
 	case LOWER_MEMORY:
 		return later_result(t, n);
+	case LOWER_TILES:
+		return trace_tiles(t, n, idx);
 	case LOWER_REDUCE:
 	case LOWER_ANCHOR:
 		return trace_stage(t, n, idx, guard);

@@ -18,6 +18,7 @@
 #include "lower/factor.h"
 #include "lower/stage.h"
 #include "lower/state.h"
+#include "lower/winograd.h"
 
 /* ---- roots of one kernel ---- */
 
@@ -175,7 +176,7 @@ static Kx root_searchsorted(Trace *t, const Sym *idx)
 	return search_steps(&w, length, halvings(hi, node_dtype(g, sorted)));
 }
 
-static Stage global_stage(Trace *t, StageKind kind, const NodePlace *p, const Sym *at, uint32_t rank)
+Stage trace_global_stage(Trace *t, StageKind kind, const NodePlace *p, const Sym *at, uint32_t rank)
 {
 	DType d = buf_of(t->s->l, p->buf)->dtype;
 	return (Stage){.kind = kind, .dtype = d, .acc = dtype_compute(d), .result = RESULT_GLOBAL,
@@ -202,7 +203,7 @@ static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 		at[k] = trace_inner_axis(&t, "u", node_dim(g, index, k), &walk);
 	TraceMap m = trace_map(&t, n, at, (Kx){0}, NULL);
 	trace_ask(&m);
-	Stage st = global_stage(&t, STAGE_SCATTER, to, m.map.in[0], node_rank(g, x));
+	Stage st = trace_global_stage(&t, STAGE_SCATTER, to, m.map.in[0], node_rank(g, x));
 	st.nred = walk.nred;
 	memcpy(st.red, walk.red, sizeof st.red);
 	st.combine = lower_combiner(s, n, "combine", st.dtype);
@@ -249,7 +250,7 @@ static Kernel *update_kernel(Lower *s, Node n, const NodePlace *to)
 	trace_all_outer(&t);
 	TraceMap m = trace_map(&t, n, t.root_axis, (Kx){0}, NULL);
 	trace_ask(&m);
-	Stage st = global_stage(&t, STAGE_MAP, to, m.map.in[0], node_rank(s->g, n));
+	Stage st = trace_global_stage(&t, STAGE_MAP, to, m.map.in[0], node_rank(s->g, n));
 	st.value = trace_value(&t, update, t.root_axis, (Kx){0});
 	trace_push_stage(&t, st);
 	trace_order_axes(&t);
@@ -297,7 +298,7 @@ static uint32_t sorted_axis(Trace *t, uint32_t dim)
 
 static Stage sort_stage(Trace *t, Node n, const NodePlace *to, const Sym *at, uint32_t axis)
 {
-	Stage st = global_stage(t, STAGE_SORT, to, at, node_rank(t->s->g, node_in(t->s->g, n, 0)));
+	Stage st = trace_global_stage(t, STAGE_SORT, to, at, node_rank(t->s->g, node_in(t->s->g, n, 0)));
 	st.nred = 1;
 	st.red[0] = axis;
 	st.descending = node_bool(t->s->g, n, "descending");
@@ -353,7 +354,7 @@ static void copy_stages(Trace *t, Node n, uint32_t dim, Sym first, const NodePla
 	memcpy(at, t->root_axis, rank * sizeof *at);
 	at[dim] = trace_inner_axis(t, "k", first, &places);
 	for (uint32_t k = 0; k < 2; k++) {
-		Stage st = global_stage(t, STAGE_MAP, &to[k], at, rank);
+		Stage st = trace_global_stage(t, STAGE_MAP, &to[k], at, rank);
 		st.nmap = places.nred;
 		st.map[0] = places.red[0];
 		st.value = k ? kx_const_int(t->k, t->s->arena, DT_i64, 0)
@@ -412,7 +413,7 @@ static void root_fft_lines(Lower *s, Node n)
 	for (uint32_t k = 0; k < 4; k++) {
 		Sym part = sym_int(g->ir->syms, k & 1);
 		at[rank - 1] = in_table[1] = part;
-		Stage st = global_stage(&t, STAGE_FFT, &to, at, rank);
+		Stage st = trace_global_stage(&t, STAGE_FFT, &to, at, rank);
 		if (k >= 2)
 			st = (Stage){.kind = STAGE_FFT, .dtype = st.acc, .acc = st.acc, .result = RESULT_REGISTER};
 		st.nred = 1;
@@ -496,6 +497,7 @@ static const RootFn fns[OP_UNNAMED] = {
 	[OP_assert] = {.steps = root_assert},
 	[OP_assert_zero] = {.steps = root_assert_zero},
 	[OP_fft_lines] = {.steps = root_fft_lines},
+	[OP_winograd_input] = {.steps = lower_winograd_input},
 	[OP_cholesky] = {.steps = lower_cholesky},
 	[OP_lu] = {.steps = lower_lu},
 	[OP_geqrf] = {.steps = lower_geqrf},

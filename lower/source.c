@@ -11,6 +11,7 @@ static uint32_t weight(Op op)
 {
 	switch (op_lower(op)->role) {
 	case LOWER_ANCHOR:
+	case LOWER_TILES:
 		return 4;
 	case LOWER_REDUCE:
 	case LOWER_ROOT:

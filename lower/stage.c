@@ -2,6 +2,7 @@
  * order, values that several stages need, the stores. */
 #include "lower/stage.h"
 #include "lower/roots.h"
+#include "lower/winograd.h"
 
 #include <string.h>
 
@@ -251,7 +252,7 @@ const Sym *trace_place_index(Trace *t, const NodePlace *p, const Sym *at, uint32
 	return idx;
 }
 
-static void add_stores(Trace *t, Node value_of, const NodePlace *place, uint32_t nplace, Kx value)
+void trace_add_stores(Trace *t, Node value_of, const NodePlace *place, uint32_t nplace, Kx value)
 {
 	uint32_t rank = node_rank(t->s->g, value_of);
 	Stage running = {0};
@@ -330,9 +331,9 @@ static void trace_pairs(Trace *t)
 		t->root_axis[last] = sym_int(g->ir->syms, k);
 		part[k] = trace_value(t, t->root, t->root_axis, (Kx){0});
 	}
-	for (uint32_t k = 0; k < 2 && !t->blocked.node.i; k++) {
+	for (uint32_t k = 0; k < 2 && !t->blocked.node.i && !t->tiles.node.i; k++) {
 		t->root_axis[last] = sym_int(g->ir->syms, k);
-		add_stores(t, t->root, info->place.data, info->place.n, part[k]);
+		trace_add_stores(t, t->root, info->place.data, info->place.n, part[k]);
 	}
 }
 
@@ -342,8 +343,8 @@ static void trace_all(Trace *t)
 	trace_start_over(t, t->root);
 	const RootFn *special = root_fn(node_op(t->s->g, t->root));
 	Kx value = special ? special->value(t, t->root_axis) : trace_value(t, t->root, t->root_axis, (Kx){0});
-	if (!t->blocked.node.i)
-		add_stores(t, t->root, info->place.data, info->place.n, value);
+	if (!t->blocked.node.i && !t->tiles.node.i)
+		trace_add_stores(t, t->root, info->place.data, info->place.n, value);
 }
 
 bool lower_build_kernel(Lower *s, Node root, Kernel **out, StoredFirst *first)
@@ -353,6 +354,8 @@ bool lower_build_kernel(Lower *s, Node root, Kernel **out, StoredFirst *first)
 	*first = t.blocked;
 	if (t.blocked.node.i)
 		return false;
+	if (t.tiles.node.i)
+		return lower_build_tiles(s, &t, out, first);
 	trace_order_axes(&t);
 	kernel_share_values(s, t.k);
 	*out = t.k;
@@ -366,7 +369,7 @@ Kernel *lower_copy_kernel(Lower *s, Node n, const NodePlace *to)
 	Kx value = trace_value(&t, n, t.root_axis, (Kx){0});
 	if (t.blocked.node.i)
 		ctx_bug(s->ir->ctx, "cannot copy %s", graph_name(s->g, n));
-	add_stores(&t, n, to, 1, value);
+	trace_add_stores(&t, n, to, 1, value);
 	trace_order_axes(&t);
 	t.k->name = arena_printf(s->arena, "copy_%s", t.k->name);
 	t.k->lines = lower_line(s, n);
@@ -381,7 +384,7 @@ Kernel *lower_copy_place(Lower *s, Node n, const NodePlace *from, const NodePlac
 	const Buffer *b = buf_of(s->l, from->buf);
 	Kx value = kx_load(t.k, s->arena, from->buf, dtype_compute(b->dtype), rank, trace_place_index(&t, from, t.root_axis, rank),
 			   (Kx){0}, (Kx){0});
-	add_stores(&t, n, to, 1, value);
+	trace_add_stores(&t, n, to, 1, value);
 	trace_order_axes(&t);
 	t.k->name = arena_printf(s->arena, "copy_%s", t.k->name);
 	t.k->lines = lower_line(s, n);

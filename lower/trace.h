@@ -12,6 +12,15 @@
 #include "ir/kernel/build.h"
 #include "lower/priv.h"
 
+/* The node of role LOWER_TILES in a kernel, whose root axes run over tiles of its result instead of
+ * over the elements of two dimensions of the root (winograd.c). */
+typedef struct {
+	Node node;       /* none: no such node was met */
+	uint32_t dim[2]; /* the dimensions of the root in which tiles lie */
+	Sym at[2];       /* the tile, once root axes run over tiles; none before */
+	uint32_t element[2]; /* of the tile, of which the value is asked */
+} TracedTiles;
+
 typedef struct {
 	Lower *s;
 	Kernel *k;
@@ -25,6 +34,7 @@ typedef struct {
 	uint32_t nroot; /* the number of root axes: the first of Kernel.axis */
 	uint64_t outer; /* a bit set: the root axes on which reductions found so far depend */
 	bool has_reduce;
+	TracedTiles tiles;
 	Intern memo;    /* the requests of trace_value, and by their ids the answers */
 	ARRAY(Kx) memo_value;
 } Trace;
@@ -43,6 +53,10 @@ Node lower_nonlinear_map(const Trace *, Node n, const Sym *idx);
 /* lower/stage.c: Adds a stage for a reduction or contraction n and returns its value at idx; or
  * calls trace_store_first if the kernel cannot contain it. */
 Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);
+/* lower/winograd.c: Returns the value of n, of role LOWER_TILES, at idx[]; or calls
+ * trace_store_first if tiles of n are no tiles of the root. If the kernel does not run over tiles
+ * yet, sets t->tiles.node, and the value is a placeholder: lower_build_tiles builds the kernel. */
+Kx trace_tiles(Trace *, Node n, const Sym *idx);
 /* Returns the value of n at idx where cond holds, `other` where cond fails. Memory is read only
  * where guard and cond hold. Where guard fails the value is unspecified. cond none: the result is
  * trace_value's, and `other` is not used. */
@@ -108,6 +122,12 @@ Kx trace_stage_value(Trace *, uint32_t stage);
 int trace_axis_number(const Trace *, Sym var);
 /* Makes all axes so far root axes and outer axes: axes that are added later are inner axes. */
 void trace_all_outer(Trace *);
+/* Returns a stage that stores at[0 .. rank - 1] of a value of that rank at this place; the caller
+ * sets its value. */
+Stage trace_global_stage(Trace *, StageKind, const NodePlace *, const Sym *at, uint32_t rank);
+/* Adds stages that store the value of the node at t->root_axis at so many places. value none: the
+ * last stage has the value, and stores it. */
+void trace_add_stores(Trace *, Node value_of, const NodePlace *, uint32_t nplace, Kx value);
 /* Returns the index in its buffer, an array in the arena, of element at[0 .. rank - 1] of a value
  * of that rank at this place. */
 const Sym *trace_place_index(Trace *, const NodePlace *, const Sym *at, uint32_t rank);

@@ -117,9 +117,8 @@ static bool frontier(const Fold *f, const bool *want, Node n)
 /* ---- evaluation ---- */
 
 /* A graph of what the wanted values need, with them as outputs. */
-static Graph *extract(const Fold *f, const Node *root, uint32_t nroot)
+static Graph *extract(const Graph *g, const Node *root, uint32_t nroot)
 {
-	const Graph *g = f->g;
 	Arena *scratch = g->ir->ctx->scratch;
 	Graph *out = graph_new(g->ir, "fold");
 	bool *need = ARENA_ARRAY(scratch, bool, g->node.n);
@@ -162,13 +161,13 @@ static void free_values(void *arg)
 	*values = NULL;
 }
 
-/* Replace the roots by constants. Values that fail to evaluate (an index out of range) stay. */
-static bool evaluate(Fold *f, const Node *root, uint32_t nroot)
+/* Replace the roots by constants; made[k] is the node of the k-th, or NULL. Values that fail to evaluate (an index out of
+ * range) stay. */
+static bool evaluate(Graph *g, const Node *root, uint32_t nroot, Node *made)
 {
-	Graph *g = f->g;
 	Ctx *ctx = g->ir->ctx;
 	ArenaMark mark = arena_mark(ctx->scratch);
-	Graph *part = extract(f, root, nroot);
+	Graph *part = extract(g, root, nroot);
 	Tensor *out = ARENA_ARRAY(ctx->scratch, Tensor, nroot);
 	Arena **values = ARENA_NEW(ctx->arena, Arena *);
 	ctx_defer(ctx, free_values, values); /* also when memory runs out below */
@@ -180,7 +179,10 @@ static bool evaluate(Fold *f, const Node *root, uint32_t nroot)
 	bool ok = interp(ctx, part, NULL, 0, out, nroot, *values);
 	for (uint32_t k = 0; ok && k < nroot; k++) {
 		Build b = pass_build(g, root[k]);
-		pass_replace(g, root[k], b_const(&b, constant_of(g->ir, &out[k])));
+		Node value = b_const(&b, constant_of(g->ir, &out[k]));
+		if (made)
+			made[k] = value;
+		pass_replace(g, root[k], value);
 	}
 	free_values(values);
 	arena_release(ctx->scratch, mark);
@@ -258,12 +260,31 @@ bool pass_fold(Graph *g, PassCtx *c)
 			array_push(scratch, &root, n);
 	for (uint32_t k = 0, n; k < root.n; k += n) {
 		n = group(g, root.data + k, root.n - k);
-		bool done = evaluate(&f, root.data + k, n);
+		bool done = evaluate(g, root.data + k, n, NULL);
 		for (uint32_t j = k; !done && n > 1 && j < k + n; j++) /* which of them fails? */
-			changed |= evaluate(&f, root.data + j, 1);
+			changed |= evaluate(g, root.data + j, 1, NULL);
 		changed |= done;
 	}
-	fold_recipes(g, kept.data, kept.n);
+	fold_recipes(g, kept.data, kept.n, NULL);
 	changed |= kept.n > 0;
 	return pass_subgraphs(g, c, pass_fold) || changed;
+}
+
+/* Whether n depends on a constant that may be replaced. */
+static bool is_kept(const Graph *g, Node n)
+{
+	bool kept = node_const(g, n).i && const_is_replaceable(g->ir, node_const(g, n));
+	for (uint32_t k = 0; k < node_nin(g, n) && !kept; k++)
+		kept = is_kept(g, node_in(g, n, k));
+	return kept;
+}
+
+Node fold_node(Graph *g, PassCtx *c, Node n)
+{
+	Node made = n;
+	if (c->keep_params && is_kept(g, n))
+		fold_recipes(g, &n, 1, &made);
+	else if (!evaluate(g, &n, 1, &made))
+		return n;
+	return made;
 }

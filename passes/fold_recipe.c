@@ -87,7 +87,7 @@ static ConstId constant_of(Ir *ir, const Type *t, Graph *recipe)
 	return ir_const(ir, c);
 }
 
-void fold_recipes(Graph *g, const Node *root, uint32_t n)
+void fold_recipes(Graph *g, const Node *root, uint32_t n, Node *made)
 {
 	Arena *scratch = g->ir->ctx->scratch;
 	/* Every one of them adds a node. */
@@ -95,7 +95,10 @@ void fold_recipes(Graph *g, const Node *root, uint32_t n)
 	for (uint32_t k = 0; k < n; k++) {
 		Build b = pass_build(g, root[k]);
 		const Type t = *node_type(g, root[k]);
-		pass_replace(g, root[k], b_const(&b, constant_of(g->ir, &t, extract(&c, root[k]))));
+		Node value = b_const(&b, constant_of(g->ir, &t, extract(&c, root[k])));
+		if (made)
+			made[k] = value;
+		pass_replace(g, root[k], value);
 	}
 }
 

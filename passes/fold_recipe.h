@@ -7,8 +7,8 @@
 
 /* Replaces each of the n nodes root[], which depend on constants only, have constant shapes and are
  * in program order, by a new constant whose recipe is a copy of the node and of all that it depends
- * on. */
-void fold_recipes(Graph *, const Node *root, uint32_t n);
+ * on; sets made[k] to the node of the new constant, unless made is NULL. */
+void fold_recipes(Graph *, const Node *root, uint32_t n, Node *made);
 /* Whether a gather of constants cannot fail with the current weights: its mode does not check, or
  * its index operand is a constant (perhaps of a recipe, which is interpreted) with all indices in
  * range. False if the index operand is no constant. */

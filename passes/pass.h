@@ -14,8 +14,8 @@ typedef struct PassCtx {
 	bool keep_params; /* parameters are replaceable: values that depend on them become constants
 	                     with recipes (Const.recipe), and no pass computes with their data,
 	                     except to check indices (gather_is_in_range) */
-	const struct Target *target; /* the target whose costs decide; only branch reads it, which
-	                                needs one */
+	const struct Target *target; /* the target whose costs decide; branch and winograd read it,
+	                                which need one */
 	const Op *keep;   /* composites that neither canon nor decompose expands; ignored if `stays`
 	                     is set */
 	uint32_t nkeep;
@@ -64,6 +64,9 @@ bool pass_fold(Graph *, PassCtx *);
 bool pass_fold_scale(Graph *, PassCtx *);
 /* Removes nodes without readers and effects, except inputs. */
 bool pass_dce(Graph *, PassCtx *);
+/* Replaces convolutions by Winograd's transforms around a product of matrices, where the target's
+ * costs say so (winograd_choose). Does nothing for a GPU. */
+bool pass_winograd(Graph *, PassCtx *);
 /* Makes the padding of a convolution, and the dilation of its operand, a node of its own (OP_pad),
  * and removes nodes as pass_dce does. The last pass. Fails if a padded operand has 2^48 bytes or
  * more. */
@@ -76,6 +79,10 @@ bool pass_subgraphs(Graph *, PassCtx *, bool (*run)(Graph *, PassCtx *));
 /* For passes: returns a builder that adds nodes in front of `before`, a node of the graph, with its
  * location. */
 Build pass_build(Graph *, Node before);
+/* For passes: replaces a node that is computed of constants in a few steps, and has a constant shape, by a
+ * constant, whatever its size: as pass_fold does, by its value or by a recipe. Returns the node of
+ * the constant; n itself if its evaluation fails. */
+Node fold_node(Graph *, PassCtx *, Node n);
 /* For passes: makes readers of `old` and outputs read `new`, and erases `old` unless it has an
  * effect. Does nothing if both are the same node. `new` must not depend on `old`. */
 void pass_replace(Graph *, Node old, Node new);

@@ -1,5 +1,5 @@
 /* file -> canon -> decompose -> split_complex -> ( sink -> branch -> simplify -> cse -> fold ->
- * fold_scale -> dce )* -> pad -> lowering
+ * fold_scale -> dce )* -> winograd -> pad -> lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -26,7 +26,7 @@ static const Pass cleaning[] = {
 
 /* Once, on a clean graph: what only lowering wants. */
 static const Pass closing[] = {
-	{"pad", pass_pad},
+	{"winograd", pass_winograd}, {"pad", pass_pad},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -234,7 +234,7 @@ const char *const *pipeline_names(void)
 {
 	static const char *const names[] = {"canon",    "decompose", "split_complex",
 					    "sink",     "branch",    "simplify",      "cse",  "fold",
-					    "fold_scale", "dce",     "pad",  NULL};
+					    "fold_scale", "dce",     "winograd", "pad", NULL};
 	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + COUNT(closing) + 1, "one name per pass");
 	return names;
 }

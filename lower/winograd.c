@@ -1,0 +1,219 @@
+/* Kernels of Winograd's transforms. A point of a kernel is a tile of one image and channel:
+ *
+ *   winograd_input     loads the (m + 2)^2 inputs of the tile, stores as many stages of B' d B
+ *   winograd_output    loads (m + 2)^2 products, computes A' x A; what follows it one to one, up to the root, is
+ *                      evaluated for each of the m * m elements, and stored by a stage each
+ *
+ * Elements past the end of the result are computed at its last row or column, and stored there before the element that
+ * belongs there: stages of one point run in order. */
+#include "lower/winograd.h"
+
+#include "ir/ops/winograd.h"
+
+/* ---- one dimension ---- */
+
+typedef struct {
+	Kernel *k;
+	Arena *arena;
+	DType d;
+} Maker;
+
+static Kx binary(const Maker *m, Op op, Kx x, Kx y)
+{
+	return kx_op(m->k, m->arena, op, m->d, (Kx[]){x, y}, 2);
+}
+
+/* The sum of coef[i] * x[i] for i = n - 1, n - 1 - step, ... >= 0, without those whose factor is 0. */
+static Kx combine(const Maker *m, const double *coef, const Kx *x, uint32_t n, uint32_t step)
+{
+	Kx sum = {0};
+	for (uint32_t i = n; i > 0; i = i > step ? i - step : 0) {
+		double c = coef[i - 1];
+		if (c == 0)
+			continue;
+		bool minus = sum.i && c < 0;
+		c = minus ? -c : c;
+		Kx term = c == 1 ? x[i - 1] : binary(m, OP_mul, x[i - 1], kx_const(m->k, m->arena, m->d, c));
+		sum = !sum.i ? term : binary(m, minus ? OP_sub : OP_add, sum, term);
+	}
+	return sum;
+}
+
+/* y = B' d. Rows of a pair of points are the even and the odd part, added and subtracted. */
+static void input_line(const Maker *m, const Winograd *w, const Kx *d, Kx *y)
+{
+	y[0] = combine(m, w->b[0], d, w->n, 1);
+	y[w->n - 1] = combine(m, w->b[w->n - 1], d, w->n, 1);
+	for (uint32_t i = 1; i + 1 < w->n; i += 2) {
+		Kx even = combine(m, w->b[i], d, w->n - 1, 2), odd = combine(m, w->b[i], d, w->n - 2, 2);
+		y[i] = binary(m, OP_add, even, odd);
+		y[i + 1] = binary(m, OP_sub, even, odd);
+	}
+}
+
+/* y = A' x. Of each pair of points a row has the sum or the difference. */
+static void output_line(const Maker *m, const Winograd *w, const Kx *x, Kx *y)
+{
+	for (uint32_t r = 0; r < w->m; r++) {
+		Kx part[WINOGRAD_MAX];
+		double coef[WINOGRAD_MAX];
+		uint32_t n = 0;
+		for (uint32_t i = 1; i + 1 < w->n; i += 2) {
+			part[n] = binary(m, r % 2 ? OP_sub : OP_add, x[i], x[i + 1]);
+			coef[n++] = w->a[r][i];
+		}
+		part[n] = x[0];
+		coef[n++] = w->a[r][0];
+		part[n] = x[w->n - 1];
+		coef[n++] = w->a[r][w->n - 1];
+		y[r] = combine(m, coef, part, n, 1);
+	}
+}
+
+/* ---- winograd_input ---- */
+
+/* d[i * n + j] of the tile at[], whose image and channel are at[0] and at[1], and tile at[2], at[3]. */
+static void load_tile(Trace *t, Node x, const Winograd *w, const Sym *at, Kx *d)
+{
+	SymTab *syms = t->s->ir->syms;
+	for (uint32_t i = 0; i < w->n; i++)
+		for (uint32_t j = 0; j < w->n; j++) {
+			const Sym idx[] = {at[0], at[1], sym_addi(syms, sym_muli(syms, at[2], w->m), i),
+					   sym_addi(syms, sym_muli(syms, at[3], w->m), j)};
+			d[i * w->n + j] = trace_value(t, x, idx, (Kx){0});
+		}
+}
+
+void lower_winograd_input(Lower *s, Node n)
+{
+	Graph *g = s->g;
+	const Winograd w = winograd_matrices((uint32_t)node_int(g, n, "tile"));
+	NodePlace to = lower_result_place(s, n, 0);
+	Trace t = {.s = s, .root = n};
+	Sym at[5];
+	Kx d[WINOGRAD_MAX * WINOGRAD_MAX], half[WINOGRAD_MAX][WINOGRAD_MAX], line[WINOGRAD_MAX], v[WINOGRAD_MAX];
+	trace_start(&t, lower_name(s, n));
+	for (uint32_t k = 1; k < 5; k++)
+		at[k] = trace_root_axis(&t, node_dim(g, n, k));
+	trace_all_outer(&t);
+	load_tile(&t, node_in(g, n, 0), &w, at + 1, d);
+	const Maker m = {t.k, s->arena, dtype_compute(node_dtype(g, n))};
+	for (uint32_t j = 0; j < w.n; j++) {
+		for (uint32_t i = 0; i < w.n; i++)
+			line[i] = d[i * w.n + j];
+		input_line(&m, &w, line, v);
+		for (uint32_t i = 0; i < w.n; i++)
+			half[i][j] = v[i];
+	}
+	for (uint32_t i = 0; i < w.n; i++) {
+		input_line(&m, &w, half[i], v);
+		for (uint32_t j = 0; j < w.n; j++) {
+			at[0] = sym_int(g->ir->syms, i * w.n + j);
+			Stage st = trace_global_stage(&t, STAGE_MAP, &to, at, 5);
+			st.value = v[j];
+			trace_push_stage(&t, st);
+		}
+	}
+	trace_order_axes(&t);
+	lower_push_kernel(s, t.k);
+	lower_publish_result(s, n, 0, &to);
+}
+
+/* ---- winograd_output ---- */
+
+/* The dimension of the root whose axis the index is, if the root has as many elements there as n in dimension k. */
+static bool is_root_axis(const Trace *t, Node n, uint32_t k, Sym idx, uint32_t *dim)
+{
+	const Graph *g = t->s->g;
+	for (uint32_t r = 0; r < node_rank(g, t->root); r++)
+		if (t->root_axis[r].i == idx.i && trace_axis_number(t, idx) >= 0) {
+			*dim = r;
+			return sym_eq(g->ir->syms, node_dim(g, t->root, r), node_dim(g, n, k)) == YES;
+		}
+	return false;
+}
+
+static Kx meet_tiles(Trace *t, Node n, const Sym *idx)
+{
+	SymTab *syms = t->s->ir->syms;
+	bool fits = !t->tiles.node.i || t->tiles.node.i == n.i;
+	for (uint32_t k = 0; k < 2; k++) {
+		fits = fits && is_root_axis(t, n, 2 + k, idx[2 + k], &t->tiles.dim[k]);
+		for (uint32_t other = 0; other < 2; other++)
+			fits = fits && !sym_uses(syms, idx[other], idx[2 + k]);
+	}
+	if (!fits)
+		return trace_store_first(t, n, "its tiles are no tiles of what reads it");
+	t->tiles.node = n;
+	return kx_zero(t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n)));
+}
+
+Kx trace_tiles(Trace *t, Node n, const Sym *idx)
+{
+	if (t->only_maps)
+		return trace_store_first(t, n, "a contraction reads it");
+	if (t->has_reduce)
+		return trace_store_first(t, n, "what reads it reduces");
+	if (!t->tiles.at[0].i)
+		return meet_tiles(t, n, idx);
+	const Winograd w = winograd_matrices((uint32_t)node_int(t->s->g, n, "tile"));
+	const Maker m = {t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n))};
+	Kx row[WINOGRAD_MAX], x[WINOGRAD_MAX], y[WINOGRAD_MAX_TILE]; /* equal expressions are one: all elements share them */
+	for (uint32_t j = 0; j < w.n; j++) {
+		for (uint32_t i = 0; i < w.n; i++) {
+			const Sym at[] = {sym_int(t->s->ir->syms, i * w.n + j), idx[0], t->tiles.at[0], t->tiles.at[1], idx[1]};
+			x[i] = trace_value(t, node_in(t->s->g, n, 0), at, (Kx){0});
+		}
+		output_line(&m, &w, x, y);
+		row[j] = y[t->tiles.element[0]];
+	}
+	output_line(&m, &w, row, y);
+	return y[t->tiles.element[1]];
+}
+
+/* Element `element` of the tile along dimension k of the tiles; the last of the root, if there is none. */
+static Sym element_index(const Trace *t, const Winograd *w, uint32_t k, uint32_t element)
+{
+	SymTab *syms = t->s->ir->syms;
+	Sym extent = node_dim(t->s->g, t->root, t->tiles.dim[k]);
+	Sym at = sym_addi(syms, sym_muli(syms, t->tiles.at[k], w->m), element);
+	return sym_divides(syms, w->m, extent) ? at : sym_min(syms, at, sym_addi(syms, extent, -1));
+}
+
+bool lower_build_tiles(Lower *s, const Trace *met, Kernel **out, StoredFirst *first)
+{
+	const Graph *g = s->g;
+	SymTab *syms = s->ir->syms;
+	Node root = met->root, n = met->tiles.node;
+	const Winograd w = winograd_matrices((uint32_t)node_int(g, n, "tile"));
+	Trace t = {.s = s, .root = root, .tiles = {.node = n}};
+	const NodeInfo *info = node_info(s, root);
+	trace_start(&t, lower_name(s, root));
+	for (uint32_t k = 0; k < 2; k++)
+		t.tiles.dim[k] = met->tiles.dim[k];
+	for (uint32_t r = 0; r < node_rank(g, root); r++) {
+		int k = r == t.tiles.dim[0] ? 0 : r == t.tiles.dim[1] ? 1 : -1;
+		Sym extent = node_dim(g, root, r);
+		t.root_axis[r] = trace_root_axis(&t, k < 0 ? extent : sym_ceildiv(syms, extent, sym_int(syms, w.m)));
+		if (k >= 0)
+			t.tiles.at[k] = t.root_axis[r];
+	}
+	t.nroot = t.k->axis.n;
+	for (uint32_t e = w.m * w.m; e-- > 0;) {
+		const uint32_t element[] = {e / w.m, e % w.m};
+		for (uint32_t k = 0; k < 2; k++) {
+			t.tiles.element[k] = element[k];
+			t.root_axis[t.tiles.dim[k]] = element_index(&t, &w, k, element[k]);
+		}
+		Kx value = trace_value(&t, root, t.root_axis, (Kx){0});
+		if (t.blocked.node.i)
+			break;
+		trace_add_stores(&t, root, info->place.data, info->place.n, value);
+	}
+	*first = t.blocked;
+	if (t.blocked.node.i)
+		return false;
+	trace_order_axes(&t);
+	*out = t.k;
+	return true;
+}

@@ -190,6 +190,14 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 
 /* ---- contractions ---- */
 
+/* The transform of Winograd's products adds numbers that are larger than its results. */
+static bool is_enlarged(const Graph *g, Node n)
+{
+	Use u = node_data(g, n)->first_use;
+	Node user = u.i ? g->use.data[u.i].user : (Node){0};
+	return user.i && op_lower(node_op(g, user))->role == LOWER_TILES;
+}
+
 static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 {
 	Graph *g = t->s->g;
@@ -218,6 +226,7 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 	st.dtype = node_dtype(g, n);
 	st.acc = acc ? dtype_compute(acc) : d;
 	st.result = RESULT_REGISTER;
+	st.enlarged = is_enlarged(g, n);
 	st.value = kx_product(t->k, t->s->arena, d, in);
 	uint32_t at = trace_push_stage(t, st);
 	t->k->anchor = at + 1;

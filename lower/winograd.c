@@ -1,11 +1,12 @@
 /* Kernels of Winograd's transforms. A point of a kernel is a tile of one image and channel:
  *
  *   winograd_input     loads the (m + 2)^2 inputs of the tile, stores as many stages of B' d B
- *   winograd_output    loads (m + 2)^2 products, computes A' x A; what follows it one to one, up to the root, is
- *                      evaluated for each of the m * m elements, and stored by a stage each
+ *   winograd_output    loads (m + 2)^2 products, computes A' x A; what follows it one to one, up to
+ *                      the root, is evaluated for each of the m * m elements, and stored by a stage
+ *                      each
  *
- * Elements past the end of the result are computed at its last row or column, and stored there before the element that
- * belongs there: stages of one point run in order. */
+ * Elements past the end of the result are computed at its last row or column, and stored there
+ * before the element that belongs there: stages of one point run in order. */
 #include "lower/winograd.h"
 
 #include "ir/ops/winograd.h"
@@ -23,7 +24,8 @@ static Kx binary(const Maker *m, Op op, Kx x, Kx y)
 	return kx_op(m->k, m->arena, op, m->d, (Kx[]){x, y}, 2);
 }
 
-/* The sum of coef[i] * x[i] for i = n - 1, n - 1 - step, ... >= 0, without those whose factor is 0. */
+/* The sum of coef[i] * x[i] for i = n - 1, n - 1 - step, ... >= 0, without those whose factor is
+ * 0. */
 static Kx combine(const Maker *m, const double *coef, const Kx *x, uint32_t n, uint32_t step)
 {
 	Kx sum = {0};
@@ -72,7 +74,8 @@ static void output_line(const Maker *m, const Winograd *w, const Kx *x, Kx *y)
 
 /* ---- winograd_input ---- */
 
-/* d[i * n + j] of the tile at[], whose image and channel are at[0] and at[1], and tile at[2], at[3]. */
+/* d[i * n + j] of the tile at[], whose image and channel are at[0] and at[1], and tile at[2],
+ * at[3]. */
 static void load_tile(Trace *t, Node x, const Winograd *w, const Sym *at, Kx *d)
 {
 	SymTab *syms = t->s->ir->syms;
@@ -121,7 +124,8 @@ void lower_winograd_input(Lower *s, Node n)
 
 /* ---- winograd_output ---- */
 
-/* The dimension of the root whose axis the index is, if the root has as many elements there as n in dimension k. */
+/* The dimension of the root whose axis the index is, if the root has as many elements there as n in
+ * dimension k. */
 static bool is_root_axis(const Trace *t, Node n, uint32_t k, Sym idx, uint32_t *dim)
 {
 	const Graph *g = t->s->g;
@@ -158,7 +162,8 @@ Kx trace_tiles(Trace *t, Node n, const Sym *idx)
 		return meet_tiles(t, n, idx);
 	const Winograd w = winograd_matrices((uint32_t)node_int(t->s->g, n, "tile"));
 	const Maker m = {t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n))};
-	Kx row[WINOGRAD_MAX], x[WINOGRAD_MAX], y[WINOGRAD_MAX_TILE]; /* equal expressions are one: all elements share them */
+	/* equal expressions are one: all elements share them */
+	Kx row[WINOGRAD_MAX], x[WINOGRAD_MAX], y[WINOGRAD_MAX_TILE];
 	for (uint32_t j = 0; j < w.n; j++) {
 		for (uint32_t i = 0; i < w.n; i++) {
 			const Sym at[] = {sym_int(t->s->ir->syms, i * w.n + j), idx[0], t->tiles.at[0], t->tiles.at[1], idx[1]};
@@ -171,7 +176,8 @@ Kx trace_tiles(Trace *t, Node n, const Sym *idx)
 	return y[t->tiles.element[1]];
 }
 
-/* Element `element` of the tile along dimension k of the tiles; the last of the root, if there is none. */
+/* Element `element` of the tile along dimension k of the tiles; the last of the root, if there is
+ * none. */
 static Sym element_index(const Trace *t, const Winograd *w, uint32_t k, uint32_t element)
 {
 	SymTab *syms = t->s->ir->syms;

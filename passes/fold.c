@@ -161,8 +161,8 @@ static void free_values(void *arg)
 	*values = NULL;
 }
 
-/* Replace the roots by constants; made[k] is the node of the k-th, or NULL. Values that fail to evaluate (an index out of
- * range) stay. */
+/* Replace the roots by constants; made[k] is the node of the k-th, or NULL. Values that fail to
+ * evaluate (an index out of range) stay. */
 static bool evaluate(Graph *g, const Node *root, uint32_t nroot, Node *made)
 {
 	Ctx *ctx = g->ir->ctx;

@@ -1,4 +1,5 @@
-/* What is to be computed from replaceable parameters: a part of the graph becomes the recipe of a constant.
+/* What is to be computed from replaceable parameters: a part of the graph becomes the recipe of a
+ * constant.
  *
  *   %1 = const #1 "bn.weight" : f32[16]
  *   %2 = rsqrt(%var)                           with constant %var
@@ -57,8 +58,8 @@ static Graph *extract(Copying *c, Node root)
 	return c->out;
 }
 
-/* Of its text without the numbers of constants (#12), which it names by their hashes, too: the same computation in another file
- * has the same. */
+/* Of its text without the numbers of constants (#12), which it names by their hashes, too: the same
+ * computation in another file has the same. */
 static uint64_t recipe_hash(const Graph *recipe, Arena *scratch)
 {
 	Text t;

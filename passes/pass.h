@@ -79,9 +79,9 @@ bool pass_subgraphs(Graph *, PassCtx *, bool (*run)(Graph *, PassCtx *));
 /* For passes: returns a builder that adds nodes in front of `before`, a node of the graph, with its
  * location. */
 Build pass_build(Graph *, Node before);
-/* For passes: replaces a node that is computed of constants in a few steps, and has a constant shape, by a
- * constant, whatever its size: as pass_fold does, by its value or by a recipe. Returns the node of
- * the constant; n itself if its evaluation fails. */
+/* For passes: replaces a node that is computed of constants in a few steps, and has a constant
+ * shape, by a constant, whatever its size: as pass_fold does, by its value or by a recipe. Returns
+ * the node of the constant; n itself if its evaluation fails. */
 Node fold_node(Graph *, PassCtx *, Node n);
 /* For passes: makes readers of `old` and outputs read `new`, and erases `old` unless it has an
  * effect. Does nothing if both are the same node. `new` must not depend on `old`. */

@@ -1,12 +1,13 @@
-/* A convolution of 3 x 3 constant taps becomes a product of matrices for each place of a tile, if that is predicted to
- * take clearly less time (ir/target/winograd.h):
+/* A convolution of 3 x 3 constant taps becomes a product of matrices for each place of a tile, if
+ * that is predicted to take clearly less time (ir/target/winograd.h):
  *
- *   %y = conv(%x, %w, pad=[1, 1])   ->   %v = winograd_input(pad(%x), tile=4)      [36, N, C, H/4, W/4]
- *                                        %p = contract(%v, %u)                     [36, N, H/4, W/4, O]
+ *   %y = conv(%x, %w, pad=[1, 1])   -> %v = winograd_input(pad(%x), tile=4) [36, N, C, H/4, W/4]
+ *                                        %p = contract(%v, %u)                     [36, N, H/4,
+ *                                                                                  W/4, O]
  *                                        %y = winograd_output(%p, tile=4)          [N, O, H, W]
  *
- * with the constant %u = G w G' of f64, rounded once. The padding reaches to the end of the last tile. Once, on what is
- * otherwise done: nothing makes convolutions of these. */
+ * with the constant %u = G w G' of f64, rounded once. The padding reaches to the end of the last
+ * tile. Once, on what is otherwise done: nothing makes convolutions of these. */
 #include "ir/ops/winograd.h"
 
 #include "ir/target/winograd.h"
@@ -66,8 +67,10 @@ static Node transformed_taps(Build *b, PassCtx *c, Node taps, const Winograd *w)
 	const Sym *dim = node_type(g, taps)->dim;
 	Node matrix = taps_matrix(b, w);
 	Node x = b_convert(b, b_reshape(b, taps, 4, dim + 1), DT_f64);
-	x = b_contract(b, matrix, x, NULL, 0, (const uint32_t[][2]){{1, 2}}, 1);        /* [i, O, C, kw] */
-	x = b_contract(b, x, matrix, NULL, 0, (const uint32_t[][2]){{3, 1}}, 1);        /* [i, O, C, j] */
+	/* [i, O, C, kw] */
+	x = b_contract(b, matrix, x, NULL, 0, (const uint32_t[][2]){{1, 2}}, 1);
+	/* [i, O, C, j] */
+	x = b_contract(b, x, matrix, NULL, 0, (const uint32_t[][2]){{3, 1}}, 1);
 	x = b_permute(b, x, (const uint32_t[]){0, 3, 2, 1});
 	x = b_convert(b, b_reshape(b, x, 3, (const Sym[]){b_int(b, w->n * w->n), dim[2], dim[1]}), DT_f32);
 	return fold_node(b->g, c, x);

@@ -207,12 +207,19 @@ static uint32_t ways_of(const PlanInput *in, TileSize tile)
 	return ways;
 }
 
+/* What enlarges errors gets sums of shorter chains. */
+static int64_t limit_of(const Stage *st)
+{
+	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
+	return st->enlarged && limit != INT64_MAX ? limit / SUM_ENLARGED : limit;
+}
+
 /* Terms of a chunk. A product of which one tile has all columns waits for loads: shorter chains
  * cost it nothing. */
 static int64_t chunk_limit(const PlanInput *in, const ContractPlan *c)
 {
 	const Stage *st = &in->nest->k->stage.data[0];
-	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
+	const int64_t limit = limit_of(st);
 	if (!is_narrow(in, c))
 		return limit;
 	const int64_t vectors =
@@ -287,7 +294,7 @@ static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_ele
 static int64_t many_terms(const PlanInput *in, const ContractPlan *c)
 {
 	const Stage *st = &in->nest->k->stage.data[0];
-	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
+	const int64_t limit = limit_of(st);
 	int64_t least, most;
 	sym_range(in->nest->syms, c->sums.terms, &least, &most);
 	return c->sums.cuts.n && !c->k_block.used && least <= limit ? limit : 0;

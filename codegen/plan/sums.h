@@ -30,6 +30,8 @@ typedef struct {
 	SumCut cut[MAX_SUM_CUTS];
 } SumPlan;
 
+enum { SUM_ENLARGED = 4 /* divides the limit where errors are enlarged (Stage.enlarged) */ };
+
 /* The limit of a chain of combinations of this kind: about so many are one chain; a chain is at
  * most half as long again where that saves a cut. INT64_MAX: no combination rounds, so that nothing
  * needs to be cut. acc: the dtype of the accumulator; result: that of the memory where the sum is

@@ -145,6 +145,8 @@ typedef struct {
 	DType acc;        /* accumulation dtype */
 	bool reverse;     /* RUNNING: from the last element to the first; FFT: see StageKind */
 	bool descending, stable; /* SORT */
+	bool enlarged;    /* REDUCE: what follows enlarges the sum's errors, so that chains are
+	                     shorter */
 	StageResult result;
 	BufId buf;        /* RESULT_GLOBAL: the buffer, stored at idx[] (one per dimension) */
 	const Sym *idx;

@@ -18,8 +18,9 @@ typedef enum {
 	                  loop */
 	LOWER_REDUCE,  /* a reduction: attributes kind, dims and acc */
 	LOWER_ANCHOR,  /* a sum of products of two operands' elements (.index); attribute acc */
-	LOWER_TILES,   /* winograd_output: the elements of a tile of the result share what is computed
-	                  of operand 0, so that kernels run over tiles (lower/winograd.c) */
+	LOWER_TILES,   /* winograd_output: the elements of a tile of the result share what is
+	                  computed of operand 0, so that kernels run over tiles
+	                  (lower/winograd.c) */
 	LOWER_ROOT,    /* has kernels of its own: a function of lower/roots.c */
 	LOWER_NOTHING  /* has no value: a tuple; an output's name for its operand */
 } LowerRole;

@@ -6,13 +6,15 @@
 
 /* ---- errors ----
  *
- * Of random inputs and weights. A chain of n additions has a relative error of sqrt(n / 2) roundings. The products of a
- * tile are larger than the results that are sums of them, by the factor `grown`, and so are their errors; but chains are
- * over channels alone. */
+ * Of random inputs and weights. A chain of n additions has a relative error of sqrt(n / 2)
+ * roundings. The products of a tile are larger than the results that are sums of them, by the
+ * factor `grown`, and so are their errors; but chains are over channels alone. */
 
 enum {
 	CHAIN = 256,       /* additions in a chain of f32 (docs/numerics.md, Sums) */
-	MOST_ERROR = 4,    /* times that of the convolution: half of what docs/numerics.md allows for a model */
+	SHORT = 64,        /* of the products of tiles */
+	MOST_ERROR = 4,    /* times that of the convolution: half of what docs/numerics.md allows
+	                      for a model */
 	ROUNDINGS = 4      /* of transformed inputs and weights */
 };
 
@@ -38,7 +40,7 @@ static double grown(const Winograd *w)
 static double error_of(const Winograd *w, int64_t channels)
 {
 	const double direct = fmin(WINOGRAD_TAPS * WINOGRAD_TAPS * (double)channels, CHAIN) / 2;
-	return grown(w) * sqrt((fmin((double)channels, CHAIN) / 2 + ROUNDINGS) / direct);
+	return grown(w) * sqrt((fmin((double)channels, SHORT) / 2 + ROUNDINGS) / direct);
 }
 
 /* ---- cycles ---- */
@@ -77,7 +79,8 @@ static double direct_cycles(const Target *t, const WinogradLayer *l)
 	return phase_cycles(t, &p);
 }
 
-/* Additions and multiplications of a line of numbers with coef[]: even and odd parts of a pair count for one of the two. */
+/* Additions and multiplications of a line of numbers with coef[]: even and odd parts of a pair
+ * count for one of the two. */
 static double line_operations(const double *coef, uint32_t n)
 {
 	double operations = -1;

@@ -1,5 +1,5 @@
-/* Whether a convolution with 3 x 3 taps and stride 1 is computed by Winograd's transforms (ir/ops/winograd.h), from the
- * costs of a target's machine. */
+/* Whether a convolution with 3 x 3 taps and stride 1 is computed by Winograd's transforms
+ * (ir/ops/winograd.h), from the costs of a target's machine. */
 #ifndef WEFT_IR_TARGET_WINOGRAD_H
 #define WEFT_IR_TARGET_WINOGRAD_H
 
@@ -14,11 +14,12 @@ typedef struct {
 typedef struct {
 	uint32_t tile;         /* 2 or 4; 0: the convolution stays */
 	double cycles, direct; /* predicted of the best tile, and of the convolution itself */
-	double error;          /* of the best tile: how much larger errors are than those of the convolution */
+	double error;          /* of the best tile: how much larger errors are than those of the
+	                          convolution */
 } WinogradChoice;
 
-/* Chooses the tile with the least predicted cycles of those whose errors are small enough, if it takes clearly less than
- * the convolution itself. */
+/* Chooses the tile with the least predicted cycles of those whose errors are small enough, if it
+ * takes clearly less than the convolution itself. */
 WinogradChoice winograd_choose(const Target *, const WinogradLayer *);
 
 #endif

@@ -1,5 +1,5 @@
-/* Stages: reductions, contractions and convolutions met while tracing, and the end of a kernel: axes in
- * order, values that several stages need, the stores. */
+/* Stages: reductions, contractions and convolutions met while tracing, and the end of a kernel:
+ * axes in order, values that several stages need, the stores. */
 #include "lower/stage.h"
 #include "lower/roots.h"
 #include "lower/winograd.h"
@@ -59,8 +59,8 @@ static bool uses_value_var(const Trace *t, Sym e)
 	return false;
 }
 
-/* A stage runs once per outer point: its index may read root axes only. A reduction needs each dimension to
- * be an axis of its own, so that the other axes are free. */
+/* A stage runs once per outer point: its index may read root axes only. A reduction needs each
+ * dimension to be an axis of its own, so that the other axes are free. */
 MUST_LOOK static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, bool plain,
 				 uint64_t *mask)
 {
@@ -110,8 +110,8 @@ ReduceKind lower_combiner(Lower *s, Node n, const char *attr, DType d)
 	return reduce_of(k, d);
 }
 
-/* The root's axes that the reduction does not depend on, when they match the reduced dimensions one to one:
- * then both run over the same variables and the row is shared (softmax, norms). */
+/* The root's axes that the reduction does not depend on, when they match the reduced dimensions one
+ * to one: then both run over the same variables and the row is shared (softmax, norms). */
 MUST_LOOK static bool share_inner(const Trace *t, uint64_t outer, const Sym *extent, uint32_t n,
 				  uint32_t *axis)
 {
@@ -153,8 +153,9 @@ static void reduce_index(Trace *t, Node n, const Sym *idx, uint64_t outer, Stage
 	}
 }
 
-/* Where there is such an element: for a reduction, which runs once for all inner points, in place of a guard that differs
- * among them. One that shares its row with the kernel would leave out what the guard leaves out. */
+/* Where there is such an element: for a reduction, which runs once for all inner points, in place
+ * of a guard that differs among them. One that shares its row with the kernel would leave out what
+ * the guard leaves out. */
 static Kx in_bounds(Trace *t, Node n, const Sym *idx)
 {
 	Kx all = {0};
@@ -218,7 +219,8 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 	Kx in[2] = {trace_value(t, node_in(g, n, 0), m.map.in[0], (Kx){0}),
 	            trace_value(t, node_in(g, n, 1), m.map.in[1], (Kx){0})};
 	t->only_maps = false;
-	for (uint32_t k = 0; k < 2 && dtype_is_int(d); k++) /* narrow integers multiply in the result's width */
+	for (uint32_t k = 0; k < 2 && dtype_is_int(d); k++) /* narrow integers multiply in the
+	                                                       result's width */
 		in[k] = kx_to(t->k, t->s->arena, d, in[k]);
 	DType acc = node_attr(g, n, "acc")->dtype;
 	st.kind = STAGE_REDUCE;
@@ -400,8 +402,8 @@ Kernel *lower_copy_place(Lower *s, Node n, const NodePlace *from, const NodePlac
 	return t.k;
 }
 
-/* The store of the low or high border of dimension d: over the interior of the padded dimensions before it
- * and all of those after it. */
+/* The store of the low or high border of dimension d: over the interior of the padded dimensions
+ * before it and all of those after it. */
 static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sym *outer, Kx value)
 {
 	Graph *g = t->s->g;

@@ -19,9 +19,20 @@ typedef struct {
 	DType d;
 } Maker;
 
-static Kx binary(const Maker *m, Op op, Kx x, Kx y)
+static Kx plus(const Maker *m, Kx x, Kx y)
 {
-	return kx_op(m->k, m->arena, op, m->d, (Kx[]){x, y}, 2);
+	return kx_op(m->k, m->arena, OP_add, m->d, (Kx[]){x, y}, 2);
+}
+
+static Kx minus(const Maker *m, Kx x, Kx y)
+{
+	return kx_op(m->k, m->arena, OP_sub, m->d, (Kx[]){x, y}, 2);
+}
+
+static Kx times(const Maker *m, Kx x, double c)
+{
+	Kx in[] = {x, kx_const(m->k, m->arena, m->d, c)};
+	return c == 1 ? x : kx_op(m->k, m->arena, OP_mul, m->d, in, 2);
 }
 
 /* The sum of coef[i] * x[i] for i = n - 1, n - 1 - step, ... >= 0, without those whose factor is
@@ -33,10 +44,12 @@ static Kx combine(const Maker *m, const double *coef, const Kx *x, uint32_t n, u
 		double c = coef[i - 1];
 		if (c == 0)
 			continue;
-		bool minus = sum.i && c < 0;
-		c = minus ? -c : c;
-		Kx term = c == 1 ? x[i - 1] : binary(m, OP_mul, x[i - 1], kx_const(m->k, m->arena, m->d, c));
-		sum = !sum.i ? term : binary(m, minus ? OP_sub : OP_add, sum, term);
+		if (!sum.i)
+			sum = times(m, x[i - 1], c);
+		else if (c < 0)
+			sum = minus(m, sum, times(m, x[i - 1], -c));
+		else
+			sum = plus(m, sum, times(m, x[i - 1], c));
 	}
 	return sum;
 }
@@ -48,8 +61,8 @@ static void input_line(const Maker *m, const Winograd *w, const Kx *d, Kx *y)
 	y[w->n - 1] = combine(m, w->b[w->n - 1], d, w->n, 1);
 	for (uint32_t i = 1; i + 1 < w->n; i += 2) {
 		Kx even = combine(m, w->b[i], d, w->n - 1, 2), odd = combine(m, w->b[i], d, w->n - 2, 2);
-		y[i] = binary(m, OP_add, even, odd);
-		y[i + 1] = binary(m, OP_sub, even, odd);
+		y[i] = plus(m, even, odd);
+		y[i + 1] = minus(m, even, odd);
 	}
 }
 
@@ -61,7 +74,7 @@ static void output_line(const Maker *m, const Winograd *w, const Kx *x, Kx *y)
 		double coef[WINOGRAD_MAX];
 		uint32_t n = 0;
 		for (uint32_t i = 1; i + 1 < w->n; i += 2) {
-			part[n] = binary(m, r % 2 ? OP_sub : OP_add, x[i], x[i + 1]);
+			part[n] = r % 2 ? minus(m, x[i], x[i + 1]) : plus(m, x[i], x[i + 1]);
 			coef[n++] = w->a[r][i];
 		}
 		part[n] = x[0];
@@ -186,6 +199,12 @@ static Sym element_index(const Trace *t, const Winograd *w, uint32_t k, uint32_t
 	return sym_divides(syms, w->m, extent) ? at : sym_min(syms, at, sym_addi(syms, extent, -1));
 }
 
+/* Whether the result has no such element in any tile: one before it is as far as it reaches. */
+static bool is_past_end(const Trace *t, const Winograd *w, uint32_t k, uint32_t element)
+{
+	return element > 0 && element_index(t, w, k, element).i == element_index(t, w, k, element - 1).i;
+}
+
 bool lower_build_tiles(Lower *s, const Trace *met, Kernel **out, StoredFirst *first)
 {
 	const Graph *g = s->g;
@@ -207,6 +226,8 @@ bool lower_build_tiles(Lower *s, const Trace *met, Kernel **out, StoredFirst *fi
 	t.nroot = t.k->axis.n;
 	for (uint32_t e = w.m * w.m; e-- > 0;) {
 		const uint32_t element[] = {e / w.m, e % w.m};
+		if (is_past_end(&t, &w, 0, element[0]) || is_past_end(&t, &w, 1, element[1]))
+			continue;
 		for (uint32_t k = 0; k < 2; k++) {
 			t.tiles.element[k] = element[k];
 			t.root_axis[t.tiles.dim[k]] = element_index(&t, &w, k, element[k]);

@@ -130,6 +130,7 @@ bool pass_winograd(Graph *g, PassCtx *c)
 			replace(g, n, choice.tile, c);
 		changed |= choice.tile != 0;
 	}
-	changed |= graph_dce(g);
+	if (changed)
+		graph_dce(g);
 	return pass_subgraphs(g, c, pass_winograd) || changed;
 }

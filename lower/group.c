@@ -155,7 +155,7 @@ static const char *not_once(const Sweep *w, Node n, uint32_t root)
 {
 	const Graph *g = w->g;
 	const Group *group = &w->node[root].group;
-	const char *work = holds_other_work(group);
+	const char *work = group_makes_pairs(g, (Node){root}) ? "the kernel that reads it makes pairs" : holds_other_work(group);
 	Sym mine = type_numel(g->ir, node_type_id(g, n)), all = type_numel(g->ir, node_type_id(g, (Node){root}));
 	if (work || group->cost.reductions)
 		return work ? work : "the kernel that reads it reduces";

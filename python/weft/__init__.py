@@ -10,6 +10,10 @@
 """
 from weft._weft import BusyError, CheckError, Error, has_llvm, version as __version__
 from weft.compiler import compile
+from weft.graph import Array, Graph, graph, jvp, trace, vjp, vmap
 from weft.model import Function, Model, TensorInfo, load
 
-__all__ = ["BusyError", "CheckError", "Error", "Function", "Model", "TensorInfo", "compile", "has_llvm", "load"]
+from weft.tools import bench, check, explain, show
+
+__all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "TensorInfo", "bench", "check", "compile", "explain", "graph",
+           "has_llvm", "jvp", "load", "show", "trace", "vjp", "vmap"]

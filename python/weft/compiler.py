@@ -17,18 +17,19 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     """Compiles a model, in this process, or with path= into a shared object, which is loaded.
 
     model: a torch.nn.Module, which torch.export exports with args, kwargs and dynamic_shapes; an
-    ExportedProgram; the path of a .pt2 file; or a weft._weft.Graph.
+    ExportedProgram; the path of a .pt2 file; or a weft.Graph.
     target: "native", "x86-64-v3", ... (docs/targets.md); with path= only.
     grad: "params", "inputs" or names. The model then has the entries run, forward_saving and backward.
     options: replaceable, tune, op_by_op, duplicate_weights, jobs, backend, cc, and rng_input (docs/c-api.md).
     """
     rng_input = options.pop("rng_input", False)
     given = {"target": target, "name": name, **options}
+    model = getattr(model, "raw", model)
     if isinstance(model, _weft.Graph):
         session, graph = model.session, model
     else:
         session = _weft.Session()
-        source, label = _archive(model, args, kwargs, dynamic_shapes)
+        source, label = archive(model, args, kwargs, dynamic_shapes)
         graph = session.load(source, label, rng_input)
     if grad is not None:
         wrt = [grad] if isinstance(grad, str) else list(grad)
@@ -40,7 +41,7 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     return load(path)
 
 
-def _archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> tuple[Any, str]:
+def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> tuple[Any, str]:
     """What Session.load takes, and a name for messages."""
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model), os.fspath(model)

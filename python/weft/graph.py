@@ -1,0 +1,295 @@
+"""Graphs: of models, of functions on arrays, and what transforms make of them."""
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft import _weft
+from weft.model import Model, TensorInfo
+
+_RANDOM = {"error": 0, "same": 1, "different": 2}
+
+
+class Graph:
+    """A graph of operators, to look at, transform and compile. weft.graph and weft.trace make graphs."""
+
+    def __init__(self, raw: Any):
+        self.raw = raw
+
+    @property
+    def inputs(self) -> list[TensorInfo]:
+        return [TensorInfo(*t) for t in self.raw.inputs()]
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        return [TensorInfo(*t) for t in self.raw.outputs()]
+
+    @property
+    def state_info(self) -> list[TensorInfo]:
+        return [TensorInfo(*t) for t in self.raw.states()]
+
+    def text(self, after: str | None = None) -> str:
+        """The text form, as it is or after a pass of the compiler ("canon", "decompose", ...)."""
+        return self.raw.text(after)
+
+    __str__ = text
+
+    def svg(self, after: str | None = None) -> str:
+        """A drawing by graphviz, whose program `dot` must be there."""
+        if not shutil.which("dot"):
+            raise FileNotFoundError("the program dot is not there: install graphviz")
+        return subprocess.run(["dot", "-Tsvg"], input=self.raw.dot(after), capture_output=True, text=True, check=True).stdout
+
+    def _repr_svg_(self) -> str | None:
+        return self.svg() if shutil.which("dot") else None
+
+    def compile(self, **options: Any) -> Model:
+        """weft.compile of this graph."""
+        from weft.compiler import compile
+        return compile(self, **options)
+
+    def vjp(self, wrt: str | Sequence[str] = "inputs", outputs: Sequence[int] | None = None) -> Graph:
+        """Gradients: further inputs are ct.NAME for each output, further outputs g.NAME (docs/transforms.md)."""
+        return Graph(self.raw.session.vjp(self.raw, _names(wrt), outputs))
+
+    def jvp(self, wrt: str | Sequence[str] = "inputs") -> Graph:
+        """Directional derivatives: further inputs are t.NAME, further outputs jy.NAME."""
+        return Graph(self.raw.session.jvp(self.raw, _names(wrt)))
+
+    def vmap(self, size: int | None = None, in_dims: Sequence[int | None] | int = 0, out_dims: Sequence[int | None] | int = 0,
+             randomness: str = "error") -> Graph:
+        """A batch of calls, as torch.func.vmap. size None: of any size."""
+        many = lambda dims: [dims] if isinstance(dims, int) else list(dims)
+        return Graph(self.raw.session.vmap(self.raw, size or 0, many(in_dims), many(out_dims), _RANDOM[randomness]))
+
+    def __repr__(self) -> str:
+        return f"<weft.Graph ({', '.join(map(str, self.inputs))}) -> ({', '.join(map(str, self.outputs))})>"
+
+
+def _names(wrt: str | Sequence[str]) -> list[str]:
+    return [wrt] if isinstance(wrt, str) else list(wrt)
+
+
+def graph(model: Any, args: Any = None, kwargs: Any = None, *, dynamic_shapes: Any = None, rng_input: bool = False) -> Graph:
+    """The graph of a module, an ExportedProgram, a .pt2 file, or a text in the form of Graph.text."""
+    if isinstance(model, Graph):
+        return model
+    session = _weft.Session()
+    if isinstance(model, str) and model.lstrip().startswith("graph "):
+        return Graph(session.parse(model, "graph"))
+    from weft.compiler import archive
+    source, label = archive(model, args, kwargs, dynamic_shapes)
+    return Graph(session.load(source, label, rng_input))
+
+
+def vjp(model: Any, *args: Any, **named: Any) -> Graph:
+    """weft.graph(model).vjp(...)"""
+    return graph(model).vjp(*args, **named)
+
+
+def jvp(model: Any, *args: Any, **named: Any) -> Graph:
+    """weft.graph(model).jvp(...)"""
+    return graph(model).jvp(*args, **named)
+
+
+def vmap(model: Any, *args: Any, **named: Any) -> Graph:
+    """weft.graph(model).vmap(...)"""
+    return graph(model).vmap(*args, **named)
+
+
+# ---- functions on arrays ----
+
+@functools.cache
+def _schemas() -> dict[str, list[tuple[str, list[tuple[str, str, bool, bool]]]]]:
+    """By the name of an ATen operator without overload: its overloads, with (name, type, default?, named only?) of
+    the arguments."""
+    out: dict[str, list[Any]] = {}
+    for row in _weft.operators():
+        for name in (row["name"], *row["aliases"].split()):
+            if name.startswith("aten."):
+                out.setdefault(name.split(".")[1], []).append((name, _arguments(row["schema"])))
+    return out
+
+
+def _arguments(schema: str) -> list[tuple[str, str, bool, bool]]:
+    inside = schema[schema.index("(") + 1: schema.rindex(") ->")]
+    out, only = [], False
+    for part in re.split(r",\s*(?![^\[(]*[\])])", inside):
+        if part == "*":
+            only = True
+            continue
+        found = re.match(r"(\S+) (\w+)(=.*)?$", part.strip())
+        if found:
+            out.append((found[2], found[1], found[3] is not None, only))
+    return out
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if value is None:
+        return "?" in kind
+    base = kind.rstrip("?")
+    if base.startswith("Tensor"):
+        return isinstance(value, (list, tuple)) if "[" in base else isinstance(value, Array)
+    if isinstance(value, Array):
+        return False
+    if "[" in base:
+        return isinstance(value, (list, tuple))
+    if isinstance(value, str):
+        return base in ("str", "ScalarType", "Dimname") or (isinstance(value, _weft.Size) and base in ("int", "SymInt", "Scalar"))
+    if isinstance(value, bool):
+        return base in ("bool", "Scalar")
+    if isinstance(value, int):
+        return base in ("int", "SymInt", "float", "Scalar")
+    return isinstance(value, float) and base in ("float", "Scalar")
+
+
+def _choose(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str:
+    """The overload that takes these arguments."""
+    if name not in _schemas():
+        raise AttributeError(f"Weft has no operator aten.{name}")
+    for full, arguments in sorted(_schemas()[name], key=lambda o: (len(o[1]), o[0])):
+        places = [a for a in arguments if not a[3]]
+        if len(args) > len(places) or any(not _fits(v, a[1]) for v, a in zip(args, places)):
+            continue
+        kinds = {a[0]: a[1] for a in arguments[len(args):] + [a for a in arguments if a[3]]}
+        if any(k not in kinds or not _fits(v, kinds[k]) for k, v in named.items()):
+            continue
+        given = {a[0] for a in places[: len(args)]} | named.keys()
+        if all(a[2] or a[0] in given for a in arguments):
+            return full
+    forms = "; ".join(f"{full}({', '.join(a[1] + ' ' + a[0] for a in arguments)})" for full, arguments in _schemas()[name])
+    raise TypeError(f"aten.{name} takes no such arguments: {forms}")
+
+
+class Array:
+    """A value of a trace. Methods are ATen's operators: x.relu(), x.sum([0], keepdim=True)."""
+
+    def __init__(self, trace: Any, value: Any):
+        self._trace, self._value = trace, value
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """The extents; None for one that is no number."""
+        return self._trace.shape(self._value)
+
+    @property
+    def T(self) -> Array:
+        return self.t()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in _schemas():
+            raise AttributeError(f"Weft has no operator aten.{name}")
+        return functools.partial(_call, self._trace, name, self)
+
+    def __getitem__(self, index: Any) -> Array:
+        out, at = self, 0
+        for i in index if isinstance(index, tuple) else (index,):
+            if i is None:
+                out = out.unsqueeze(at)
+                at += 1
+            elif isinstance(i, int):
+                out = out.select(at, i)
+            elif isinstance(i, slice):
+                out = out.slice(at, 0 if i.start is None else i.start, 2**63 - 1 if i.stop is None else i.stop, i.step or 1)
+                at += 1
+            else:
+                raise TypeError(f"an index of {type(i).__name__}: use index_select or gather")
+        return out
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _call(trace: Any, name: str, *args: Any, **named: Any) -> Any:
+    args = tuple(_lifted(trace, a) for a in args)
+    named = {k: _lifted(trace, v) for k, v in named.items()}
+    full = _choose(name, args, named)
+    value = trace.call(full, _plain(args), {k: _plain(v) for k, v in named.items()})
+    n = _returns()[full]
+    return Array(trace, value) if n == 1 else tuple(Array(trace, trace.result(value, k)) for k in range(n))
+
+
+_numbers = itertools.count()
+
+
+def _lifted(trace: Any, a: Any) -> Any:
+    """Arrays of NumPy and tensors become constants."""
+    if isinstance(a, (list, tuple)):
+        return type(a)(_lifted(trace, x) for x in a)
+    if isinstance(a, Array) or not (hasattr(a, "__array_interface__") or hasattr(a, "__dlpack__")) or not getattr(a, "shape", ()):
+        return a.item() if hasattr(a, "item") and not isinstance(a, Array) else a
+    from weft.model import _NUMPY, _contiguous
+    a = _contiguous(a)
+    dtype = {v: k for k, v in _NUMPY.items()}[str(a.dtype).removeprefix("torch.")]
+    return Array(trace, trace.param(f"constant_{next(_numbers)}", f"{dtype}[{', '.join(map(str, a.shape))}]", a))
+
+
+def _plain(a: Any) -> Any:
+    if isinstance(a, (list, tuple)):
+        return type(a)(map(_plain, a))
+    return a._value if isinstance(a, Array) else a
+
+
+@functools.cache
+def _returns() -> dict[str, int]:
+    """The number of results of each operator."""
+    out = {}
+    for row in _weft.operators():
+        text = row["schema"].rsplit("->", 1)[-1].strip()
+        for name in (row["name"], *row["aliases"].split()):
+            out[name] = text.count("Tensor") if text.startswith("(") else 1
+    return out
+
+
+def _operator(name: str, reverse: bool = False) -> Callable[..., Array]:
+    def f(self: Array, other: Any) -> Array:
+        if reverse and not isinstance(other, Array):
+            if name in ("sub", "div", "pow"):
+                other = Array(self._trace, self._trace.call("aten.scalar_tensor", (float(other),), {}))
+            else:
+                return _call(self._trace, name, self, other)
+        return _call(self._trace, name, *((other, self) if reverse else (self, other)))
+    return f
+
+
+for _name, _method in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "matmul": "matmul"}.items():
+    setattr(Array, f"__{_name}__", _operator(_method))
+    setattr(Array, f"__r{_name}__", _operator(_method, True))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Array, f"__{_name}__", _operator(_name))
+Array.__neg__ = lambda self: _call(self._trace, "neg", self)  # type: ignore[attr-defined]
+
+
+def trace(function: Callable[..., Any], *types: str, symbols: dict[str, tuple[int, int]] | None = None, name: str | None = None) -> Graph:
+    """The graph of a function on arrays. types: of its parameters, "f32[B, 64]".
+
+    The function gets Arrays, whose methods are ATen's operators; it returns an Array, or a tuple or dict of
+    them. Arrays of NumPy and tensors that it uses become constants. symbols: ranges of the sizes in types.
+    """
+    import inspect
+    session = _weft.Session()
+    t = session.trace(name or getattr(function, "__name__", "function").strip("<>"))
+    for size, (lo, hi) in (symbols or {}).items():
+        t.symbol(size, lo, hi)
+    parameters = list(inspect.signature(function).parameters)
+    if len(parameters) < len(types):
+        parameters = [f"x{k}" for k in range(len(types))]
+    arrays = [Array(t, t.input(p, type)) for p, type in zip(parameters, types)]
+    out = function(*arrays)
+    if isinstance(out, dict):
+        rows = list(out.items())
+    elif isinstance(out, (tuple, list)):
+        rows = [(f"y{k}", v) for k, v in enumerate(out)]
+    else:
+        rows = [("y", out)]
+    for key, value in rows:
+        if not isinstance(value, Array):
+            raise TypeError(f"weft.trace: the function returns {type(value).__name__} for {key}, expected arrays of the trace")
+        t.output(key, value._value)
+    return Graph(t.end())

@@ -1,3 +1,6 @@
+import importlib.metadata
+import sys
+
 import pytest
 
 import weft
@@ -13,3 +16,14 @@ def compiled():
     if not weft.has_llvm():
         pytest.skip("weft_llvm.so is not there")
     return make
+
+
+@pytest.fixture(scope="session", autouse=True)
+def registered(tmp_path_factory):
+    """In the build folder nothing is installed: the entry point that a wheel has, for torch.compile."""
+    if not importlib.metadata.entry_points(group="torch_dynamo_backends", name="weft"):
+        folder = tmp_path_factory.mktemp("installed") / "weft-0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: weft\nVersion: 0\n")
+        (folder / "entry_points.txt").write_text("[torch_dynamo_backends]\nweft = weft.dynamo:backend\n")
+        sys.path.append(str(folder.parent))

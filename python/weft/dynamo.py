@@ -55,8 +55,10 @@ class Compiled:
         self._single = lowering.noutput == 1
         self._direct = all(r.kind == "tensor" and r.value is None and r.order is None for r in lowering.results) and [
             r.index for r in lowering.results] == list(range(lowering.noutput))
-        self._resolve = [k for k, n in enumerate(n for n in lowering.gm.graph.nodes if n.op == "placeholder")
-                         if isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_conj() or v.is_neg())]
+        # Where there are complex numbers, a tensor may be the conjugate, or the negative, of its memory.
+        values = [n.meta.get("val") for n in lowering.gm.graph.nodes if n.op == "placeholder"]
+        lazy = any(isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_complex() or v.is_neg()) for n in lowering.gm.graph.nodes)
+        self._resolve = [k for k, v in enumerate(values) if lazy and isinstance(v, torch.Tensor)]
 
     def __call__(self, args: list[Any]) -> list[Any]:
         for k in self._resolve:

@@ -426,6 +426,7 @@ def _is_view(node: Node) -> bool:
     info = schema.arguments[0].alias_info
     return (info is not None and not info.is_write and len(schema.returns) == 1 and isinstance(node.meta.get("val"), torch.Tensor)
             and node.meta["val"].dtype == node.args[0].meta["val"].dtype
+            and (node.meta["val"].is_conj(), node.meta["val"].is_neg()) == (node.args[0].meta["val"].is_conj(), node.args[0].meta["val"].is_neg())
             and node.meta["val"].untyped_storage()._cdata == node.args[0].meta["val"].untyped_storage()._cdata)
 
 

@@ -130,8 +130,9 @@ def _warn(refused: dict[Node, str]) -> None:
 def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed:
     """Compiles what can be compiled; the rest runs as PyTorch's operators."""
     from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
-    _warn(refused)
-    statistics.eager_nodes += len(refused)
+    lacking = {n: why for n, why in refused.items() if not _is_sizes(n)}
+    _warn(lacking)
+    statistics.eager_nodes += len(lacking)
     partitioner = CapabilityBasedPartitioner(gm, _Support(refused), allows_single_node_partition=True)
     fused = partitioner.partition_and_fuse()
     for node in list(fused.graph.nodes):
@@ -186,7 +187,9 @@ def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: 
 
 
 def _is_sizes(node: Node) -> bool:
-    return isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt))
+    """Whether the node computes with sizes alone, or checks them."""
+    value = node.meta.get("val")
+    return isinstance(value, (int, float, bool, torch.SymInt, torch.SymBool)) or node.target is torch.ops.aten._assert_scalar.default
 
 
 def _boxed_eager(gm: GraphModule) -> Boxed:

@@ -117,7 +117,7 @@ def _knows(name: str, dtypes: tuple[str, ...]) -> bool:
 def knows_op(target: Any) -> bool:
     """Whether the table has the operator."""
     name = op_name(target)
-    return name in SAME or _knows(name, ())
+    return name in SAME or name == "aten.copy" or _knows(name, ())
 
 
 def why_not(node: Node) -> str | None:
@@ -274,7 +274,20 @@ class Lowering:
         if name in SAME:
             self.env[node] = self.env[node.args[0]]
             return
+        if name == "aten.copy":
+            self.env[node] = self._copy(node)
+            return
         self.env[node] = self._checked(node, self.trace.call, name, *self._arguments(node))
+
+    def _copy(self, node: Node) -> Any:
+        """copy(to, from) is `from` in the type of `to`."""
+        to, source = node.args[0].meta["val"], node.args[1]
+        value = self._argument(node, source)
+        if source.meta["val"].dtype != to.dtype:
+            value = self._checked(node, self.trace.call, "aten._to_copy", (value,), {"dtype": DTYPES[to.dtype]})
+        if source.meta["val"].shape != to.shape:
+            value = self._checked(node, self.trace.call, "aten.expand", (value, [self._argument(node, n) for n in to.shape]), {})
+        return value
 
     def _checked(self, node: Node, f: Any, *args: Any) -> Any:
         try:

@@ -65,7 +65,8 @@ def differ(got, want, rtol, atol):
 
 class Table:
     def __init__(self, verbose):
-        self.count, self.wrong, self.eager, self.failed, self.verbose = Counter(), [], Counter(), [], verbose
+        self.count, self.wrong, self.failed, self.verbose = Counter(), [], [], verbose
+        self.eager: dict[str, list[str]] = {}
         self.seconds = 0.0
 
     def sample(self, name, f, inputs, weights=(), twin=None, twin_weights=(), random=False, process=None, backend=dynamo.backend, tolerance=(2e-4, 2e-4)):
@@ -117,8 +118,8 @@ class Table:
             why = why or ((g := differ(got_grads, want_grads, *(10 * t for t in tolerance))) and not near(got_grads, want_grads, 1) and "gradient: " + g)
         if why:
             return said("wrong", why)
-        for op, n in dynamo.statistics.refused.items():
-            self.eager[op] += 1
+        for op in dynamo.statistics.refused:
+            self.eager.setdefault(op, []).append(name)
         said("eager" if dynamo.statistics.refused else "right")
 
     def print(self):
@@ -131,8 +132,8 @@ class Table:
         print(f"  {self.count['failed']:5} failed")
         print(f"  {self.count['dynamo']:5} have no whole graph in Dynamo, or fail with aot_eager too")
         print(f"  {self.count['not here']:5} fail in eager mode")
-        for op, k in self.eager.most_common():
-            print(f"        {op}: {k}")
+        for op, names in sorted(self.eager.items(), key=lambda e: -len(e[1])):
+            print(f"        {op}: {len(names)} ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})")
 
 
 def op_db(table, options):

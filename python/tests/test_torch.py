@@ -72,6 +72,29 @@ def test_an_exported_program_with_gradients():
         torch.testing.assert_close(grads[f"g.{name}"], p.grad)
 
 
+def test_gradients_that_export_loses():
+    class Straight(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return torch.round(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    class Quantised(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.free, self.scale = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.full((3,), 2.7))
+
+        def forward(self, x):
+            return x * self.free + Straight.apply(self.scale)
+    net, x = Quantised(), torch.randn(3)
+    weft.compile(net, (x,))
+    with pytest.raises(weft.Error, match="gradient of scale is another one"):
+        weft.compile(net, (x,), grad="params")
+
+
 def test_one_openmp(compiled):
     compiled(PLUS)(torch.arange(8.0))
     with open("/proc/self/maps") as f:

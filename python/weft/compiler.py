@@ -29,7 +29,7 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
         session, graph = model.session, model
     else:
         session = _weft.Session()
-        source, label = archive(model, args, kwargs, dynamic_shapes)
+        source, label = archive(model, args, kwargs, dynamic_shapes, grad is not None)
         graph = session.load(source, label, rng_input)
     if grad is not None:
         wrt = [grad] if isinstance(grad, str) else list(grad)
@@ -41,8 +41,8 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     return load(path)
 
 
-def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> tuple[Any, str]:
-    """What Session.load takes, and a name for messages."""
+def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, grad: bool = False) -> tuple[Any, str]:
+    """What Session.load takes, and a name for messages. grad: the gradients of a module must survive its export."""
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model), os.fspath(model)
     if isinstance(model, (bytes, bytearray, memoryview)):
@@ -52,7 +52,10 @@ def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> tuple[An
         label = type(model).__name__
         if args is None and kwargs is None:
             raise TypeError("weft.compile: a module needs example inputs: weft.compile(module, (x,))")
-        model = torch.export.export(model, tuple(args or ()), kwargs, dynamic_shapes=dynamic_shapes)
+        program = torch.export.export(model, tuple(args or ()), kwargs, dynamic_shapes=dynamic_shapes)
+        if grad:
+            _same_gradients(model, program, tuple(args or ()), kwargs or {})
+        model = program
     elif isinstance(model, torch.export.ExportedProgram):
         label = "model"
     else:
@@ -60,3 +63,33 @@ def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> tuple[An
     file = io.BytesIO()
     torch.export.save(model, file)
     return file.getbuffer(), label + ".pt2"
+
+
+def _same_gradients(module: Any, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """torch.export drops what autograd does beside the operators: a torch.autograd.Function's backward, no_grad in
+    Python. Compares the gradients of the module's parameters with those of the exported program, once, and raises
+    weft.Error with the first parameter that differs."""
+    import copy
+
+    import torch
+
+    def gradients(m: Any) -> dict[str, Any]:
+        named = {n: p for n, p in m.named_parameters() if p.requires_grad}
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
+            torch.manual_seed(0)
+            out = [t for t in torch.utils._pytree.tree_leaves(m(*args, **kwargs)) if isinstance(t, torch.Tensor) and t.requires_grad]
+            roots = [(t * torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype).reshape(t.shape)).sum() for t in out if t.is_floating_point()]
+        if not roots or not named:
+            return dict.fromkeys(named)
+        return dict(zip(named, torch.autograd.grad(roots, list(named.values()), allow_unused=True)))
+    eager, exported = gradients(copy.deepcopy(module)), gradients(program.module())
+    for name, g in eager.items():
+        e = exported.get(name)
+        if name not in exported:
+            continue
+        zero = lambda t: t is None or not t.count_nonzero()
+        if (g is None or e is None) and zero(g) and zero(e):
+            continue
+        if g is None or e is None or not torch.allclose(g, e, rtol=1e-3, atol=1e-4 * float(g.abs().max()) + 1e-7):
+            raise _weft.Error(f"the gradient of {name} is another one after torch.export, which drops torch.autograd.Function and no_grad: "
+                              "use torch.compile(backend=\"weft\")")

@@ -20,6 +20,8 @@ DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torc
           torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64",
           torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2"}
 # Operators that give their first operand. No derivative follows, so what autograd sees is no matter.
+# Operators that do not check indices: ours do.
+RENAMED = {"aten._unsafe_index.Tensor": "aten.index.Tensor", "aten._unsafe_index_put": "aten.index_put"}
 SAME = {"aten.detach", "aten.alias", "aten.lift_fresh_copy", "aten.lift", "aten.lift_fresh"}
 _MOST = 2**62
 
@@ -106,7 +108,8 @@ def _table() -> tuple[_weft.Session, frozenset[str]]:
 
 def op_name(target: Any) -> str:
     """"aten.add.Tensor" of an operator of torch.ops."""
-    return target.name().replace("::", ".", 1)
+    name = target.name().replace("::", ".", 1)
+    return RENAMED.get(name, name)
 
 
 @functools.cache

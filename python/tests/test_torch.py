@@ -72,6 +72,16 @@ def test_an_exported_program_with_gradients():
         torch.testing.assert_close(grads[f"g.{name}"], p.grad)
 
 
+def test_a_lower_precision():
+    net, x = Net().eval(), torch.randn(2, 4)
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        want = net(x)
+    got = weft.compile(net, (x,), precision="bf16")(x)
+    torch.testing.assert_close(got, want.float(), rtol=2e-2, atol=2e-2)
+    with pytest.raises(ValueError, match="precision"):
+        weft.compile(net, (x,), precision="f8")
+
+
 def test_gradients_that_export_loses():
     class Straight(torch.autograd.Function):
         @staticmethod

@@ -365,6 +365,22 @@ static PyObject *session_set_mode(PyObject *self, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+/* set_precision(graph, "bf16" or "f16"): in place */
+static PyObject *session_set_precision(PyObject *self, PyObject *args)
+{
+	Session *s = (Session *)self;
+	PyObject *graph;
+	const char *text;
+	WeftGraph *g;
+	if (!PyArg_ParseTuple(args, "Os", &graph, &text) || !graph_of(s, graph, &g))
+		return NULL;
+	if (strcmp(text, "bf16") && strcmp(text, "f16"))
+		return PyErr_Format(PyExc_ValueError, "precision is \"bf16\" or \"f16\", not \"%s\"", text);
+	if (!weft_set_precision(s->w, g, strcmp(text, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16))
+		return session_raise(s);
+	Py_RETURN_NONE;
+}
+
 /* ---- compiling ---- */
 
 static const struct {
@@ -532,6 +548,7 @@ static PyMethodDef session_methods[] = {
 	{"join", session_join, METH_VARARGS, "join(names, graphs): one model of several entries."},
 	{"transform", session_transform, METH_VARARGS, "transform(graph, pass): applies a pass in place."},
 	{"set_mode", session_set_mode, METH_VARARGS, "set_mode(graph, train): in place."},
+	{"set_precision", session_set_precision, METH_VARARGS, "set_precision(graph, \"bf16\" or \"f16\"): in place."},
 	{"jit", session_jit, METH_VARARGS, "jit(graph, options): a Program in this process."},
 	{"plan", session_plan, METH_VARARGS, "plan(graph, options): plans without making code."},
 	{"emit", session_emit, METH_VARARGS, "emit(graph, kind, path, options): writes a file or folder."},

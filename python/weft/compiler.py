@@ -12,13 +12,14 @@ _SHARED = 10  # WEFT_EMIT_SHARED
 
 
 def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
-            target: str | None = None, path: str | os.PathLike[str] | None = None, grad: str | list[str] | None = None,
-            name: str | None = None, **options: Any) -> Model:
+            target: str | None = None, path: str | os.PathLike[str] | None = None, precision: str | None = None,
+            grad: str | list[str] | None = None, name: str | None = None, **options: Any) -> Model:
     """Compiles a model, in this process, or with path= into a shared object, which is loaded.
 
     model: a torch.nn.Module, which torch.export exports with args, kwargs and dynamic_shapes; an
     ExportedProgram; the path of a .pt2 file; or a weft.Graph.
     target: "native", "x86-64-v3", ... (docs/targets.md); with path= only.
+    precision: "bf16" or "f16" computes as under torch.autocast; inputs, outputs and state keep their types.
     grad: "params", "inputs" or names. The model then has the entries run, forward_saving and backward.
     options: replaceable, tune, op_by_op, duplicate_weights, jobs, backend, cc, and rng_input (docs/c-api.md).
     """
@@ -31,6 +32,8 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
         session = _weft.Session()
         source, label = archive(model, args, kwargs, dynamic_shapes, grad is not None)
         graph = session.load(source, label, rng_input)
+    if precision is not None:
+        session.set_precision(graph, precision)
     if grad is not None:
         wrt = [grad] if isinstance(grad, str) else list(grad)
         forward, backward = session.split(graph, wrt)

@@ -351,7 +351,7 @@ typedef struct {
 	uint32_t vector_bytes, registers, l1, l2, threads, page;
 	bool fma, f16, masked_memory, gathers;
 	bool runs_here;   /* this processor has its features */
-	bool native;      /* "native" means this target here */
+	bool native;      /* "native" means this target here, perhaps with more features */
 	bool has_runtime; /* this compiler contains the runtime for the triple, which the LLVM back
 	                     end needs */
 	const char *machine; /* the machine whose costs the target assumes */

@@ -5,6 +5,7 @@
  * What a kernel makes a larger result of the model from takes that result's order. Other buffers without votes
  * take the order of the largest buffer that is read or written with the same index in one kernel. Conversions
  * then happen inside the kernels at the borders, as loads through another order. */
+#include "ir/kernel/build.h"
 #include "lower/priv.h"
 
 #include <string.h>
@@ -168,7 +169,7 @@ static void vote_result(Layouts *w, const Kernel *k, const Stage *st, const Role
 static const KxData *operand(const Kernel *k, uint32_t i)
 {
 	Kx value = k->stage.data[k->anchor - 1].value;
-	return &k->kx.data[k->kx.data[value.i].in[i].i];
+	return &k->kx.data[kx_unconverted(k, k->kx.data[value.i].in[i]).i];
 }
 
 static bool vote_kernel(Layouts *w, const Kernel *k)

@@ -18,6 +18,8 @@ typedef struct {
 	LMem row_table[MAX_RANK], a_table;
 	LMem local_b; /* gathered: [k...][nv * lanes] */
 	Lx row, col;  /* first row and column of the current tile */
+	LMem bias;    /* what is subtracted from the sums of the current columns
+	                 (MicroKernel.biased) */
 	LMem sums;    /* with blocks of k: [vector of columns][row][lanes] */
 	Lx many;      /* sums are so long that chunks count; none: they always are */
 	uint32_t cut; /* chunks still to open */
@@ -32,6 +34,27 @@ void contract_block(ContractCode *);
 /* Sets value[j] to the value of row axis j at row i of the current tile. Afterwards no row axis has
  * a value. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
+
+/* contract_step.c */
+
+/* The memory from which the tiles read b, and the offset in it of vector j of the current columns
+ * at the current step of k. panel: as contract_first_panel has it, where b lies in panels. */
+LMem contract_b_memory(ContractCode *);
+Lx contract_b_offset(ContractCode *, uint32_t j, Lx panel);
+/* Where the first panel of the current columns begins, as a variable. */
+Lx contract_first_panel(ContractCode *);
+/* Loads that vector of b as it is multiplied. mask: of its lanes; none: all. */
+Lx contract_load_b(ContractCode *, uint32_t j, const TileCode *, Lx panel, Lx mask);
+/* Loads what is multiplied of a row, at that offset of a: an element, or a group; of the last group
+ * the `left` steps that there are (none: all). */
+Lx contract_load_a(ContractCode *, Lx offset, Lx left);
+/* Returns sum + a * b, of elements or groups, in the plan's vectors. */
+Lx contract_add_product(ContractCode *, Lx a, Lx b, Lx sum);
+/* Sets c->bias to what is subtracted from the sums of the current columns: of a row that adds 128
+ * to the elements of a, what that adds to them. */
+void contract_sum_columns(ContractCode *, const TileCode *);
+/* A vector of zeros of the plan's. */
+Lx contract_zero(const ContractCode *);
 
 /* contract_border.c: at the beginning of a tile, computes which taps of each window meet the image
  * (first_tap, end_tap). Does nothing if the plan has no windows. */

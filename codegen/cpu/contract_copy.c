@@ -79,11 +79,73 @@ static bool is_whole(const Copy *c)
 			   c->s->e.nest->extent[c->p->panels.axis]);
 }
 
+/* Groups that are neighbours along the axis of lanes. */
+static Lx load_groups(Copy *c)
+{
+	Cpu *s = c->s;
+	const Kx load = c->p->panels.load;
+	Lx at = eval_index(&s->e, s->e.nest->offset[load.i]);
+	return lx_var(s->e.f, ls_load(s->e.f, "row", eval_load_memory(&s->e, load), at, c->p->vector, s->e.lanes.mask));
+}
+
+/* Step k of a vector of groups, of which the operand has `left` steps, in its place of the group;
+ * 0 if there is no such step. at: of step 0; along, column: from one step, and one column, to the
+ * next. */
+static Lx step_of_groups(Copy *c, uint32_t k, Lx at, Lx left, Sym along, Sym column)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const LType t = c->p->vector;
+	const int64_t bits = 32 / c->p->axes.row->group;
+	const bool tail = k && contract_has_tail(s->e.nest, &c->p->axes);
+	LMem m = eval_load_memory(&s->e, c->p->panels.load);
+	m.dtype = dtype_raw(m.dtype);
+	Lx step = tail ? lx_min(f, lx_int(f, k), lx_sub(f, left, lx_int(f, 1))) : lx_int(f, k);
+	at = lx_add(f, at, lx_mul(f, step, eval_size(&s->e, along)));
+	Lv v = sym_is(s->e.syms, column, 1)
+		       ? ls_load(f, "step", m, at, (LType){m.dtype, t.lanes}, s->e.lanes.mask)
+		       : ls_gather(f, "step", m, at, lx_ramp(f, lx_int(f, 0), eval_size(&s->e, column), t.lanes),
+				   m.dtype, s->e.lanes.mask);
+	Lx x = lx_var(f, v);
+	x = lx_sc(f, SC_convert, t, &x, 1);
+	x = lx_sc(f, SC_and, t, (Lx[]){x, lx_int_of(f, t, (INT64_C(1) << bits) - 1)}, 2);
+	x = lx_sc(f, SC_shl, t, (Lx[]){x, lx_int_of(f, t, bits * k)}, 2);
+	return tail ? lx_select(f, lx_cmp(f, SC_lt, lx_int(f, k), left), x, lx_int_of(f, t, 0)) : x;
+}
+
+/* Groups of neighbouring columns, made of their steps. */
+static Lx join_groups(Copy *c)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const ContractAxes *x = &c->p->axes;
+	const Nest *n = s->e.nest;
+	const Sym offset = n->offset[c->p->panels.load.i];
+	const uint32_t counts = x->k[x->nk - 1];
+	Sym along, column;
+	if (!nest_coef(n, offset, counts, &along) || !nest_coef(n, offset, c->p->panels.axis, &column))
+		ctx_bug(s->e.l->ir->ctx, "kernel %s: panels of an operand that is not linear", s->e.k->name);
+	along = sym_floordiv(n->syms, along, sym_int(n->syms, x->row->group));
+	Lx at = eval_index(&s->e, offset), all = lx_int_of(f, c->p->vector, 0);
+	Lx left = lx_sub(f, eval_size(&s->e, n->extent[x->grouped]), lx_mul(f, s->e.at[counts], lx_int(f, x->row->group)));
+	for (uint32_t k = 0; k < x->row->group; k++)
+		all = lx_sc(f, SC_or, c->p->vector, (Lx[]){all, step_of_groups(c, k, at, left, along, column)}, 2);
+	return lx_var(f, ls_let(f, "groups", all));
+}
+
+/* Elements as they are multiplied. */
+static Lx load_elements(Copy *c)
+{
+	Cpu *s = c->s;
+	Lx x = eval_convert(&s->e, eval_vector(&s->e, c->p->panels.load), c->p->vector.dtype);
+	return lx_var(s->e.f, ls_let(s->e.f, "row", x));
+}
+
 static Lx load_row(Copy *c, Lx column)
 {
 	Cpu *s = c->s;
 	eval_at(&s->e, c->p->panels.axis, column);
-	Lx x = lx_var(s->e.f, ls_let(s->e.f, "row", eval_vector(&s->e, c->p->panels.load)));
+	Lx x = !micro_groups(c->p->axes.row) ? load_elements(c) : c->p->along == NO_AXIS ? join_groups(c) : load_groups(c);
 	eval_at(&s->e, c->p->panels.axis, (Lx){0});
 	return x;
 }

@@ -147,48 +147,6 @@ static Lx a_row(ContractCode *c, uint32_t i)
 	return eval_let(&s->e, "a_row", offset);
 }
 
-/* ---- operand b ---- */
-
-/* Element offset of vector j at the current k. */
-static Lx b_offset(ContractCode *c, uint32_t j, Lx panel_base)
-{
-	Cpu *s = c->s;
-	if (c->p->b.access == B_GATHERED) {
-		Lx at = int_of(s, 0);
-		for (uint32_t i = 0; i < c->p->axes.nk; i++)
-			at = lx_add(s->e.f,
-				    lx_mul(s->e.f, at,
-					   eval_size(&s->e, s->e.nest->extent[c->p->axes.k[i]])),
-				    s->e.at[c->p->axes.k[i]]);
-		at = lx_mul(s->e.f, at, int_of(s, (int64_t)c->p->tile.nv * s->e.lanes.n));
-		return lx_add(s->e.f, at, int_of(s, (int64_t)j * s->e.lanes.n));
-	}
-	if (has_panels(&c->p->b)) {
-		Lx at = lx_add(s->e.f, panel_base,
-			       eval_index(&s->e, s->e.nest->offset[c->p->b.load.i]));
-		at = lx_add(s->e.f, at,
-			    lx_mul(s->e.f, eval_size(&s->e, c->p->b.panels.stride),
-				   int_of(s, j / c->p->b.vectors)));
-		return lx_add(s->e.f, at, int_of(s, (int64_t)(j % c->p->b.vectors) * s->e.lanes.n));
-	}
-	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
-	return eval_index(&s->e, s->e.nest->offset[c->p->b.load.i]);
-}
-
-static LMem b_memory(ContractCode *c)
-{
-	Cpu *s = c->s;
-	if (c->p->b.access == B_GATHERED)
-		return c->local_b;
-	return eval_load_memory(&s->e, c->p->b.load);
-}
-
-static LMem a_memory(ContractCode *c)
-{
-	Cpu *s = c->s;
-	return eval_load_memory(&s->e, c->p->a.load);
-}
-
 /* Of an operand that contract_linear took. */
 static Sym coef_of(const Cpu *s, Kx load, uint32_t axis)
 {
@@ -216,8 +174,9 @@ static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 		Lx lanes = lx_ramp(s->e.f, int_of(s, 0), eval_size(&s->e, coef), s->e.lanes.n);
 		Lv v = ls_gather(s->e.f, "b", from,
 				 eval_index(&s->e, s->e.nest->offset[c->p->b.load.i]), lanes,
-				 c->p->vector.dtype, m);
-		ls_store(s->e.f, c->local_b, b_offset(c, j, (Lx){0}), lx_var(s->e.f, v), (Lx){0});
+				 dtype_compute(from.dtype), m);
+		ls_store(s->e.f, c->local_b, contract_b_offset(c, j, (Lx){0}),
+			 eval_convert(&s->e, lx_var(s->e.f, v), c->p->vector.dtype), (Lx){0});
 	}
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
 		eval_end(&s->e);
@@ -239,7 +198,7 @@ typedef struct {
 
 static int64_t panel_width(const ContractCode *c)
 {
-	return (int64_t)c->p->b.vectors * c->s->e.lanes.n;
+	return (int64_t)c->p->b.vectors * c->s->e.lanes.n * c->p->b.panels.unit;
 }
 
 static int64_t panels_of_tile(const ContractCode *c, const Tile *t)
@@ -300,10 +259,11 @@ static void prefetch(ContractCode *c, const Tile *t)
 	int64_t lines = t->how->ahead;
 	at = lx_add(s->e.f, at, lx_mul(s->e.f, k, int_of(s, lines * panel_width(c) / UNROLL_K)));
 	for (int64_t i = 0; i < lines; i++)
-		ls_prefetch(s->e.f, b_memory(c), lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
+		ls_prefetch(s->e.f, contract_b_memory(c), lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
 }
 
-static void multiply_add(ContractCode *c, Tile *t)
+/* left: of the last group; none: the group is whole. */
+static void multiply_add(ContractCode *c, Tile *t, Lx left)
 {
 	Cpu *s = c->s;
 	Sym zero = sym_int(s->e.syms, 0), k_part = zero;
@@ -312,34 +272,22 @@ static void multiply_add(ContractCode *c, Tile *t)
 				 sym_mul(s->e.syms, coef_of(s, c->p->a.load, c->p->axes.k[i]),
 					 s->e.nest->var[c->p->axes.k[i]]));
 	Lx b[MAX_TILE_VECTORS];
-	LMem mb = b_memory(c);
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		bool edge = c->p->b.access == B_IN_PLACE && j + 1 == t->how->nv;
-		Lv v = (t->how->tight ? ls_load_in_order
-				      : ls_load)(s->e.f, "b", mb, b_offset(c, j, t->panel),
-						 c->p->vector, edge ? t->mask : (Lx){0});
-		b[j] = lx_var(s->e.f, v);
+		b[j] = contract_load_b(c, j, t->how, t->panel, edge ? t->mask : (Lx){0});
 	}
-	LMem ma = a_memory(c);
 	Lx k_offset = eval_index(&s->e, k_part);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
-		Lv v = ls_load(s->e.f, "a", ma, lx_add(s->e.f, t->a[i], k_offset),
-			       (LType){c->p->vector.dtype, 1}, (Lx){0});
-		Lx x = lx_splat(s->e.f, lx_var(s->e.f, v), s->e.lanes.n);
+		Lx x = lx_splat(s->e.f, contract_load_a(c, lx_add(s->e.f, t->a[i], k_offset), left), s->e.lanes.n);
 		for (uint32_t j = 0; j < t->how->nv; j++)
 			ls_set(s->e.f, t->acc[t->way][i][j],
-			       code_fma(&s->code, x, b[j], lx_var(s->e.f, t->acc[t->way][i][j])));
+			       contract_add_product(c, x, b[j], lx_var(s->e.f, t->acc[t->way][i][j])));
 	}
 }
 
 static Lx sum_offset(const ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
 {
 	return int_of(c->s, ((int64_t)i * t->how->nv + j) * c->s->e.lanes.n);
-}
-
-static Lx vector_zero(const ContractCode *c)
-{
-	return lx_float(c->s->e.f, c->p->vector, 0);
 }
 
 /* Chains to one value, pairwise. */
@@ -361,7 +309,7 @@ static void clear_sum(const ContractCode *c, const Tile *t, LMem sum)
 {
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++)
-			ls_store(c->s->e.f, sum, sum_offset(c, t, i, j), vector_zero(c), (Lx){0});
+			ls_store(c->s->e.f, sum, sum_offset(c, t, i, j), contract_zero(c), (Lx){0});
 }
 
 /* What the chunks inside have added up, or the accumulators, to the sums of this cut; they begin
@@ -379,7 +327,7 @@ static void end_chunk(ContractCode *c, const Tile *t, uint32_t cut)
 					     : load_sum(c, t, t->sum[cut + 1], i, j);
 			ls_store(s->e.f, t->sum[cut], sum_offset(c, t, i, j), lx_add(s->e.f, before, chunk), (Lx){0});
 			for (uint32_t w = 0; innermost && w < t->how->ways; w++)
-				ls_set(s->e.f, t->acc[w][i][j], vector_zero(c));
+				ls_set(s->e.f, t->acc[w][i][j], contract_zero(c));
 		}
 	if (!innermost)
 		clear_sum(c, t, t->sum[cut + 1]);
@@ -389,13 +337,30 @@ static void end_chunk(ContractCode *c, const Tile *t, uint32_t cut)
 
 static void k_loops(ContractCode *c, Tile *t, uint32_t next);
 
+/* The last group of the innermost axis, if it is in [whole, end) and not whole. */
+static void last_group(ContractCode *c, Tile *t, uint32_t axis, Lx whole, Lx end)
+{
+	Cpu *s = c->s;
+	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, whole, end));
+	eval_at(&s->e, axis, whole);
+	t->way = 0;
+	Lx steps = eval_size(&s->e, s->e.nest->extent[c->p->axes.grouped]);
+	Lx before = lx_mul(s->e.f, whole, int_of(s, c->p->axes.row->group));
+	multiply_add(c, t, eval_let(&s->e, "left", lx_sub(s->e.f, steps, before)));
+	eval_at(&s->e, axis, (Lx){0});
+	ls_end(s->e.f);
+}
+
 static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 {
 	Cpu *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
-	bool innermost = next + 1 == c->p->axes.nk;
+	bool innermost = next + 1 == c->p->axes.nk, tail = innermost && contract_has_tail(s->e.nest, &c->p->axes);
 	uint32_t unroll = innermost ? t->how->unroll : 1;
-	eval_for(&s->e, axis, start, end, unroll);
+	Lx whole = end;
+	if (tail)
+		whole = eval_let(&s->e, "whole", lx_min(s->e.f, end, eval_size(&s->e, c->p->axes.whole_groups)));
+	eval_for(&s->e, axis, start, whole, unroll);
 	Lx k = s->e.at[axis];
 	if (innermost && t->how->ahead)
 		prefetch(c, t);
@@ -403,11 +368,13 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 		eval_at(&s->e, axis, lx_add(s->e.f, k, int_of(s, u)));
 		t->way = innermost ? u % t->how->ways : 0;
 		if (innermost)
-			multiply_add(c, t);
+			multiply_add(c, t, (Lx){0});
 		else
 			k_loops(c, t, next + 1);
 	}
 	eval_end(&s->e);
+	if (tail)
+		last_group(c, t, axis, whole, end);
 }
 
 /* The loop over a summed axis in [start, end), perhaps in chunks. */
@@ -449,7 +416,7 @@ static void start_sums(ContractCode *c, Tile *t)
 			for (uint32_t w = 0; w < t->how->ways; w++)
 				t->acc[w][i][j] =
 					ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u_%u", i, j),
-					       vector_zero(c));
+					       contract_zero(c));
 	for (uint32_t k = 0; k < t->ncut; k++)
 		t->sum[k] = ls_local(s->e.f, "sums", c->p->vector.dtype,
 				     (uint64_t)c->p->tile.mr * t->how->nv * s->e.lanes.n);
@@ -519,6 +486,17 @@ static void finish_sums(ContractCode *c, Tile *t)
 			ls_set(s->e.f, t->acc[0][i][j], load_sum(c, t, t->sum[0], i, j));
 	if (c->many.i)
 		ls_end(s->e.f);
+}
+
+static void subtract_bias(ContractCode *c, Tile *t)
+{
+	Cpu *s = c->s;
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		Lx at = int_of(s, (int64_t)j * s->e.lanes.n);
+		Lx bias = lx_var(s->e.f, ls_load(s->e.f, "bias", c->bias, at, c->p->vector, (Lx){0}));
+		for (uint32_t i = 0; i < c->p->tile.mr; i++)
+			t->acc[0][i][j] = ls_let(s->e.f, "sum", lx_sub(s->e.f, lx_var(s->e.f, t->acc[0][i][j]), bias));
+	}
 }
 
 /* ---- the epilogue ---- */
@@ -627,9 +605,7 @@ static void start_tile(ContractCode *c, Tile *t)
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		t->a[i] = a_row(c, i);
 	if (has_panels(&c->p->b)) {
-		Lx panel = lx_div(s->e.f, c->col, int_of(s, panel_width(c)));
-		t->panel = eval_let(&s->e, "panel",
-				    lx_mul(s->e.f, panel, eval_size(&s->e, c->p->b.panels.stride)));
+		t->panel = contract_first_panel(c);
 		if (t->how->ahead)
 			t->next = eval_let(&s->e, "next", next_panels(c, t));
 	}
@@ -656,6 +632,8 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 		load_sums(c, t);
 	else
 		finish_sums(c, t);
+	if (c->p->axes.row->biased)
+		subtract_bias(c, t);
 	if (t->how->looped)
 		looped_epilogue(c, t);
 	else
@@ -668,6 +646,8 @@ static void row_loop(ContractCode *c, const TileCode *how, Lx mask, TilePart par
 	Tile t = {.how = how, .mask = mask};
 	if (c->p->b.access == B_GATHERED)
 		gather_panel(c, how->nv, mask);
+	if (c->p->axes.row->biased && part != TILE_SUM)
+		contract_sum_columns(c, how);
 	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->rows.lo, c->rows.hi, c->p->tile.mr));
 	run_tile(c, &t, part);
 	ls_end(s->e.f);
@@ -745,7 +725,7 @@ static Lx each_sum(ContractCode *c)
 static void clear_block(ContractCode *c)
 {
 	Lx at = each_sum(c);
-	ls_store(c->s->e.f, c->sums, at, vector_zero(c), (Lx){0});
+	ls_store(c->s->e.f, c->sums, at, contract_zero(c), (Lx){0});
 	ls_end(c->s->e.f);
 }
 

@@ -6,7 +6,8 @@
 
 /* Whether this process can run code that was compiled for the target. False for a GPU. */
 bool target_runs_here(const Target *);
-/* Returns the best built-in target that runs here; never NULL, because generic-c does. */
+/* Returns the best built-in target that runs here, with all features that the processor has
+ * ("x86-64-v4+vnni+bf16"); never NULL, because generic-c does. */
 const Target *target_native(void);
 /* Returns the built-in target of that name (target_find); "native" is target_native(). NULL if
  * there is none. */

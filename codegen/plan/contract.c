@@ -83,7 +83,7 @@ static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
 {
 	const Stage *st = &in->nest->k->stage.data[0];
 	uint64_t in_a = in->shape.in_a, in_b = in->shape.in_b;
-	*x = (ContractAxes){.n = vector_axis(in, shape_columns(&in->shape))};
+	*x = (ContractAxes){.n = vector_axis(in, shape_columns(&in->shape)), .row = in->row};
 	*a = in->shape.a;
 	*b = in->shape.b;
 	if (x->n == NO_AXIS) {
@@ -104,6 +104,55 @@ static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
 	divide_axes(in, in_a, in_b, x);
 	sort_axes(in, in->nest->offset[a->i], x->k, x->nk);
 	return taken();
+}
+
+/* ---- groups ---- */
+
+bool contract_has_tail(const Nest *n, const ContractAxes *x)
+{
+	return micro_groups(x->row) && !sym_divides(n->syms, x->row->group, n->extent[x->grouped]);
+}
+
+static DType stored(const PlanInput *in, Kx load)
+{
+	return buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->dtype;
+}
+
+/* Whether the row multiplies these operands, which lie along the last summed axis, a in one
+ * piece. */
+static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b)
+{
+	const MicroKernel *row = in->row;
+	if (row->a != DT_none && (stored(in, a) != row->a || stored(in, b) != row->b))
+		return refuse("operands have other dtypes");
+	if (!micro_groups(row))
+		return taken();
+	const uint32_t last = x->k[x->nk - 1];
+	if (!nest_coef_is(in->nest, in->nest->offset[a.i], last, 1))
+		return refuse_near("steps of k are apart in a");
+	if (nest_hint(in->nest, last) < 2 * row->group)
+		return refuse_near("there are few steps of k beside each other");
+	if (in->nest->n >= MAX_AXES)
+		return refuse_near("there are too many axes");
+	return taken();
+}
+
+/* The nest whose last summed axis counts groups. */
+static const Nest *count_groups(const PlanInput *in, ContractPlan *c, Kx b)
+{
+	ContractAxes *x = &c->axes;
+	Nest *n = nest_copy(in->nest, in->nest->k);
+	const Sym size = sym_int(n->syms, in->row->group);
+	x->grouped = x->k[x->nk - 1];
+	const uint32_t axis = nest_add_axis(n, "g", sym_ceildiv(n->syms, n->extent[x->grouped], size));
+	const Sym from = n->var[x->grouped], to = sym_mul(n->syms, n->var[axis], size);
+	x->k[x->nk - 1] = axis;
+	c->axes.whole_groups = sym_floordiv(n->syms, n->extent[x->grouped], size);
+	const Kx operand[2] = {c->a.load, b};
+	for (uint32_t i = 0; i < 2; i++)
+		n->offset[operand[i].i] = sym_subst(n->syms, n->offset[operand[i].i], &from, &to, 1);
+	nest_find_deps(n);
+	return n;
 }
 
 /* The same after contiguous axes of the nest have been merged: outer ones, and summed ones that are
@@ -189,14 +238,13 @@ static LoadList find_fetched(const PlanInput *in, const ContractPlan *c)
 /* ---- the plan ---- */
 
 /* What can be told of the kernel as it is. */
-static Refusal recognise(const PlanInput *in, ContractPlan *c)
+static Refusal recognise(PlanInput *in, ContractPlan *c)
 {
 	Kx b;
-	if (in->shape.no_product)
-		return refuse(in->shape.no_product);
-	if (nest_is_empty(in->nest))
-		return refuse("it is empty");
 	Refusal no = find_axes(in, &c->a.load, &b, &c->axes);
+	no = no.why ? no : groups_fit(in, &c->axes, c->a.load, b);
+	if (!no.why && micro_groups(in->row))
+		in->nest = count_groups(in, c, b);
 	no = no.why ? no : contract_choose_b(in, b, &c->axes, &c->b);
 	return no.why ? no : contract_panels_do_not_pay(in, c);
 }
@@ -235,6 +283,8 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 	c->rows = contract_product(in, c->axes.m, c->axes.nm);
 	c->tile = contract_choose_tile(in, &c->axes, &c->b);
 	c->windows = contract_useful_windows(in, &c->axes, c->tile, windows);
+	if (c->axes.row->biased)
+		c->windows.n = 0; /* the sums of columns are those of all taps */
 	contract_choose_blocks(in, c, row_elements);
 	if (c->b.access == B_GATHERED)
 		c->b.gathered = contract_k_bound(in, &c->axes) * c->tile.nv * c->vector.lanes;
@@ -262,13 +312,27 @@ static void decide(const PlanInput *in, ContractPlan *c, Plan *p)
 static const char *describe(const PlanInput *in, const ContractPlan *c)
 {
 	return arena_printf(
-		in->nest->arena, "gemm, %s%s, %ux%u tile, %lld-row blocks%s%s%s",
+		in->nest->arena, "gemm, %s%s%s%s, %ux%u tile, %lld-row blocks%s%s%s",
+		micro_groups(c->axes.row) ? c->axes.row->name : "", micro_groups(c->axes.row) ? ", " : "",
 		c->b.access == B_PACKED ? "packed b"
 		: is_copied(&c->b)      ? "copied b"
 					: "b in place",
 		c->a.copied ? ", copied a" : "", c->tile.mr, c->tile.nv * c->vector.lanes,
 		(long long)c->block.rows, c->block.cols ? ", column blocks" : "",
 		c->k_block.used ? ", blocks of k" : "", c->windows.n ? ", borders left out" : "");
+}
+
+/* The plan that multiplies by in->row; NULL, with the reason, if it is refused. */
+static const ContractPlan *plan_row(const PlanInput *in, Plan *p, Refusal *no)
+{
+	PlanInput grouped = *in;
+	ContractPlan *c = ARENA_NEW(in->nest->arena, ContractPlan);
+	*c = (ContractPlan){.vector = {in->shape.dtype, contract_lanes(in)}, .cost = in->cost};
+	*no = recognise(&grouped, c);
+	if (no->why)
+		return NULL;
+	decide(&grouped, c, p);
+	return c;
 }
 
 Refusal plan_contract(const PlanInput *in, Plan *p)
@@ -281,16 +345,34 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 		[B_BROUGHT] =
 			"what a tile reads of b is far apart: panels are copied in a phase before",
 	};
-	ContractPlan *c = ARENA_NEW(in->nest->arena, ContractPlan);
-	*c = (ContractPlan){.vector = {in->shape.dtype, contract_lanes(in)}, .cost = in->cost};
-	const Refusal no = recognise(in, c);
-	if (no.why)
+	Refusal no = {0};
+	if (in->shape.no_product)
+		return refuse(in->shape.no_product);
+	if (nest_is_empty(in->nest))
+		return refuse("it is empty");
+	PlanInput by = *in;
+	const ContractPlan *best = NULL;
+	for (uint32_t k = 0; (by.row = micro_at(k)); k++) {
+		if (by.row->acc != in->shape.dtype || by.row->nfrag || !micro_has(&in->target->isa, by.row))
+			continue;
+		/* what converts elements takes longer than what takes groups apart; only copies
+		 * may cost more */
+		if (best && !by.row->needs && by.row->group == 1 && !best->copy[0])
+			break;
+		Plan plan = {0};
+		const ContractPlan *c = plan_row(&by, &plan, &no);
+		if (!c || (best && plan.cycles >= p->cycles))
+			continue;
+		best = c;
+		p->cycles = plan.cycles;
+		p->larger = plan.larger;
+	}
+	if (!best)
 		return no;
-	decide(in, c, p);
-	p->of.contract = c;
-	p->algorithm = describe(in, c);
-	p->why = why_so[c->b.access];
-	if (c->b.access == B_PACKED)
-		p->want = (LayoutWant){c->b.load, c->b.layout};
+	p->of.contract = best;
+	p->algorithm = describe(in, best);
+	p->why = why_so[best->b.access];
+	if (best->b.access == B_PACKED)
+		p->want = (LayoutWant){best->b.load, best->b.layout};
 	return taken();
 }

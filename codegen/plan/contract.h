@@ -20,9 +20,12 @@ enum {
 typedef struct {
 	uint32_t n; /* the column axis that runs over lanes */
 	uint32_t m[MAX_AXES], nm, batch[MAX_AXES], nbatch, k[MAX_AXES], nk;
+	const MicroKernel *row; /* how steps are multiplied */
+	uint32_t grouped;       /* with groups: the summed axis whose groups k[nk - 1] counts */
+	Sym whole_groups;       /* those that are complete */
 } ContractAxes;
 
-/* An operand in panels: [batch][panel][k...][width]. */
+/* An operand in panels: [batch][panel][k...][width]; with groups, of u32 that are groups. */
 typedef struct {
 	Kx load;
 	uint32_t axis;       /* the axis of columns, or of rows */
@@ -30,6 +33,8 @@ typedef struct {
 				panel, in whole vectors; those past the step are not read */
 	Sym stride, offset;  /* stride: elements from one panel to the next; offset: of the steps of
 				k and the batch */
+	int64_t unit;        /* elements of the memory in an element of a panel: of a packed
+				constant the group, else 1 */
 	Sym count, numel;    /* count: panels of one member of the batch; numel: elements of all
 				panels */
 } Panels;
@@ -44,7 +49,7 @@ typedef struct {
 	int64_t per, group; /* per: steps of that axis in a task; group: its panels */
 	Sym parts, groups;  /* tasks by part of the axis, and by group of panels */
 	Sym ntasks;
-	LType vector;
+	LType vector;       /* of what is stored */
 } CopyPlan;
 
 /* How b is read. */
@@ -172,6 +177,12 @@ static inline int64_t contract_size(const PlanInput *in)
 	return dtype_size(in->shape.dtype);
 }
 
+/* The type of the vectors of b that are multiplied: as those of sums, or groups. */
+static inline LType contract_b_type(const ContractPlan *c)
+{
+	return (LType){micro_groups(c->axes.row) ? DT_u32 : c->vector.dtype, c->vector.lanes};
+}
+
 /* Whether an earlier phase copies b into panels. */
 static inline bool is_copied(const OperandB *b)
 {
@@ -186,6 +197,10 @@ static inline bool has_panels(const OperandB *b)
 
 /* ---- planning; the nest of the input is the one at hand. After axes are merged, sets of axes in
  * the input's shape mean nothing ---- */
+
+/* contract.c: whether steps may be left behind the last whole group of the last summed axis. False
+ * without groups. */
+bool contract_has_tail(const Nest *, const ContractAxes *);
 
 /* contract_operand.c */
 

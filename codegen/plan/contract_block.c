@@ -35,9 +35,9 @@ TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const 
 			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv,
 				rest = vectors % nv;
 			double cost = (double)whole *
-				      tuning_tile_cycles(in->target, in->shape.dtype, mr, nv);
+				      tuning_tile_cycles(in->target, in->row, mr, nv);
 			if (rest)
-				cost += tuning_tile_cycles(in->target, in->shape.dtype, mr,
+				cost += tuning_tile_cycles(in->target, in->row, mr,
 							   (uint32_t)rest);
 			cost *= (double)tiles;
 			if (best == 0 || cost < best * 0.995) {
@@ -207,20 +207,25 @@ static uint32_t ways_of(const PlanInput *in, TileSize tile)
 	return ways;
 }
 
-/* What enlarges errors gets sums of shorter chains. */
-static int64_t limit_of(const Stage *st)
+/* Steps of k of a chain. A group is one of them; it rounds as often as it has steps, but a dot
+ * product for a narrow result counts once. What enlarges errors gets sums of shorter chains. */
+static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 {
-	const int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
-	return st->enlarged && limit != INT64_MAX ? limit / SUM_ENLARGED : limit;
+	const Stage *st = &in->nest->k->stage.data[0];
+	int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
+	const bool once = sc_is_dot(c->axes.row->op) && st->dtype != st->acc;
+	if (limit == INT64_MAX)
+		return limit;
+	limit /= st->enlarged ? SUM_ENLARGED : 1;
+	return once ? limit : limit / c->axes.row->group;
 }
 
 /* Terms of a chunk. A product of which one tile has all columns waits for loads: shorter chains
  * cost it nothing. */
 static int64_t chunk_limit(const PlanInput *in, const ContractPlan *c)
 {
-	const Stage *st = &in->nest->k->stage.data[0];
-	const int64_t limit = limit_of(st);
-	if (!is_narrow(in, c))
+	const int64_t limit = steps_limit(in, c);
+	if (!is_narrow(in, c) || limit == INT64_MAX)
 		return limit;
 	const int64_t vectors =
 		ceil_div(sum_most(in->nest->syms, in->nest->extent[c->axes.n]), contract_lanes(in));
@@ -293,8 +298,7 @@ static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_ele
  * the code asks. */
 static int64_t many_terms(const PlanInput *in, const ContractPlan *c)
 {
-	const Stage *st = &in->nest->k->stage.data[0];
-	const int64_t limit = limit_of(st);
+	const int64_t limit = steps_limit(in, c);
 	int64_t least, most;
 	sym_range(in->nest->syms, c->sums.terms, &least, &most);
 	return c->sums.cuts.n && !c->k_block.used && least <= limit ? limit : 0;
@@ -348,7 +352,7 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 	t.tight = c->vector.lanes > 1 &&
 		  vectors * tuning_registers(in->target, in->shape.dtype) > in->target->isa.nvreg;
 	t.looped = epilogue_cost(n->k) * c->tile.mr * nv > INLINE_EPILOGUE;
-	t.unroll = c->axes.nk > 0 && sym_divides(n->syms, UNROLL_K,
+	t.unroll = c->axes.nk > 0 && !contract_has_tail(n, &c->axes) && sym_divides(n->syms, UNROLL_K,
 						 n->extent[c->axes.k[c->axes.nk - 1]])
 			   ? UNROLL_K
 			   : 1;

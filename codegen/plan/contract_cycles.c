@@ -30,18 +30,19 @@ static void count_tiles(const PlanInput *in, const ContractPlan *c, const Counts
 	const Machine *m = &in->target->machine;
 	const DType d = c->vector.dtype;
 	const uint32_t lanes = c->vector.lanes, mr = c->tile.mr;
-	const bool fused = isa_has(&in->target->isa, ISA_FMA);
-	const double add = machine_cycles(m, fused ? MOP_fma : MOP_add, d, lanes),
-		     mul = fused ? 0 : machine_cycles(m, MOP_mul, d, lanes);
+	const bool unfused = c->axes.row->cost == MOP_fma && !isa_has(&in->target->isa, ISA_FMA);
+	const double add = unfused ? c->axes.row->group * machine_cycles(m, MOP_add, d, lanes) : tuning_step_cycles(in->target, c->axes.row),
+		     mul = unfused ? c->axes.row->group * machine_cycles(m, MOP_mul, d, lanes) : 0;
 	const double load = machine_cycles(m, MOP_load, d, lanes),
 		     one = machine_cycles(m, MOP_load, d, 1),
 		     store = machine_cycles(m, MOP_store, d, lanes);
 	const double tiles = n->members * n->row_tiles * columns, steps = tiles * n->steps;
 	busy->units +=
 		steps * mr * t->nv * (add + mul) * tuning_tile_spills(in->target, d, mr, t->nv);
+	busy->units += steps * tuning_parts_cycles(in->target, c->axes.row, mr + t->nv);
 	busy->loads += steps * (mr * one + t->nv * load);
 	busy->waits += tiles * fmax(n->steps - t->ways, 0) *
-		       machine_latency(m, fused ? MOP_fma : MOP_add, d) / t->ways;
+		       tuning_step_latency(in->target, c->axes.row) / t->ways;
 	busy->units += tiles * mr * t->nv * (t->ways - 1) * machine_cycles(m, MOP_add, d, lanes);
 	busy->scalar += tiles * mr * (c->axes.nm < 2 ? 2 : c->axes.nm) *
 			machine_cycles(m, MOP_scalar, DT_i64, 1);

@@ -60,7 +60,24 @@ static void add_digit(Layout *out, const Digit *d, Sym extent)
 	out->dim[out->n++] = (LayoutDim){d->dim, d->divisor, extent, extent};
 }
 
-/* Dimensions in the order: batch, N panels, K by decreasing stride of a, columns of a panel. */
+/* The axis of the kernel that summed axis i is, or of which it counts the groups. */
+static uint32_t counted(const ContractAxes *x, uint32_t i)
+{
+	return micro_groups(x->row) && i + 1 == x->nk ? x->grouped : x->k[i];
+}
+
+/* A partial last panel or group of the axis would run into the next digit of the same dimension. */
+static bool runs_over(const PlanInput *in, const Digit *digit, uint32_t axis, int64_t width)
+{
+	for (uint32_t a = 0; a < in->nest->n; a++)
+		if (a != axis && digit[a].dim == digit[axis].dim && digit[a].divisor > digit[axis].divisor &&
+		    !sym_divides(in->nest->syms, width, in->nest->extent[axis]))
+			return true;
+	return false;
+}
+
+/* Dimensions in the order: batch, N panels, K by decreasing stride of a, columns of a panel, steps
+ * of a group. */
 MUST_LOOK static bool pack_layout(const PlanInput *in, const ContractAxes *x, const KxData *b,
 				  int64_t width, Layout *out)
 {
@@ -71,17 +88,14 @@ MUST_LOOK static bool pack_layout(const PlanInput *in, const ContractAxes *x, co
 		if (!find_digits(in, b->idx[d], d, digit))
 			return false;
 	*out = (Layout){0};
-	if (digit[x->n].dim == NO_AXIS || x->nbatch + x->nk + 2 > 2 * MAX_RANK)
+	const bool groups = micro_groups(x->row);
+	if (digit[x->n].dim == NO_AXIS || x->nbatch + x->nk + 2 + groups > 2 * MAX_RANK)
 		return false;
 	for (uint32_t i = 0; i < x->nk; i++)
-		if (digit[x->k[i]].dim == NO_AXIS)
+		if (digit[counted(x, i)].dim == NO_AXIS)
 			return false;
-	/* a partial last panel would run into the next digit of the same dimension */
-	for (uint32_t a = 0; a < in->nest->n; a++)
-		if (a != x->n && digit[a].dim == digit[x->n].dim &&
-		    digit[a].divisor > digit[x->n].divisor &&
-		    !sym_divides(in->nest->syms, width, in->nest->extent[x->n]))
-			return false;
+	if (runs_over(in, digit, x->n, width) || (groups && runs_over(in, digit, x->grouped, x->row->group)))
+		return false;
 	for (uint32_t i = 0; i < x->nbatch; i++)
 		if (digit[x->batch[i]].dim != NO_AXIS)
 			add_digit(out, &digit[x->batch[i]], in->nest->extent[x->batch[i]]);
@@ -89,9 +103,14 @@ MUST_LOOK static bool pack_layout(const PlanInput *in, const ContractAxes *x, co
 	add_digit(out, &panel,
 		  sym_ceildiv(in->nest->syms, in->nest->extent[x->n],
 			      sym_int(in->nest->syms, width)));
-	for (uint32_t i = 0; i < x->nk; i++)
-		add_digit(out, &digit[x->k[i]], in->nest->extent[x->k[i]]);
+	for (uint32_t i = 0; i < x->nk; i++) {
+		Digit k = digit[counted(x, i)];
+		k.divisor *= groups && i + 1 == x->nk ? x->row->group : 1;
+		add_digit(out, &k, in->nest->extent[x->k[i]]);
+	}
 	add_digit(out, &digit[x->n], sym_int(in->nest->syms, width));
+	if (groups)
+		add_digit(out, &digit[x->grouped], sym_int(in->nest->syms, x->row->group));
 	return true;
 }
 
@@ -111,16 +130,18 @@ static uint32_t choose_panels(const PlanInput *in, Kx load, const ContractAxes *
 	return width / lanes;
 }
 
-/* Panels of an operand that has these columns (rows, of a): [batch][panel][k...][width]. */
+/* Panels of an operand that has these columns (rows, of a): [batch][panel][k...][width], of `unit`
+ * elements. */
 static Panels place_panels(const PlanInput *in, Kx load, const ContractAxes *x, uint32_t axis,
-			   int64_t step, int64_t width)
+			   int64_t step, int64_t width, int64_t unit)
 {
 	Panels p = {.load = load,
 		    .axis = axis,
 		    .step = step,
 		    .width = width,
+		    .unit = unit,
 		    .offset = sym_int(in->nest->syms, 0)};
-	Sym stride = sym_int(in->nest->syms, width);
+	Sym stride = sym_int(in->nest->syms, width * unit);
 	uint64_t axes = nest_axes(in->nest, in->nest->offset[load.i]);
 	for (uint32_t i = x->nk; i-- > 0;) {
 		p.offset = sym_add(in->nest->syms, p.offset,
@@ -246,7 +267,7 @@ static void copy_panels(const PlanInput *in, Kx load, const ContractAxes *x, Ope
 		nest_coef_is(in->nest, in->nest->offset[load.i], x->n, 1) ? B_BROUGHT : B_COPIED;
 	b->vectors =
 		1; /* columns past whole tiles of a symbolic number are done vector by vector */
-	b->panels = place_panels(in, load, x, x->n, width, width);
+	b->panels = place_panels(in, load, x, x->n, width, width, 1);
 }
 
 /* b is read with unit stride along n, or through a local panel of bounded size, or a copy. */
@@ -256,11 +277,16 @@ Refusal contract_choose_b(const PlanInput *in, Kx load, const ContractAxes *x, O
 	*b = (OperandB){.load = load, .access = B_PACKED};
 	b->vectors = choose_panels(in, load, x, &b->layout);
 	if (b->vectors) {
-		b->panels = place_panels(in, load, x, x->n, b->vectors * lanes, b->vectors * lanes);
+		b->panels = place_panels(in, load, x, x->n, b->vectors * lanes, b->vectors * lanes, micro_groups(x->row) ? x->row->group : 1);
 		return taken();
 	}
 	if (!contract_linear(in, in->nest->offset[load.i]))
 		return refuse_near("operand b is read at an index that is not linear");
+	if (micro_groups(x->row)) {
+		copy_panels(in, load, x, b);
+		b->access = B_COPIED;
+		return taken();
+	}
 	int64_t k = contract_k_bound(in, x);
 	bool small = k && k * contract_size(in) * lanes <= MAX_PANEL;
 	if (nest_coef_is(in->nest, in->nest->offset[load.i], x->n, 1)) {
@@ -320,11 +346,11 @@ bool contract_copies_a(const PlanInput *in, const ContractPlan *c, Panels *p)
 {
 	const ContractAxes *x = &c->axes;
 	int64_t lanes = contract_lanes(in), width = (c->tile.mr + lanes - 1) / lanes * lanes;
-	if (lanes == 1 || x->nm != 1 || c->windows.n ||
+	if (lanes == 1 || x->nm != 1 || micro_groups(x->row) || c->windows.n ||
 	    !nest_coef_is(in->nest, in->nest->offset[c->a.load.i], x->m[0], 1) ||
 	    !copies_a(in, c, width))
 		return false;
-	*p = place_panels(in, c->a.load, x, x->m[0], c->tile.mr, width);
+	*p = place_panels(in, c->a.load, x, x->m[0], c->tile.mr, width, 1);
 	return true;
 }
 
@@ -332,9 +358,10 @@ bool contract_copies_a(const PlanInput *in, const ContractPlan *c, Panels *p)
 
 uint32_t contract_turned_axis(const PlanInput *in, Kx load, const ContractAxes *x)
 {
-	for (uint32_t i = 0; i < x->nk; i++)
-		if (nest_coef_is(in->nest, in->nest->offset[load.i], x->k[i], 1) &&
-		    nest_hint(in->nest, x->k[i]) >= (int64_t)contract_lanes(in))
+	const bool groups = micro_groups(x->row);
+	for (uint32_t i = groups ? x->nk - 1 : 0; i < x->nk; i++)
+		if (nest_coef_is(in->nest, in->nest->offset[load.i], x->k[i], groups ? x->row->group : 1) &&
+		    nest_hint(in->nest, x->k[i]) >= (int64_t)contract_lanes(in) && !contract_has_tail(in->nest, x))
 			return x->k[i];
 	return NO_AXIS;
 }
@@ -363,7 +390,7 @@ const CopyPlan *contract_plan_copy(const PlanInput *in, const Panels *p, const C
 			.axes = *x,
 			.panels = *p,
 			.along = contract_turned_axis(in, p->load, x),
-			.vector = {in->shape.dtype, contract_lanes(in)}};
+			.vector = {micro_groups(x->row) ? DT_u32 : in->shape.dtype, contract_lanes(in)}};
 	c->group = c->along == NO_AXIS ? TASK_PANELS : 1;
 	choose_parts(in, c);
 	const uint64_t axes = nest_axes(n, p->offset);

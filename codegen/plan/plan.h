@@ -6,6 +6,7 @@
 #include "codegen/plan/nest.h"
 #include "ir/ops/op.h"
 #include "ir/kernel/shape.h"
+#include "ir/target/micro.h"
 
 /* Values of size symbols. */
 typedef struct {
@@ -22,6 +23,7 @@ typedef struct {
 	const Target *target;
 	PlanSizes
 		larger; /* sizes that are several times the hints; n 0: the kernel has no symbols */
+	const MicroKernel *row; /* of a contraction: how it multiplies; NULL before it is chosen */
 	PlanSizes at;   /* sizes for which cycles are predicted; n 0: hints */
 } PlanInput;
 

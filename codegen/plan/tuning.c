@@ -41,25 +41,52 @@ double tuning_tile_spills(const Target *t, DType d, uint32_t mr, uint32_t nv)
 											       : 1;
 }
 
+/* Sums and products that are not fused have units of their own. */
+double tuning_step_cycles(const Target *t, const MicroKernel *row)
+{
+	const Machine *m = &t->machine;
+	const uint32_t lanes = tuning_lanes(t, row->acc);
+	const double mul = machine_cycles(m, row->cost == MOP_int_mul ? MOP_int_mul : MOP_mul, row->acc, lanes),
+		     add = machine_cycles(m, row->acc == DT_i32 ? MOP_simple : MOP_add, row->acc, lanes);
+	if (row->cost == MOP_dot || row->cost == MOP_dot_bf16)
+		return machine_cycles(m, row->cost, row->acc, lanes);
+	if (row->acc == DT_i32 && row->group > 1) /* by products of 16 bits: two with their sums,
+	                                             and what takes groups of a apart */
+		return 2 * (machine_cycles(m, MOP_mul, DT_f32, lanes) + add);
+	if (row->cost == MOP_fma && isa_has(&t->isa, ISA_FMA))
+		return row->group * machine_cycles(m, MOP_fma, row->acc, lanes);
+	return row->group * (mul > add ? mul : add);
+}
+
+double tuning_parts_cycles(const Target *t, const MicroKernel *row, uint32_t vectors)
+{
+	const uint32_t operations = row->group == 1 || row->cost == MOP_dot || row->cost == MOP_dot_bf16 ? 0 : row->acc == DT_f32 ? 2 : 8;
+	return vectors * operations * machine_cycles(&t->machine, MOP_simple, row->acc, tuning_lanes(t, row->acc));
+}
+
+double tuning_step_latency(const Target *t, const MicroKernel *row)
+{
+	const MachineOp op = row->cost == MOP_dot || row->cost == MOP_dot_bf16       ? row->cost
+			     : row->acc == DT_i32                                    ? MOP_simple
+			     : row->cost == MOP_fma && isa_has(&t->isa, ISA_FMA) ? MOP_fma
+										     : MOP_add;
+	return (op == MOP_fma || op == MOP_add ? row->group : 1) * machine_latency(&t->machine, op, row->acc);
+}
+
 /* The busiest of multiply-adds and loads, or the latency of an accumulator; the vectors of b come
  * from L2 for every tile again. More rows than pointers to them stay in registers, or three
  * quarters of the registers in use, cost spills. */
-double tuning_tile_cycles(const Target *t, DType d, uint32_t mr, uint32_t nv)
+double tuning_tile_cycles(const Target *t, const MicroKernel *row, uint32_t mr, uint32_t nv)
 {
 	const Machine *m = &t->machine;
-	uint32_t lanes = tuning_lanes(t, d);
-	bool fused = isa_has(&t->isa, ISA_FMA);
-	double latency = machine_latency(m, fused ? MOP_fma : MOP_add, d);
-	double add = machine_cycles(m, fused ? MOP_fma : MOP_add, d, lanes),
-	       mul = machine_cycles(m, MOP_mul, d, lanes);
-	double fma =
-		mr * nv *
-		(!fused && mul > add ? mul : add); /* sums and products have units of their own */
-	double vector = machine_cycles(m, MOP_load, d, lanes),
-	       one = machine_cycles(m, MOP_load, d, 1);
-	double load = mr * one + nv * vector + 1;
-	fma *= tuning_tile_spills(t, d, mr, nv);
-	double most = fma > load ? fma : load;
+	const DType d = row->acc;
+	const double latency = tuning_step_latency(t, row);
+	const double fma = mr * nv * tuning_step_cycles(t, row) * tuning_tile_spills(t, d, mr, nv) +
+			   tuning_parts_cycles(t, row, mr + nv);
+	const double vector = machine_cycles(m, MOP_load, d, tuning_lanes(t, d)),
+		     one = machine_cycles(m, MOP_load, d, 1);
+	const double load = mr * one + nv * vector + 1;
+	const double most = fma > load ? fma : load;
 	return (most < latency ? latency : most) + nv * vector;
 }
 

@@ -2,7 +2,7 @@
 #ifndef WEFT_CODEGEN_PLAN_TUNING_H
 #define WEFT_CODEGEN_PLAN_TUNING_H
 
-#include "ir/target/target.h"
+#include "ir/target/micro.h"
 
 /* The number of tasks that keeps all processors busy until the end of a phase: two for each
  * processor; of a machine that does not say how many (Machine.threads 0), 32. */
@@ -29,8 +29,15 @@ uint32_t tuning_lanes(const Target *, DType);
 /* The number of registers that a vector of tuning_lanes elements takes; at least 1. */
 uint32_t tuning_registers(const Target *, DType);
 
+/* The cycles that one multiply-add of vectors, or of groups (MicroKernel), keeps the units busy. */
+double tuning_step_cycles(const Target *, const MicroKernel *);
+/* The cycles from the start of the addition of such a step until its result can be read. */
+double tuning_step_latency(const Target *, const MicroKernel *);
+/* The cycles of taking apart a group of each of so many vectors, in a row that multiplies its
+ * parts: the halves of bf16, or four bytes widened to 16 bits; 0 for other rows. */
+double tuning_parts_cycles(const Target *, const MicroKernel *, uint32_t vectors);
 /* The cycles of one step of k of a register tile of mr rows and nv vectors. */
-double tuning_tile_cycles(const Target *, DType, uint32_t mr, uint32_t nv);
+double tuning_tile_cycles(const Target *, const MicroKernel *, uint32_t mr, uint32_t nv);
 /* The factor by which spills make the multiply-adds of a register tile of mr rows and nv vectors
  * longer; 1 without spills. */
 double tuning_tile_spills(const Target *, DType, uint32_t mr, uint32_t nv);

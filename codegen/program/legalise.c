@@ -320,6 +320,10 @@ static void legal_load(Legal *g, LsData s)
 	LType raw = {dtype_raw(storage), type.lanes};
 	int stride = ls_stride(g->f, &s);
 	s.mem.dtype = raw.dtype;
+	if (s.kind == LS_LOAD && ls_group(s.mem, type) > 1) {
+		put_access(g, s, type);
+		return;
+	}
 	if (s.kind == LS_GATHER && type.lanes == 1) {
 		s.kind = LS_LOAD;
 		s.offset = element_offset(g, s.offset, s.x);

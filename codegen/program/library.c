@@ -123,6 +123,27 @@ static Lx not_zero(Library *l, LType t, Lx x)
 	return lx_op(l->f, SC_ne, t, (Lx[]){x, zero}, 2, 0);
 }
 
+/* Of groups of four: the sum of those of two, elements 0 and 2 and elements 1 and 3 widened to 16
+ * bits. */
+static Lx dot4(Library *l, ScOp op, LType t, const Lx *in)
+{
+	LoopFn *f = l->f;
+	const LType group = {DT_u32, t.lanes};
+	if (!isa_takes(l->isa, SC_dot2_s16, t, group, 0))
+		return lx_fn(f, scalar_dot(op), t.lanes, in, 3);
+	Lx sum = in[2];
+	for (uint32_t odd = 0; odd < 2; odd++) {
+		Lx half[2];
+		for (uint32_t k = 0; k < 2; k++) {
+			const bool is_signed = k || op == SC_dot4_s8s8;
+			half[k] = lx_fn(f, scalar_lib(is_signed ? odd ? "odd_s8" : "even_s8" : odd ? "odd_u8" : "even_u8", DT_u32), t.lanes,
+			                &in[k], 1);
+		}
+		sum = lx_op(f, SC_dot2_s16, t, (Lx[]){half[0], half[1], sum}, 3, 0);
+	}
+	return sum;
+}
+
 /* What no instruction set has as it is defined here. */
 static Lx rewrite(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 {
@@ -138,6 +159,8 @@ static Lx rewrite(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 	case SC_eq: case SC_ne: case SC_lt: case SC_le: case SC_gt: case SC_ge: return compare_masks(l, op, t, in);
 	case SC_convert: return t.dtype == DT_bool ? not_zero(l, t, in[0]) : float_to_int(l, t, in[0]);
 	case SC_abs: return in[0];
+	case SC_dot4_u8s8: case SC_dot4_s8s8: return dot4(l, op, t, in);
+	case SC_dot2_bf16: case SC_dot2_s16: return lx_fn(f, scalar_dot(op), t.lanes, in, 3);
 	case SC_lesser: case SC_greater: {
 		Lx before = lx_op(f, op == SC_lesser ? SC_lt : SC_gt, (LType){DT_bool, t.lanes}, in, 2, 0);
 		return lx_op(f, SC_select, t, (Lx[]){before, in[0], in[1]}, 3, 0);

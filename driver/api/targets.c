@@ -18,6 +18,14 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
+/* The native target, or the row of the table that it extends by features of this processor. */
+static bool is_native(const Target *t)
+{
+	const char *native = target_native()->isa.name;
+	const size_t n = strcspn(native, "+");
+	return t == target_native() || (strlen(t->isa.name) == n && !strncmp(t->isa.name, native, n));
+}
+
 WeftTargetInfo target_info(const Target *t)
 {
 	static const char *const masks[] = {
@@ -43,7 +51,7 @@ WeftTargetInfo target_info(const Target *t)
 		.masked_memory = t->isa.masked_memory,
 		.gathers = isa_has(&t->isa, ISA_GATHER),
 		.runs_here = target_runs_here(t),
-		.native = t == target_native(),
+		.native = is_native(t),
 		.has_runtime = runtime_object_for(t->isa.triple) != NULL,
 	};
 }

@@ -166,11 +166,14 @@ static bool same(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* By the width of the vectors; else in the order given. */
-/* GPUs are rows of one table. */
+/* By the width of the vectors, then by features; else in the order given. GPUs are rows of one
+ * table. */
 static bool is_more(const Target *a, const Target *b)
 {
-	return a->gpu && b->gpu ? a->gpu > b->gpu : a->isa.vector_bytes > b->isa.vector_bytes;
+	const int features = __builtin_popcount(a->isa.ops) - __builtin_popcount(b->isa.ops);
+	if (a->gpu && b->gpu)
+		return a->gpu > b->gpu;
+	return a->isa.vector_bytes > b->isa.vector_bytes || (a->isa.vector_bytes == b->isa.vector_bytes && features > 0);
 }
 
 static bool insert(Ctx *ctx, TargetList *list, const Target *t)

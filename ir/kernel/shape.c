@@ -1,5 +1,6 @@
 #include "ir/kernel/shape.h"
 
+#include "ir/kernel/build.h"
 #include "ir/ops/op.h"
 
 static uint64_t axes_of(const SymTab *syms, const Kernel *k, const KxData *x)
@@ -18,6 +19,15 @@ static bool plain_load(const Kernel *k, Kx id, DType dtype)
 	return x->kind == KX_LOAD && !x->guard.i && x->dtype == dtype;
 }
 
+/* The load that is an operand of products in acc: itself, or of bytes the operand of a
+ * conversion. */
+static Kx loaded(const Kernel *k, Kx operand, DType acc)
+{
+	const Kx x = acc == DT_i32 ? kx_unconverted(k, operand) : operand;
+	const DType d = k->kx.data[x.i].dtype;
+	return d == acc || d == DT_i8 || d == DT_u8 ? x : operand;
+}
+
 static const char *why_no_product(const Kernel *k)
 {
 	if (k->anchor == 0)
@@ -28,14 +38,17 @@ static const char *why_no_product(const Kernel *k)
 		return "an index depends on data";
 	const Stage *st = &k->stage.data[0];
 	const KxData *value = &k->kx.data[st->value.i];
-	if ((st->acc != DT_f32 && st->acc != DT_f64) || value->kind != KX_OP || value->op != OP_mul)
-		return "its products are not of f32 or f64";
+	if ((st->acc != DT_f32 && st->acc != DT_f64 && st->acc != DT_i32) || value->kind != KX_OP || value->op != OP_mul)
+		return "its products are not of f32, f64 or i32";
 	for (uint32_t i = 1; i < k->stage.n; i++)
 		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
 		    k->stage.data[i].result != RESULT_GLOBAL)
 			return "more than stores at each point follows the sum";
-	if (!plain_load(k, value->in[0], st->acc) || !plain_load(k, value->in[1], st->acc))
-		return "an operand is no plain load of what is summed";
+	for (uint32_t i = 0; i < 2; i++) {
+		const Kx x = loaded(k, value->in[i], st->acc);
+		if (!plain_load(k, x, k->kx.data[x.i].dtype) || (x.i == value->in[i].i && k->kx.data[x.i].dtype != st->acc))
+			return "an operand is no plain load of what is summed";
+	}
 	return NULL;
 }
 
@@ -81,8 +94,8 @@ KernelShape kernel_shape(const SymTab *syms, const Kernel *k)
 	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
 	s.kind = SHAPE_CONTRACTION;
 	s.dtype = st->acc;
-	s.a = k->kx.data[st->value.i].in[0];
-	s.b = k->kx.data[st->value.i].in[1];
+	s.a = loaded(k, k->kx.data[st->value.i].in[0], st->acc);
+	s.b = loaded(k, k->kx.data[st->value.i].in[1], st->acc);
 	s.in_a = axes_of(syms, k, &k->kx.data[s.a.i]) & outer;
 	s.in_b = axes_of(syms, k, &k->kx.data[s.b.i]) & outer;
 	for (uint32_t i = 0; i < st->nred; i++)

@@ -17,8 +17,8 @@ typedef enum {
 typedef struct {
 	ShapeKind kind;
 	/* of a contraction: */
-	Kx a, b;                 /* the loads */
-	DType dtype;             /* the dtype of products and sums: f32 or f64 */
+	Kx a, b;                 /* the loads; of i32 sums the loaded integers may be converted */
+	DType dtype;             /* the dtype of products and sums: f32, f64 or i32 */
 	uint64_t in_a, in_b;     /* the outer axes on which a, b depend */
 	uint64_t summed;         /* the axes that the sum reduces */
 	bool depthwise;          /* both operands have outer axes, and one has all of the other's

@@ -190,6 +190,13 @@ typedef struct {
 	DType dtype;  /* the storage dtype of the elements */
 } LMem;
 
+/* How many elements of the memory an LS_LOAD reads for each lane of a value of that type: a u32 of
+ * a narrower dtype is a whole group, its first element in the lowest bits; else 1. */
+static inline uint32_t ls_group(LMem m, LType t)
+{
+	return t.dtype == DT_u32 && m.dtype != DT_bool && dtype_size(m.dtype) < 4 ? 4 / dtype_size(m.dtype) : 1;
+}
+
 /* Whether the memory is an array of the function, which a variable stands for. */
 static inline bool lmem_is_array(LMem m) { return m.kind != MEM_BUFFER; }
 
@@ -494,8 +501,9 @@ Lv ls_let(LoopFn *, const char *name, Lx value); /* an immutable variable with t
 Lv ls_var(LoopFn *, const char *name, Lx init);  /* a mutable variable with this first value */
 void ls_set(LoopFn *, Lv v, Lx value); /* sets the mutable v; a scalar is splat to its lanes */
 /* Adds an LS_LOAD of consecutive elements, one for each lane of `type`. type: the type of the
- * loaded value; its dtype is the compute dtype of the memory's dtype. mask: none, or a bool in each
- * lane. Returns the variable that holds the value. */
+ * loaded value; its dtype is the compute dtype of the memory's dtype, or u32 for whole groups of
+ * elements (ls_group), for which offset need be no multiple of the group. mask: none, or a bool in
+ * each lane. Returns the variable that holds the value. */
 Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType type, Lx mask);
 /* As ls_load; back ends keep the load's position among other loads. */
 Lv ls_load_in_order(LoopFn *, const char *name, LMem, Lx offset, LType type, Lx mask);

@@ -34,6 +34,8 @@ static bool has_ops(const Isa *isa, uint32_t w)
 	return (!(w & ROW_FMA) || isa_has(isa, ISA_FMA)) && (!(w & ROW_LESSER) || isa_has(isa, ISA_LESSER)) &&
 	       (!(w & ROW_CONVERT) || isa_has(isa, ISA_CONVERT)) && (!(w & ROW_F16) || isa_has(isa, ISA_F16)) &&
 	       (!(w & ROW_TILE_BF16) || isa_has(isa, ISA_TILE_BF16)) && (!(w & ROW_TILE_INT8) || isa_has(isa, ISA_TILE_INT8)) &&
+	       (!(w & ROW_BF16) || isa_has(isa, ISA_BF16)) && (!(w & ROW_VNNI) || isa_has(isa, ISA_VNNI)) &&
+	       (!(w & ROW_SDOT) || isa_has(isa, ISA_SDOT)) &&
 	       (!(w & ROW_AVX) || isa->vector_bytes >= 32) && (!(w & ROW_BITS) || isa->masks == MASK_BITS) &&
 	       (!(w & ROW_LANES) || isa->masks == MASK_VECTOR);
 }
@@ -47,7 +49,7 @@ static bool row_fits(const Isa *isa, const PreludeRow *r, LType to, LType from, 
 	return (!(w & ROW_SCALAR) || from.lanes == 1) && (!(w & ROW_VECTOR) || from.lanes > 1) &&
 	       (!(w & ROW_NATIVE) || is_native(isa, from)) && (!(w & ROW_TONATIVE) || is_native(isa, to)) &&
 	       (!(w & ROW_WIDE) || is_native(isa, i32)) && (!(w & ROW_512) || bits == 512) &&
-	       (!(w & ROW_NARROW) || bits < 512) && (!(w & ROW_INDEX) || known & KNOWN_INDEX) &&
+	       (!(w & ROW_256) || bits == 256) && (!(w & ROW_128) || bits == 128) && (!(w & ROW_NARROW) || bits < 512) && (!(w & ROW_INDEX) || known & KNOWN_INDEX) &&
 	       (!(w & ROW_NONNEG) || known & KNOWN_NONNEG) && has_ops(isa, w);
 }
 
@@ -65,7 +67,7 @@ static bool can_split(const char *name)
 {
 	for (ScOp op = SC_add; op < SC_call; op++)
 		if (strcmp(sc_name(op), name) == 0)
-			return op != SC_bitcast && op != SC_from_f16 && op != SC_to_f16;
+			return op != SC_bitcast && op != SC_from_f16 && op != SC_to_f16 && !sc_is_dot(op);
 	return false;
 }
 

@@ -36,7 +36,9 @@ enum {
 	ROW_NONNEG = 4096, /* and KNOWN_NONNEG */
 	/* what not every instruction set has */
 	ROW_TILE_BF16 = 1 << 28, ROW_TILE_INT8 = 1 << 29,
-	ROW_FMA = 256, ROW_LESSER = 8192, ROW_CONVERT = 16384, ROW_F16 = 32768
+	ROW_FMA = 256, ROW_LESSER = 8192, ROW_CONVERT = 16384, ROW_F16 = 32768,
+	ROW_BF16 = 1 << 16, ROW_VNNI = 1 << 17, ROW_SDOT = 1 << 18,
+	ROW_256 = 1 << 19, ROW_128 = 1 << 20 /* operands of 32, of 16 bytes */
 };
 
 #define D1(d) (1u << (d))

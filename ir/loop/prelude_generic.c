@@ -160,6 +160,7 @@ const PreludeRow prelude_generic[] = {
 	 "{const union {\n\t\t$fn[half:T:T:H] h[2];\n\t\t$T v;\n\t} u = {{a, b}};\n\treturn u.v;}", NULL},
 
 	/* memory */
+	{"load", D1(DT_u32), D1(DT_u32), ROW_SCALAR, "{$T v;\n\tmemcpy(&v, p, sizeof v);\n\treturn v;}", NULL},
 	{"load", SET_NUMBER, SET_NUMBER, V, "{$T v;\n\tmemcpy(&v, p, sizeof v);\n\treturn v;}", NULL},
 	{"store", SET_NUMBER, SET_NUMBER, V, "{memcpy(p, &v, sizeof v);}", NULL},
 	{"load_masked", SET_NUMBER, SET_NUMBER, V, "($T){$each($m(@) ? p[@] : 0)}", NULL},

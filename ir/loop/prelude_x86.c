@@ -22,12 +22,25 @@
 	 NV, "($T)$P_" op "_$E($a, $b)", NULL},                                                          \
 	{op, D1(DT_i64) | D1(DT_u64), SET_INT, NV | ROW_BITS, "($T)$P_" op "_$E($a, $b)", NULL}
 
+#define DOT(op, acc, when, c, llvm) {op, D1(acc), D1(DT_u32), NV | (when), c, llvm}
+
 const PreludeRow prelude_x86[] = {
 	{"fma", SET_FLOAT, SET_FLOAT, NV | ROW_FMA, "($T)$P_fmadd_$E($a, $b, $c)", "llvm.fma(a, b, c)"},
 	{"scale", SET_F32, SET_F32, NV | ROW_BITS | ROW_512, "($T)_mm512_scalef_ps($a, (__m512)(b - 0x1.8p23f))",
 	 "llvm.x86.avx512.mask.scalef.ps.512(a, fsub(b, 0x1.8p23), a, i16:-1, i32:4)"},
 	{"scale", SET_F64, SET_F64, NV | ROW_BITS | ROW_512, "($T)_mm512_scalef_pd($a, (__m512d)(b - 0x1.8p52))",
 	 "llvm.x86.avx512.mask.scalef.pd.512(a, fsub(b, 0x1.8p52), a, i8:-1, i32:4)"},
+	DOT("dot2_bf16", DT_f32, ROW_BF16 | ROW_512, "($T)_mm512_dpbf16_ps((__m512)c, (__m512bh)a, (__m512bh)b)",
+	    "llvm.x86.avx512bf16.dpbf16ps.512(c, a, b)"),
+	DOT("dot4_u8s8", DT_i32, ROW_VNNI | ROW_512, "($T)_mm512_dpbusd_epi32((__m512i)c, $a, $b)", "llvm.x86.avx512.vpdpbusd.512(c, a, b)"),
+	DOT("dot4_u8s8", DT_i32, ROW_VNNI | ROW_256 | ROW_LANES, "($T)_mm256_dpbusd_avx_epi32((__m256i)c, $a, $b)",
+	    "llvm.x86.avx512.vpdpbusd.256(c, a, b)"),
+	DOT("dot2_s16", DT_i32, ROW_VNNI | ROW_512, "($T)_mm512_dpwssd_epi32((__m512i)c, $a, $b)", "llvm.x86.avx512.vpdpwssd.512(c, a, b)"),
+	DOT("dot2_s16", DT_i32, ROW_512, "($T)_mm512_add_epi32((__m512i)c, _mm512_madd_epi16($a, $b))",
+	    "add(c, llvm.x86.avx512.pmaddw.d.512(a, b))"),
+	DOT("dot2_s16", DT_i32, ROW_256, "($T)_mm256_add_epi32((__m256i)c, _mm256_madd_epi16($a, $b))",
+	    "add(c, llvm.x86.avx2.pmadd.wd(a, b))"),
+	DOT("dot2_s16", DT_i32, ROW_128, "($T)_mm_add_epi32((__m128i)c, _mm_madd_epi16($a, $b))", "add(c, llvm.x86.sse2.pmadd.wd(a, b))"),
 	{"sqrt", SET_FLOAT, SET_FLOAT, NV, "($T)$P_sqrt_$E($a)", NULL},
 	ROUND("floor", "0x9"),
 	ROUND("ceil", "0xa"),

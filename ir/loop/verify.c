@@ -73,6 +73,9 @@ static bool sc_types_ok(const LoopFn *f, const LxData *d)
 		return a.dtype == (d->sc == SC_from_f16 ? DT_u16 : DT_f32) && d->type.dtype == (d->sc == SC_to_f16 ? DT_u16 : DT_f32);
 	if (d->sc == SC_bitcast)
 		return dtype_size(a.dtype) == dtype_size(d->type.dtype);
+	if (sc_is_dot(d->sc))
+		return a.dtype == DT_u32 && same(lx_type(f, d->in[1]), a) && same(lx_type(f, d->in[2]), d->type) &&
+		       d->type.dtype == sc_dot_acc(d->sc);
 	if (d->sc == SC_select)
 		return a.dtype == DT_bool && same(lx_type(f, d->in[1]), d->type) &&
 		       same(lx_type(f, d->in[2]), d->type);
@@ -293,11 +296,12 @@ static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
 		expect(v, !v->isa || s->mem.dtype == dtype_raw(s->mem.dtype), "legal memory holds values as they are");
 	if (row->mem != MEM_READ && row->mem != MEM_WRITE)
 		return;
-	if (value.dtype != dtype_compute(s->mem.dtype))
+	const bool groups = s->kind == LS_LOAD && ls_group(s->mem, value) > 1;
+	if (!groups && value.dtype != dtype_compute(s->mem.dtype))
 		fail(v, "value and memory differ in type:", type_text(v, value));
 	if (v->isa) {
 		bool scattered = row->x == FIELD_LANES || row->y == FIELD_LANES;
-		expect(v, value.dtype == s->mem.dtype && value.dtype != DT_bool, "legal memory holds values as they are");
+		expect(v, (groups || value.dtype == s->mem.dtype) && value.dtype != DT_bool, "legal memory holds values as they are");
 		expect(v, s->kind != LS_STREAM || isa_streams(v->isa, value), "the target cannot");
 		expect(v, !ls_stride(v->f, s) && !(value.lanes == 1 && (scattered || s->mask.i)), "not a legal access");
 	}

@@ -295,6 +295,10 @@ void scalar_step(const ScIns *ins, DType from, void *out, const void *const *in,
 		bitcast(unpack ? DT_u16 : DT_f16, unpack ? DT_f16 : DT_u16, out, in[0], n);
 		return;
 	}
+	if (sc_is_dot(ins->op)) {
+		scalar_dot_step(ins->op, out, in, n);
+		return;
+	}
 	if (ins->op == SC_table) {
 		look_up(ins->table, out, in[0], n);
 		return;

@@ -87,9 +87,31 @@ static const LibDef generic[] = {
 		"inexact = and(or(lt(err, 0.0), gt(err, 0.0)), eq(and(bits, 1), 0)); "
 		"step = select(eq(gt(err, 0.0), gt(s, 0.0)), convert[i64](1), -1); "
 		"convert[f32](bitcast[f64](bits + select(inexact, step, 0)))"},
+	/* Dot products of groups (scalar_dot). */
+	{"dot2_bf16", LIB_F32, "a, b, c", 0,
+		"ah = flush(bitcast[f32](and(a, 0xffff0000))); bh = flush(bitcast[f32](and(b, 0xffff0000))); "
+		"al = flush(bitcast[f32](shl(a, 16))); bl = flush(bitcast[f32](shl(b, 16))); "
+		"flush_fma(al, bl, flush_fma(ah, bh, flush(c)))"},
+	{"dot2_s16", LIB_SINT, "a, b, c", 0,
+		"x = bitcast[i32](a); y = bitcast[i32](b); "
+		"c + shr(shl(x, 16), 16) * shr(shl(y, 16), 16) + shr(x, 16) * shr(y, 16)"},
+	/* Elements 0 and 2, or 1 and 3, of a group of four as a group of two. */
+	{"even_u8", LIB_UINT, "a", EXPAND, "and(a, 0xff00ff)"},
+	{"odd_u8", LIB_UINT, "a", EXPAND, "and(shr(a, 8), 0xff00ff)"},
+	{"even_s8", LIB_UINT, "a", EXPAND, "e = and(a, 0xff00ff); s = and(a, 0x800080); or(e, shl(s, 9) - shl(s, 1))"},
+	{"odd_s8", LIB_UINT, "a", EXPAND, "even_s8(shr(a, 8))"},
+	{"dot4_u8s8", LIB_SINT, "a, b, c", 0,
+		"y = bitcast[i32](b); "
+		"c + bitcast[i32](and(a, 255)) * shr(shl(y, 24), 24) + bitcast[i32](and(shr(a, 8), 255)) * shr(shl(y, 16), 24) + "
+		"bitcast[i32](and(shr(a, 16), 255)) * shr(shl(y, 8), 24) + bitcast[i32](shr(a, 24)) * shr(y, 24)"},
+	{"dot4_s8s8", LIB_SINT, "a, b, c", 0,
+		"x = bitcast[i32](a); y = bitcast[i32](b); "
+		"c + shr(shl(x, 24), 24) * shr(shl(y, 24), 24) + shr(shl(x, 16), 24) * shr(shl(y, 16), 24) + "
+		"shr(shl(x, 8), 24) * shr(shl(y, 8), 24) + shr(x, 24) * shr(y, 24)"},
 	{"scale", LIB_F32, "a, b", 0, "exp_scale(a, b, 254.0)"},
 	{"scale", LIB_F64, "a, b", 0, "exp_scale(a, b, 2046.0)"},
-	/* What tiles of bf16 do to subnormal numbers (ir/loop/frag.h). */
+	/* What dot products and tiles of bf16 do to subnormal numbers (ir/loop/frag.h). Tiny is
+	 * what would be below 2**-126 if rounded with any exponent. */
 	{"flush", LIB_F32, "x", 0, "select(lt(abs(x), 0x1p-126), x * 0.0, x)"},
 	{"flush_fma", LIB_F32, "a, b, c", 0,
 		"r = fma(a, b, c); s = fma(a * 0x1p64, b, c * 0x1p64); select(lt(abs(s), 0x1p-62), r * 0.0, r)"},

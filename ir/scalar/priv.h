@@ -91,6 +91,8 @@ Arena *scalar_arena(void);
  * may be any. out overlaps no operand. from: the dtype of the first operand, of a select that of
  * the second. */
 void scalar_step(const ScIns *, DType from, void *out, const void *const *in, uint32_t n);
+/* Evaluates a dot product of groups on n elements, as scalar_step does (dot.c). */
+void scalar_dot_step(ScOp, void *out, const void *const *in, uint32_t n);
 /* Evaluates a function on n elements: arg[k] has n values of parameter k, out receives n. out
  * overlaps no argument. */
 void scalar_apply(const ScFn *, const void *const *arg, void *out, uint32_t n);

@@ -278,6 +278,23 @@ const ScFn *scalar_lib(const char *name, DType t)
 	return class_of(t) ? ask(find_lib, &q) : NULL;
 }
 
+DType sc_dot_acc(ScOp op)
+{
+	return op == SC_dot2_bf16 ? DT_f32 : DT_i32;
+}
+
+static const ScFn *find_dot(const Query *q)
+{
+	const LibDef *d = find_def(q->name, q->in[2]);
+	return d ? lib_fn(d, q->in, 3) : NULL;
+}
+
+const ScFn *scalar_dot(ScOp op)
+{
+	Query q = {.name = sc_name(op), .in = {DT_u32, DT_u32, sc_dot_acc(op)}};
+	return ask(find_dot, &q);
+}
+
 const ScFn *scalar_round(DType d)
 {
 	char name[16];

@@ -37,6 +37,9 @@
 	X(convert, 1)                                                                              \
 	X(bitcast, 1) /* same size */                                                              \
 	X(from_f16, 1) X(to_f16, 1) /* legal loop IR only: between the bits as u16 and f32 */      \
+	/* loop IR only: c + the products of groups of 4 bytes, a and b as u32, c f32 or i32      \
+	 * (scalar_dot) */                                                                         \
+	X(dot2_bf16, 3) X(dot2_s16, 3) X(dot4_u8s8, 3) X(dot4_s8s8, 3)                             \
 	X(call, 0)    /* another function, not inlined: emitted once per module and lane count */  \
 	X(table, 1)   /* table look-up: constant array, i32 index already in range */
 
@@ -107,6 +110,15 @@ const ScFn *scalar_bitcast(DType from, DType to);
  * bf16, f8), ties to even; a value that is too large becomes the value that d would store. Returns
  * NULL for other dtypes. */
 const ScFn *scalar_round(DType d);
+/* Whether the operation is a dot product of groups (SC_dot2_bf16 to SC_dot4_s8s8). */
+static inline bool sc_is_dot(ScOp op) { return op >= SC_dot2_bf16 && op <= SC_dot4_s8s8; }
+/* Returns the definition of a dot product of groups, a function of (u32 a, u32 b, c); the result
+ * has the dtype of c, sc_dot_acc. Integers are summed exactly and wrap. Of bf16 the sum is
+ * fma(a.low, b.low, fma(a.high, b.high, c)), as vdpbf16ps computes it: operands and results below
+ * the smallest normal number are zeros of their sign. */
+const ScFn *scalar_dot(ScOp);
+/* Returns the dtype of the sums of a dot product of groups: f32 or i32. */
+DType sc_dot_acc(ScOp);
 /* Returns the derivative of the operator's result by operand k < nin (its .deriv text) for operands
  * of compute dtypes in[], a function of nin + 1 parameters: the operands and, last, the result.
  * Returns NULL if the operator has no .deriv for operand k or does not take these dtypes, and for

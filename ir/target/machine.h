@@ -14,6 +14,8 @@
 /* Classes of operations that take the same time. */
 #define MACHINE_OPS(X)                                                                                                 \
 	X(add) X(mul) X(fma) X(div) X(sqrt) /* of floats */                                                           \
+	X(dot)      /* sums of products of groups of integers of 4 bytes (ir/target/micro.h) */                       \
+	X(dot_bf16) /* of two bf16 */                                                           \
 	X(simple)   /* compare, select, min, max, logic, shifts, integer addition */                                  \
 	X(int_mul)                                                                                                     \
 	X(convert)                                                                                                     \

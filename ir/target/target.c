@@ -9,18 +9,18 @@ static const Isa isas[] = {
 		.features = "", .flags = "", .machine = "generic",
 	}, {
 		.name = "x86-64-v2", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v2",
-		.vector_bytes = 16, .nvreg = 16, .npointer = 10, .ops = ISA_LESSER | ISA_CONVERT, .masks = MASK_VECTOR, .page = 4096,
+		.vector_bytes = 16, .nvreg = 16, .npointer = 10, .ops = ISA_LESSER | ISA_CONVERT | ISA_MADD, .masks = MASK_VECTOR, .page = 4096,
 		.features = "sse3 ssse3 sse4.1 sse4.2 popcnt", .flags = "-march=x86-64-v2", .machine = "sapphire-rapids",
 	}, {
 		.name = "x86-64-v3", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v3",
-		.vector_bytes = 32, .nvreg = 16, .npointer = 10, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT, .masks = MASK_VECTOR,
+		.vector_bytes = 32, .nvreg = 16, .npointer = 10, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT | ISA_MADD, .masks = MASK_VECTOR,
 		.masked_memory = true, .page = 4096,
 		.features = "avx avx2 fma bmi bmi2 f16c lzcnt movbe", .flags = "-march=x86-64-v3",
 		.machine = "sapphire-rapids",
 	}, {
 		.name = "x86-64-v4", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v4",
 		.attributes = "-prefer-256-bit",
-		.vector_bytes = 64, .nvreg = 32, .npointer = 10, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT, .masks = MASK_BITS,
+		.vector_bytes = 64, .nvreg = 32, .npointer = 10, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT | ISA_MADD, .masks = MASK_BITS,
 		.masked_memory = true, .page = 4096,
 		.features = "avx2 fma bmi bmi2 f16c lzcnt movbe avx512f avx512bw avx512cd avx512dq avx512vl",
 		.flags = "-march=x86-64-v4 -mprefer-vector-width=512", .machine = "sapphire-rapids",
@@ -40,6 +40,18 @@ static const Isa isas[] = {
 		.machine = "spacemit-x60",
 	},
 };
+/* Extensions of the rows above: "x86-64-v4+bf16" is the row x86-64-v4 with the first. */
+static const struct {
+	const char *name, *base;
+	uint32_t ops;
+	const char *features, *attributes, *flags; /* more of each */
+} features[] = {
+	{"vnni", "x86-64-v3", ISA_VNNI, "avxvnni", "+avxvnni", "-mavxvnni"},
+	{"vnni", "x86-64-v4", ISA_VNNI, "avx512vnni", "+avx512vnni", "-mavx512vnni"},
+	{"bf16", "x86-64-v4", ISA_BF16, "avx512bf16", "+avx512bf16", "-mavx512bf16"},
+};
+enum { NFEATURE = sizeof features / sizeof *features, MOST_EXTENDED = 16 };
+
 enum { NTARGET = sizeof isas / sizeof isas[0] };
 
 /* A thread of a GPU: scalars. */
@@ -83,8 +95,99 @@ const Target *target_gpu_at(uint32_t k)
 	return k < MOST_GPUS && gpu_at(k) ? &gpus[k] : NULL;
 }
 
+/* ---- extensions ---- */
+
+/* Those of one base, by the set of their features; made where they are asked for, and kept. */
+static struct {
+	pthread_mutex_t lock;
+	Arena *arena;
+	uint32_t n;
+	struct {
+		const Target *base;
+		uint64_t features;
+		Target target;
+	} at[MOST_EXTENDED];
+} extended = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char *joined(const char *a, const char *between, const char *b)
+{
+	return !a || !*a ? b : arena_printf(extended.arena, "%s%s%s", a, between, b);
+}
+
+static Target extend(const Target *base, uint64_t set)
+{
+	Target t = *base;
+	for (uint32_t k = 0; k < NFEATURE; k++) {
+		if (!(set >> k & 1))
+			continue;
+		t.isa.name = joined(t.isa.name, "+", features[k].name);
+		t.isa.ops |= features[k].ops;
+		t.isa.features = joined(t.isa.features, " ", features[k].features);
+		t.isa.attributes = joined(t.isa.attributes, ",", features[k].attributes);
+		t.isa.flags = joined(t.isa.flags, " ", features[k].flags);
+	}
+	return t;
+}
+
+/* The base with these features; NULL if there is no room for one more. */
+static const Target *extended_target(const Target *base, uint64_t set)
+{
+	uint32_t k = 0;
+	pthread_mutex_lock(&extended.lock);
+	while (k < extended.n && (extended.at[k].base != base || extended.at[k].features != set))
+		k++;
+	if (k == extended.n && k < MOST_EXTENDED) {
+		extended.arena = extended.arena ? extended.arena : arena_new(NULL);
+		if (extended.arena) {
+			extended.at[k].base = base;
+			extended.at[k].features = set;
+			extended.at[k].target = extend(base, set);
+			extended.n++;
+		}
+	}
+	const Target *t = k < extended.n ? &extended.at[k].target : NULL;
+	pthread_mutex_unlock(&extended.lock);
+	return t;
+}
+
+const char *target_feature_at(const Target *base, uint32_t k, const char **needs)
+{
+	for (uint32_t f = 0; f < NFEATURE; f++)
+		if (!strcmp(features[f].base, base->isa.name) && k-- == 0) {
+			*needs = features[f].features;
+			return features[f].name;
+		}
+	return NULL;
+}
+
+/* The names behind the base's, each with its plus. */
+static const Target *find_extended(const Target *base, const char *names)
+{
+	uint64_t set = 0;
+	while (*names == '+') {
+		const size_t n = strcspn(++names, "+");
+		uint32_t k = 0;
+		while (k < NFEATURE && (strcmp(features[k].base, base->isa.name) || strlen(features[k].name) != n ||
+		                        strncmp(features[k].name, names, n)))
+			k++;
+		if (k == NFEATURE)
+			return NULL;
+		set |= UINT64_C(1) << k;
+		names += n;
+	}
+	return extended_target(base, set);
+}
+
 const Target *target_find(const char *name)
 {
+	char base[64];
+	const size_t n = strcspn(name, "+");
+	if (name[n] && n < sizeof base) {
+		memcpy(base, name, n);
+		base[n] = 0;
+		const Target *t = target_find(base);
+		return t && !t->gpu ? find_extended(t, name + n) : NULL;
+	}
 	for (uint32_t k = 0; k < sizeof alias / sizeof *alias; k++)
 		if (strcmp(alias[k][0], name) == 0)
 			name = alias[k][1];
@@ -102,6 +205,8 @@ const char *target_list(Arena *a)
 	const char *list = isas[0].name;
 	for (uint32_t k = 1; k < NTARGET; k++)
 		list = arena_printf(a, "%s, %s", list, isas[k].name);
+	for (uint32_t k = 0; k < NFEATURE; k++)
+		list = arena_printf(a, "%s, %s+%s", list, features[k].base, features[k].name);
 	for (uint32_t k = 0; gpu_at(k); k++)
 		list = arena_printf(a, "%s, %s", list, gpu_at(k)->name);
 	return list;

@@ -22,6 +22,10 @@ typedef enum {
 	ISA_F16 = 2,     /* conversion between f16 and f32 */
 	ISA_GATHER = 4,  /* one instruction that gathers is faster than a load for each lane */
 	ISA_LESSER = 8,  /* a < b ? a : b and a > b ? a : b of floats in one instruction */
+	ISA_BF16 = 32,   /* dot2_bf16 */
+	ISA_VNNI = 64,   /* dot4_u8s8 and dot2_s16 */
+	ISA_SDOT = 128,  /* dot4_s8s8 */
+	ISA_MADD = 256,  /* dot2_s16, of which dot4_u8s8 and dot4_s8s8 are made */
 	ISA_CONVERT = 16, /* floats to i32 and i64 give the smallest value where they do not fit */
 	ISA_TILE_BF16 = 1 << 16, /* AMX: products of matrices of bf16 in fragments, sums in f32 */
 	ISA_TILE_INT8 = 1 << 17  /* AMX: of i8 and u8, sums in i32 */
@@ -69,7 +73,8 @@ typedef struct Target {
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
 
 /* Returns the CPU of that name or alias, with the machine Isa.machine, or the GPU of that name;
- * NULL if there is neither. codegen/cpu/host.h names the target of the processor that runs the
+ * NULL if there is neither. Behind the name of a CPU may stand features of the table, in any order:
+ * "x86-64-v4+vnni+bf16". codegen/cpu/host.h names the target of the processor that runs the
  * compiler. */
 const Target *target_find(const char *name);
 /* Returns the names of all CPUs, then of all GPUs, without aliases, for messages: "generic-c,
@@ -77,6 +82,9 @@ const Target *target_find(const char *name);
 const char *target_list(Arena *);
 /* Returns CPU k, within a family in order of increasing capability; NULL after the last. */
 const Target *target_at(uint32_t k);
+/* Returns the name of feature k of that base, a target of target_at, "bf16"; NULL after the last.
+ * Sets *needs to what the processor must have for it, "avx512bf16" (Isa.features). */
+const char *target_feature_at(const Target *base, uint32_t k, const char **needs);
 /* Returns GPU k; NULL after the last. */
 const Target *target_gpu_at(uint32_t k);
 /* Returns the number of elements of a real dtype in one register, as computed (in its

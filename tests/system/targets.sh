@@ -51,6 +51,9 @@ assert sum(x["native"] for x in t.values()) == 1 and all(x["runs_here"] for x in
 assert not (t["aarch64-linux-gnu"]["runs_here"] and t["x86-64-v2"]["runs_here"]), t
 assert t["x86-64-v4"]["vector_bytes"] == 64 and t["x86-64-v4"]["masks"] == "bits" and t["x86-64-v4"]["page"] == 4096, t
 ' || { echo "FAIL: show --targets --json"; bad=1; }
+# Features, in any order.
+"$weft" show --target x86-64-v4+bf16+vnni | grep -q '^x86-64-v4+vnni+bf16 .*avx512vnni avx512bf16' || { echo "FAIL: show --target x86-64-v4+bf16+vnni"; bad=1; }
+"$weft" show --target x86-64-v3+bf16 2>&1 | grep -q 'no target x86-64-v3+bf16; .*x86-64-v3+vnni' || { echo "FAIL: a feature that the base has not"; bad=1; }
 for file in "$root"/examples/targets/*.json; do
 	"$weft" show --target "$file" >"$out/log" 2>&1 || { echo "FAIL: show --target $file:"; cat "$out/log"; bad=1; }
 done

@@ -45,13 +45,23 @@ typedef struct {
 	bool refused; /* of what is drawn: by the graph's interpreter, or its reader */
 } Family;
 
-/* Every CPU, then the GPU that has the least. */
+/* Every CPU, then the GPU that has the least; then CPUs with features, which only tests that name
+ * them have. */
 static const Target *tested_target(uint32_t k)
 {
+	static const char *const extended[] = {"x86-64-v3+vnni", "x86-64-v4+vnni+bf16"};
 	uint32_t ncpu = 0;
 	while (target_at(ncpu))
 		ncpu++;
-	return k < ncpu ? target_at(k) : k == ncpu ? target_gpu_at(0) : NULL;
+	if (k <= ncpu)
+		return k < ncpu ? target_at(k) : target_gpu_at(0);
+	return k - ncpu - 1 < sizeof extended / sizeof *extended ? target_find(extended[k - ncpu - 1]) : NULL;
+}
+
+/* only: the targets that the test names; NULL: it names none. */
+static bool is_tested(const Target *t, const char *only)
+{
+	return only ? strstr(only, t->isa.name) != NULL : !strchr(t->isa.name, '+');
 }
 
 /* ---- sizes ---- */
@@ -222,7 +232,9 @@ static bool execute(Family *f, Graph *g, Model *m, const Sizes *sizes)
 	if (f->form == CONSTANTS)
 		make_constants(g, in);
 	if (!m->model) {
-		WeftOptions o = {.size = sizeof o, .no_cache = true, .target = f->target->isa.name};
+		/* zen4 has all features at full rate */
+		const char *tune = strchr(f->target->isa.name, '+') ? "zen4" : NULL;
+		WeftOptions o = {.size = sizeof o, .no_cache = true, .target = f->target->isa.name, .tune = tune};
 		TRY(model_open_loops(m, f->w, graph_wrap(f->w, g, f->test->name), &o));
 	}
 	if (model_run(m, in, g->input.n, have, 1, a) != WEFT_OK)
@@ -305,7 +317,7 @@ void file_kernels(const FileTest *test, Text *out)
 	uint32_t agree = 0, failed = 0;
 	const Target *t;
 	for (uint32_t k = 0; (t = tested_target(k)); k++) {
-		if (only && !strstr(only, t->isa.name))
+		if (!is_tested(t, only))
 			continue;
 		Sizes run[MAX_RUNS];
 		uint32_t n = find_sizes(test, t, a, run);
@@ -400,7 +412,7 @@ void file_kernels_drawn(const FileTest *test, Text *out)
 	const Target *t;
 	for (uint32_t k = 0; (t = tested_target(k)); k++) {
 		Sizes run[MAX_RUNS];
-		uint32_t n = only && !strstr(only, t->isa.name) ? 0 : find_sizes(test, t, a, run);
+		uint32_t n = !is_tested(t, only) ? 0 : find_sizes(test, t, a, run);
 		for (uint32_t turn = 0; n && turn < draws; turn++, of++) {
 			uint64_t rng = seed_of(test, k, turn);
 			Draw draw = {.seed = rng};

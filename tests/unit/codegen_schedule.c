@@ -34,9 +34,9 @@ static const Case cases[] = {
 	 "graph @f(%x: f32[8, 8]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return "
 	 "%1\n}\n",
 	 {{true, true}, {true, true}}},
-	{"a sum of integers",
-	 "graph @f(%x: i32[8, 8], %y: i32[8, 8]) {\n"
-	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=i32)\n  return "
+	{"a sum of long integers",
+	 "graph @f(%x: i64[8, 8], %y: i64[8, 8]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=i64)\n  return "
 	 "%1\n}\n",
 	 {{true, true}, {true, true}}},
 	{"no column in either operand",

@@ -67,6 +67,8 @@ static void library_instantiates(void **state)
 			uint32_t found = 0;
 			for (uint32_t j = 0; j < NCOMPUTE; j++)
 				found += scalar_lib(d->name, compute[j]) != NULL;
+			for (ScOp op = SC_dot2_bf16; op <= SC_dot4_s8s8; op++)
+				found += !strcmp(d->name, sc_name(op)) && scalar_dot(op);
 			if (!found)
 				fail_msg("library function %s takes no dtype", d->name);
 		}

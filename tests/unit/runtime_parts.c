@@ -127,7 +127,7 @@ static const struct {
 } flags[] = {{"sse3", "pni"},         {"ssse3", "ssse3"},       {"fma", "fma"},           {"sse4.1", "sse4_1"},     {"sse4.2", "sse4_2"},
 	     {"movbe", "movbe"},      {"popcnt", "popcnt"},     {"avx", "avx"},           {"f16c", "f16c"},         {"bmi", "bmi1"},
 	     {"avx2", "avx2"},        {"bmi2", "bmi2"},         {"avx512f", "avx512f"},   {"avx512dq", "avx512dq"}, {"avx512cd", "avx512cd"},
-	     {"avx512bw", "avx512bw"}, {"avx512vl", "avx512vl"}, {"avx512vnni", "avx512_vnni"}, {"lzcnt", "abm"}};
+	     {"avx512bw", "avx512bw"}, {"avx512vl", "avx512vl"}, {"avx512vnni", "avx512_vnni"}, {"avx512bf16", "avx512_bf16"}, {"avxvnni", "avx_vnni"}, {"lzcnt", "abm"}};
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <linux/filter.h>

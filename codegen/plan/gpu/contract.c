@@ -235,6 +235,8 @@ static Refusal no_tiles(const PlanInput *in)
 	const Nest *n = in->nest;
 	if (s->kind != SHAPE_CONTRACTION)
 		return refuse(s->no_product);
+	if (!dtype_is_float(s->dtype))
+		return refuse("its products are not of floats");
 	if (nest_is_empty(n))
 		return refuse("it is empty");
 	if (!shape_rows(s) || !shape_columns(s))

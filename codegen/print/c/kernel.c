@@ -156,13 +156,16 @@ static CExpr c_load(Fn *f, const LsData *s)
 	CUnit *u = f->u;
 	LType type = f->f->lv.data[s->v.i].type;
 	bool gather = s->kind == LS_GATHER, masked = s->mask.i != 0;
-	if (type.lanes == 1)
+	const bool groups = s->kind == LS_LOAD && ls_group(s->mem, type) > 1;
+	if (type.lanes == 1 && !groups)
 		return c_element(f, s, false);
 	if (u->dialect->block)
 		return c_atom(arena_printf(u->arena, "*(const %s *)(%s)", c_type(u, type), c_pointer(f, s->mem, s->offset, false).s));
 	CExpr in[3];
 	uint32_t n = 0;
 	in[n++] = c_pointer(f, s->mem, s->offset, false);
+	if (groups)
+		in[0] = c_atom(arena_printf(u->arena, "(const uint32_t *)(%s)", in[0].s));
 	if (gather)
 		in[n++] = c_lx(f, s->x);
 	if (masked)

@@ -150,6 +150,10 @@ void x86_header(const Target *t, Text *out)
 		text_printf(out, "#include <%sintrin.h>\n", parts[k]);
 	if (isa_has(&t->isa, ISA_TILE_BF16) || isa_has(&t->isa, ISA_TILE_INT8))
 		text_add(out, "#include <amxtileintrin.h>\n#include <amxint8intrin.h>\n#include <amxbf16intrin.h>\n");
+	if (isa_has(&t->isa, ISA_VNNI))
+		text_add(out, t->isa.vector_bytes == 64 ? "#include <avx512vnniintrin.h>\n" : "#include <avxvnniintrin.h>\n");
+	if (isa_has(&t->isa, ISA_BF16))
+		text_add(out, "#include <avx512bf16vlintrin.h>\n#include <avx512bf16intrin.h>\n");
 	text_add(out, "#else\n#include <immintrin.h>\n#endif\n");
 }
 

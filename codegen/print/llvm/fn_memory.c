@@ -144,7 +144,7 @@ static LLVMValueRef masked_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVa
 	if (lanes > 1 && lanes * elem > widest && widest / elem > 1) {
 		const uint32_t half = lanes / 2;
 		LLVMTypeRef part = LLVMVectorType(LLVMGetElementType(type), half);
-		LLVMValueRef at = l_i64(u, half);
+		LLVMValueRef at = l_i64(u, half * ls_group(s->mem, f->f->lv.data[s->v.i].type));
 		LLVMValueRef next = LLVMBuildInBoundsGEP2(u->b, l_raw(u, s->mem.dtype), p, &at, 1, "");
 		LLVMValueRef low = masked_load(f, s, part, p, mask_lanes(f, mask, 0, half), half);
 		LLVMValueRef high = masked_load(f, s, part, next, mask_lanes(f, mask, half, half), half);

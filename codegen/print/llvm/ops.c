@@ -17,6 +17,7 @@ typedef struct {
 	const char *s; /* what is left of the text */
 	LType to, from;
 	const V *in;
+	ScOp op;
 	bool mask_first; /* m, a, b */
 } Expr;
 
@@ -117,8 +118,10 @@ static V build_cast(Expr *e, const char *name, V x)
 static V apply(Expr *e, char *name, V *in, uint32_t nin)
 {
 	LUnit *u = e->u;
-	if (!strncmp(name, "llvm.", 5))
-		return l_math(u, name, in, nin);
+	if (!strncmp(name, "llvm.", 5)) {
+		V x = l_math(u, name, in, nin);
+		return sc_is_dot(e->op) ? LLVMBuildBitCast(u->b, x, l_type(u, e->to), "") : x;
+	}
 	if (!strcmp(name, "select"))
 		return LLVMBuildSelect(u->b, in[0], in[1], in[2], "");
 	if (nin == 1) {
@@ -173,6 +176,6 @@ V l_op(LUnit *u, ScOp op, LType result, LType operand, V *in, unsigned known)
 	const PreludeRow *row = prelude_of_op(&u->target->isa, op, result, operand, known, true);
 	if (!row)
 		ctx_bug(u->ctx, "LLVM: no %s of %s", sc_name(op), dtype_name(result.dtype));
-	Expr e = {.u = u, .s = row->llvm, .to = result, .from = operand, .in = in, .mask_first = op == SC_select};
+	Expr e = {.u = u, .op = op, .s = row->llvm, .to = result, .from = operand, .in = in, .mask_first = op == SC_select};
 	return build(&e);
 }

@@ -92,11 +92,25 @@ LLVMValueRef l_intrinsic(LUnit *u, const char *name, LLVMTypeRef *type, uint32_t
 	return LLVMBuildCall2(u->b, LLVMIntrinsicGetType(u->c, id, type, ntype), fn, in, nin, "");
 }
 
+/* To the intrinsic's vectors of as many bits, which differ between versions of LLVM. */
+static void cast_operands(LUnit *u, unsigned id, LLVMValueRef *in, uint32_t nin)
+{
+	LLVMTypeRef want[6], type = LLVMIntrinsicGetType(u->c, id, NULL, 0);
+	if (LLVMCountParamTypes(type) != nin || nin > 6)
+		return;
+	LLVMGetParamTypes(type, want);
+	for (uint32_t k = 0; k < nin; k++)
+		if (LLVMTypeOf(in[k]) != want[k])
+			in[k] = LLVMBuildBitCast(u->b, in[k], want[k], "");
+}
+
 LLVMValueRef l_math(LUnit *u, const char *name, LLVMValueRef *in, uint32_t nin)
 {
 	LLVMTypeRef type = LLVMTypeOf(in[0]);
-	bool overloaded = LLVMIntrinsicIsOverloaded(LLVMLookupIntrinsicID(name, strlen(name)));
-	return l_intrinsic(u, name, &type, overloaded, in, nin);
+	const unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+	if (id && !LLVMIntrinsicIsOverloaded(id))
+		cast_operands(u, id, in, nin);
+	return l_intrinsic(u, name, &type, id && LLVMIntrinsicIsOverloaded(id), in, nin);
 }
 
 LLVMValueRef l_extern(LUnit *u, const char *name, LLVMTypeRef type)

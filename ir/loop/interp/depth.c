@@ -22,7 +22,7 @@ static uint16_t rounded(uint16_t a)
 
 static bool adds(const LxData *d)
 {
-	return dtype_is_float(d->type.dtype) && (d->sc == SC_add || d->sc == SC_sub || d->sc == SC_fma);
+	return dtype_is_float(d->type.dtype) && (d->sc == SC_add || d->sc == SC_sub || d->sc == SC_fma || sc_is_dot(d->sc));
 }
 
 void depth_init(Exec *e)

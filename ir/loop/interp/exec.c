@@ -353,7 +353,9 @@ static bool local(Exec *e, const Active *a, const LsData *s)
 typedef struct {
 	Exec *e;
 	const LsData *s;
-	uint32_t thread, lanes, size, value_size; /* sizes: of an element in memory, as a value */
+	uint32_t thread, lanes, group, size, value_size; /* group: elements of a lane (ls_group);
+	                                                    sizes: of an element in memory, as a
+	                                                    value */
 	uint16_t *depth; /* by lane of the value; NULL: not asked for */
 	const char *first; /* the value's first lane */
 	bool store, dropped; /* dropped: the element must be there; its contents do not matter */
@@ -449,6 +451,10 @@ static void move_depths(const Move *m, int64_t at, uint32_t n, const char *p, co
 {
 	Exec *e = m->e;
 	uint16_t *lane = m->depth + (value - m->first) / m->value_size, *there;
+	if (m->group > 1) { /* of operands of products, whose roundings do not count */
+		memset(lane, 0, n * sizeof *lane);
+		return;
+	}
 	const Region *r = lmem_is_array(m->s->mem) ? NULL : e->view[m->s->mem.k].region;
 	for (uint32_t k = 0; k < n; k++, lane++) {
 		uint64_t elements = m->array_bytes / m->size;
@@ -473,10 +479,12 @@ enum { LEFT_OUT = 0xfe };
 static bool move_elements(const Move *m, int64_t at, uint32_t n, char *value)
 {
 	char *p;
-	if (!touch(m, at, n, &p))
+	if (!touch(m, at, n * m->group, &p))
 		return false;
 	if (m->dropped)
 		memset(value, LEFT_OUT, (size_t)n * m->value_size);
+	else if (m->group > 1)
+		memcpy(value, p, (size_t)n * m->value_size);
 	else if (m->store)
 		store_elements(m->s->mem.dtype, m->size, p, value, n);
 	else
@@ -497,7 +505,7 @@ static bool move_lanes(Move *m, int64_t offset, DType index_type, const void *in
 	for (uint32_t k = 0; k < m->lanes; k++) {
 		m->dropped = m->s->drops == (k % 2 ? DROPS_ODD : DROPS_EVEN);
 		char *to = value + k * size;
-		int64_t at, ahead = index ? index_at(index_type, index, first + k) : k;
+		int64_t at, ahead = index ? index_at(index_type, index, first + k) : (int64_t)k * m->group;
 		if (mask && !mask[first + k]) {
 			if (!m->store)
 				memset(to, 0, size);
@@ -518,12 +526,14 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 	bool store = row->mem == MEM_WRITE;
 	Lx at = row->x == FIELD_LANES ? s->x : row->y == FIELD_LANES ? s->y : (Lx){0};
 	LType type = store ? lx_type(e->f, s->x) : e->f->lv.data[s->v.i].type;
+	const uint32_t group = s->kind == LS_LOAD ? ls_group(s->mem, type) : 1;
 	Move m = {e,
 		  s,
 		  0,
 		  type.lanes,
+		  group,
 		  dtype_size(s->mem.dtype),
-		  dtype_size(dtype_compute(s->mem.dtype)),
+		  dtype_size(group > 1 ? DT_u32 : dtype_compute(s->mem.dtype)),
 		  NULL,
 		  NULL,
 		  store,
@@ -555,7 +565,7 @@ bool exec_row(Exec *e, const LsData *s, uint32_t thread, int64_t at, uint32_t n,
 	LsData raw = *s;
 	raw.mem.dtype = dtype_raw(s->mem.dtype);
 	const uint32_t size = dtype_size(raw.mem.dtype);
-	Move m = {e, &raw, thread, n, size, size, depth, value, ls_row(s->kind)->mem == MEM_WRITE_ROWS, false,
+	Move m = {e, &raw, thread, n, 1, size, size, depth, value, ls_row(s->kind)->mem == MEM_WRITE_ROWS, false,
 		  lmem_is_array(s->mem) ? e->plan->bytes[s->mem.k] : 0};
 	return move_elements(&m, at, n, value);
 }

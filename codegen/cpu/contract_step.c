@@ -1,0 +1,169 @@
+/* A step of k of a contraction: what is multiplied of either operand, elements or groups, and how
+ * the products are added up (MicroKernel). */
+#include "codegen/cpu/contract.h"
+
+static Lx int_of(Cpu *s, int64_t v)
+{
+	return lx_int(s->e.f, v);
+}
+
+/* ---- operand b ---- */
+
+/* Element offset of vector j at the current k. */
+Lx contract_b_offset(ContractCode *c, uint32_t j, Lx panel_base)
+{
+	Cpu *s = c->s;
+	if (c->p->b.access == B_GATHERED) {
+		Lx at = int_of(s, 0);
+		for (uint32_t i = 0; i < c->p->axes.nk; i++)
+			at = lx_add(s->e.f,
+				    lx_mul(s->e.f, at,
+					   eval_size(&s->e, s->e.nest->extent[c->p->axes.k[i]])),
+				    s->e.at[c->p->axes.k[i]]);
+		at = lx_mul(s->e.f, at, int_of(s, (int64_t)c->p->tile.nv * s->e.lanes.n));
+		return lx_add(s->e.f, at, int_of(s, (int64_t)j * s->e.lanes.n));
+	}
+	if (has_panels(&c->p->b)) {
+		Lx at = lx_add(s->e.f, panel_base,
+			       eval_index(&s->e, s->e.nest->offset[c->p->b.load.i]));
+		at = lx_add(s->e.f, at,
+			    lx_mul(s->e.f, eval_size(&s->e, c->p->b.panels.stride),
+				   int_of(s, j / c->p->b.vectors)));
+		return lx_add(s->e.f, at,
+			      int_of(s, (int64_t)(j % c->p->b.vectors) * s->e.lanes.n * c->p->b.panels.unit));
+	}
+	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
+	return eval_index(&s->e, s->e.nest->offset[c->p->b.load.i]);
+}
+
+LMem contract_b_memory(ContractCode *c)
+{
+	Cpu *s = c->s;
+	if (c->p->b.access == B_GATHERED)
+		return c->local_b;
+	return eval_load_memory(&s->e, c->p->b.load);
+}
+
+static LMem a_memory(ContractCode *c)
+{
+	Cpu *s = c->s;
+	return eval_load_memory(&s->e, c->p->a.load);
+}
+
+/* Where the first panel of the current columns begins. */
+Lx contract_first_panel(ContractCode *c)
+{
+	Cpu *s = c->s;
+	Lx panel = lx_div(s->e.f, c->col, int_of(s, (int64_t)c->p->b.vectors * s->e.lanes.n));
+	return eval_let(&s->e, "panel", lx_mul(s->e.f, panel, eval_size(&s->e, c->p->b.panels.stride)));
+}
+
+/* ---- a step ---- */
+
+Lx contract_load_b(ContractCode *c, uint32_t j, const TileCode *how, Lx panel, Lx mask)
+{
+	Cpu *s = c->s;
+	const LMem m = contract_b_memory(c);
+	const LType b = contract_b_type(c->p), t = {micro_groups(c->p->axes.row) ? b.dtype : dtype_compute(m.dtype), b.lanes};
+	Lv v = (how->tight ? ls_load_in_order : ls_load)(s->e.f, "b", m, contract_b_offset(c, j, panel), t, mask);
+	return eval_convert(&s->e, lx_var(s->e.f, v), b.dtype);
+}
+
+/* Step `k` of a group at that offset of a, in its place of the group; 0 if the operand has no such
+ * step. */
+static Lx step_of_group(ContractCode *c, LMem m, Lx offset, Lx left, uint32_t k)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const uint32_t bits = 32 / c->p->axes.row->group;
+	const LType u32 = {DT_u32, 1};
+	m.dtype = dtype_raw(m.dtype);
+	Lx at = lx_min(f, int_of(s, k), lx_sub(f, left, int_of(s, 1)));
+	Lx x = lx_var(f, ls_load(f, "step", m, lx_add(f, offset, at), (LType){m.dtype, 1}, (Lx){0}));
+	x = lx_sc(f, SC_convert, u32, &x, 1);
+	x = lx_sc(f, SC_and, u32, (Lx[]){x, lx_int_of(f, u32, (INT64_C(1) << bits) - 1)}, 2);
+	x = lx_sc(f, SC_shl, u32, (Lx[]){x, lx_int_of(f, u32, bits * k)}, 2);
+	return lx_select(f, lx_cmp(f, SC_lt, int_of(s, k), left), x, lx_int_of(f, u32, 0));
+}
+
+/* What is multiplied of a row: an element, or a group; of the last group the `left` steps that are
+ * there (none: all). */
+Lx contract_load_a(ContractCode *c, Lx offset, Lx left)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const LMem m = a_memory(c);
+	const LType u32 = {DT_u32, 1};
+	if (!micro_groups(c->p->axes.row)) {
+		Lv v = ls_load(f, "a", m, offset, (LType){dtype_compute(m.dtype), 1}, (Lx){0});
+		return eval_convert(&s->e, lx_var(f, v), c->p->vector.dtype);
+	}
+	Lx x = left.i ? step_of_group(c, m, offset, left, 0) : lx_var(f, ls_load(f, "a", m, offset, u32, (Lx){0}));
+	for (uint32_t k = 1; left.i && k < c->p->axes.row->group; k++)
+		x = lx_sc(f, SC_or, u32, (Lx[]){x, step_of_group(c, m, offset, left, k)}, 2);
+	return c->p->axes.row->biased ? lx_sc(f, SC_xor, u32, (Lx[]){x, lx_int_of(f, u32, 0x80808080)}, 2) : x;
+}
+
+/* Element k of groups of bf16. */
+static Lx bf16_of_group(ContractCode *c, Lx group, uint32_t k)
+{
+	LoopFn *f = c->s->e.f;
+	const LType u32 = lx_type(f, group);
+	Lx bits = k ? lx_sc(f, SC_and, u32, (Lx[]){group, lx_int_of(f, u32, 0xffff0000)}, 2)
+		    : lx_sc(f, SC_shl, u32, (Lx[]){group, lx_int_of(f, u32, 16)}, 2);
+	return lx_sc(f, SC_bitcast, (LType){DT_f32, u32.lanes}, &bits, 1);
+}
+
+/* a * b + sum, of elements or groups. */
+Lx contract_add_product(ContractCode *c, Lx a, Lx b, Lx sum)
+{
+	Cpu *s = c->s;
+	if (micro_groups(c->p->axes.row) && c->p->axes.row->op == SC_fma) {
+		for (uint32_t k = c->p->axes.row->group; k-- > 0;)
+			sum = code_fma(&s->code, bf16_of_group(c, a, k), bf16_of_group(c, b, k), sum);
+		return sum;
+	}
+	if (micro_groups(c->p->axes.row))
+		return lx_sc(s->e.f, c->p->axes.row->op, c->p->vector, (Lx[]){a, b, sum}, 3);
+	if (!dtype_is_float(c->p->vector.dtype))
+		return lx_add(s->e.f, sum, lx_mul(s->e.f, a, b));
+	return code_fma(&s->code, a, b, sum);
+}
+
+/* ---- sums of columns ---- */
+
+static void add_columns(ContractCode *c, const TileCode *how, Lx panel, const Lv *sum, uint32_t next)
+{
+	Cpu *s = c->s;
+	if (next < c->p->axes.nk) {
+		const uint32_t axis = c->p->axes.k[next];
+		eval_for(&s->e, axis, int_of(s, 0), eval_size(&s->e, s->e.nest->extent[axis]), 1);
+		add_columns(c, how, panel, sum, next + 1);
+		eval_end(&s->e);
+		return;
+	}
+	Lx offset = lx_int_of(s->e.f, (LType){DT_u32, s->e.lanes.n}, 0x80808080);
+	for (uint32_t j = 0; j < how->nv; j++)
+		ls_set(s->e.f, sum[j],
+		       contract_add_product(c, offset, contract_load_b(c, j, how, panel, (Lx){0}), lx_var(s->e.f, sum[j])));
+}
+
+/* Of a row that adds 128 to the elements of a: what that adds to the sums of the tile's columns. */
+void contract_sum_columns(ContractCode *c, const TileCode *how)
+{
+	Cpu *s = c->s;
+	Lv sum[MAX_TILE_VECTORS];
+	Lx panel = contract_first_panel(c);
+	c->bias = ls_local(s->e.f, "bias", c->p->vector.dtype, (uint64_t)how->nv * s->e.lanes.n);
+	for (uint32_t j = 0; j < how->nv; j++)
+		sum[j] = ls_var(s->e.f, "column", contract_zero(c));
+	add_columns(c, how, panel, sum, 0);
+	for (uint32_t j = 0; j < how->nv; j++)
+		ls_store(s->e.f, c->bias, int_of(s, (int64_t)j * s->e.lanes.n), lx_var(s->e.f, sum[j]), (Lx){0});
+}
+
+Lx contract_zero(const ContractCode *c)
+{
+	const LType t = c->p->vector;
+	return dtype_is_float(t.dtype) ? lx_float(c->s->e.f, t, 0) : lx_int_of(c->s->e.f, t, 0);
+}

@@ -1,5 +1,5 @@
-/* file -> canon -> decompose -> split_complex -> ( sink -> branch -> simplify -> cse -> fold ->
- * fold_scale -> dce )* -> winograd -> pad -> lowering
+/* file -> canon -> decompose -> split_complex -> quantize -> ( sink -> branch -> simplify -> cse ->
+ * fold -> fold_scale -> dce )* -> winograd -> pad -> lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -17,6 +17,7 @@ static const Pass expanding[] = {
 	{"canon", pass_canon},
 	{"decompose", pass_decompose},
 	{"split_complex", pass_split_complex},
+	{"quantize", pass_quantize},
 };
 
 static const Pass cleaning[] = {
@@ -157,8 +158,8 @@ static bool run(Graph *g, const PipelineOptions *o, const Pass *p, PassCtx *c)
 
 static PassCtx context(const PipelineOptions *o)
 {
-	return (PassCtx){.keep_params = o->keep_params, .target = o->target ? o->target : target_find("generic-c"),
-			 .keep = o->keep, .nkeep = o->nkeep};
+	const Target *t = o->target ? o->target : target_find("generic-c");
+	return (PassCtx){.keep_params = o->keep_params, .target = t, .integers = target_multiplies_bytes(t), .keep = o->keep, .nkeep = o->nkeep};
 }
 
 static void clean(Graph *g, const PipelineOptions *o, PassCtx *c)
@@ -220,6 +221,7 @@ bool pipeline_run_one(Graph *g, const char *pass)
 	graph_enter(g);
 	const PipelineOptions o = {0};
 	PassCtx c = context(&o);
+	c.integers = true;
 	const Pass *p;
 	for (size_t k = 0; (p = pass_at(k)); k++) {
 		if (strcmp(p->name, pass) == 0) {
@@ -232,7 +234,7 @@ bool pipeline_run_one(Graph *g, const char *pass)
 
 const char *const *pipeline_names(void)
 {
-	static const char *const names[] = {"canon",    "decompose", "split_complex",
+	static const char *const names[] = {"canon",    "decompose", "split_complex", "quantize",
 					    "sink",     "branch",    "simplify",      "cse",  "fold",
 					    "fold_scale", "dce",     "winograd", "pad", NULL};
 	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + COUNT(closing) + 1, "one name per pass");

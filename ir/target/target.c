@@ -1,5 +1,7 @@
 #include "ir/target/target.h"
 
+#include "ir/target/micro.h"
+
 #include <pthread.h>
 #include <string.h>
 
@@ -176,6 +178,11 @@ static const Target *find_extended(const Target *base, const char *names)
 		names += n;
 	}
 	return extended_target(base, set);
+}
+
+bool target_multiplies_bytes(const Target *t)
+{
+	return micro_groups(micro_row(&t->isa, DT_u8, DT_i8, DT_i32, 0));
 }
 
 const Target *target_find(const char *name)

@@ -78,7 +78,7 @@ static void test_order(void **state)
 static void test_names(void **state)
 {
 	(void)state;
-	static const char *const all[] = {"canon", "decompose", "split_complex", "sink", "branch", "simplify", "cse", "fold", "fold_scale", "dce", "winograd", "pad"};
+	static const char *const all[] = {"canon", "decompose", "split_complex", "quantize", "sink", "branch", "simplify", "cse", "fold", "fold_scale", "dce", "winograd", "pad"};
 	const char *const *names = pipeline_names();
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
 		assert_string_equal(names[k], all[k]);

@@ -1,0 +1,472 @@
+/* Products of dequantised numbers become products of the integers that are stored.
+ *
+ *   contract(mul(sub(convert(%qa), za), sa), mul(sub(convert(%qb), zb), sb))
+ * becomes
+ *   %1 = contract(%qa, %qb, acc=i32)
+ *   %2 = sub(%1, za * sum(%qb))     sum over what the product sums over: a constant, if %qb is one
+ *   mul(convert(%2, dtype=f32), sa * sb)
+ *
+ * and likewise minus zb * sum(%qa), plus the count of terms times za * zb. Index maps and pads with
+ * zero between a dequantisation and the product are applied to the integers, pads with the zero
+ * point. A scale or a zero point may differ along dimensions that are not summed over (a channel of
+ * weights, a row of activations); others (groups of a row) stay dequantisations, whose product is
+ * one of floats. The integers have 8 bits, and sums 32: of more than MOST_TERMS terms the product
+ * stays one of floats.
+ *
+ * Once, before constants fold: afterwards weights are f32. What comes behind the product, up to a
+ * quantisation, is element-wise, and grouping puts it into the product's kernel. */
+#include <string.h>
+
+#include "passes/pass.h"
+#include "passes/rules.h"
+
+enum { MOST_TERMS = 32768, MOST_MOVES = 16 }; /* 32768 * 255 * 255 < 2^31 */
+
+/* An operand (q - zero) * scale of a product. */
+typedef struct {
+	Node q;           /* i8 or u8 */
+	Node scale, zero; /* of q's shape, before `move`; zero: none is 0 */
+	Node move[MOST_MOVES];
+	uint32_t nmove;   /* the last one is next to the dequantisation */
+} Operand;
+
+/* ---- what an operand is ---- */
+
+static bool is_byte(DType d)
+{
+	return d == DT_i8 || d == DT_u8;
+}
+
+static bool holds_differences(DType d)
+{
+	return d == DT_f32 || d == DT_f64 || d == DT_i16 || d == DT_i32 || d == DT_i64;
+}
+
+/* Below converts that keep the difference of two integers of 8 bits. Such an integer is where
+ * quantisation ends, also when it is converted from a float. */
+static Node below_converts(const Graph *g, Node x)
+{
+	while (is_op(g, x, OP_convert) && holds_differences(node_dtype(g, x)))
+		x = node_in(g, x, 0);
+	return x;
+}
+
+static bool is_zero_pad(const Graph *g, Node n)
+{
+	return is_op(g, n, OP_pad) && is_splat(g, node_in(g, n, 1), 0);
+}
+
+static bool is_move(const Graph *g, Node n)
+{
+	return (op_info(node_op(g, n))->moves && node_op(g, n) != OP_convert) || is_zero_pad(g, n);
+}
+
+/* Whether all elements are whole numbers that i32 holds: what is known by where they come from. */
+static bool is_integer(const Graph *g, Node x)
+{
+	Attr v;
+	if (node_splat(g, x, &v) && v.kind == ATTR_float)
+		return v.f == (double)(int32_t)v.f;
+	if (dtype_is_int(node_dtype(g, x)))
+		return true;
+	return (is_op(g, x, OP_convert) || is_move(g, x)) && is_integer(g, node_in(g, x, 0));
+}
+
+/* Whether all elements are known to be 0: a splat, or a constant, if constants stay. */
+static bool is_zero(const Graph *g, Node x, bool keep_params)
+{
+	while (is_op(g, x, OP_convert) || is_move(g, x))
+		x = node_in(g, x, 0);
+	const ConstId id = node_const(g, x);
+	if (!id.i || (keep_params && const_is_replaceable(g->ir, id)))
+		return is_splat(g, x, 0);
+	const Const *c = ir_const_of(g->ir, id);
+	const char *data = c->data;
+	for (uint64_t k = 0; data && k < c->bytes; k++)
+		if (data[k])
+			return false;
+	return data;
+}
+
+/* (q - zero), q, or a convert of one of them. */
+static bool read_steps(const Graph *g, Node x, bool keep_params, Operand *o)
+{
+	x = below_converts(g, x);
+	if (is_op(g, x, OP_sub)) {
+		Node zero = node_in(g, x, 1);
+		TRY(is_integer(g, zero));
+		if (!is_zero(g, zero, keep_params))
+			o->zero = zero;
+		x = below_converts(g, node_in(g, x, 0));
+	}
+	o->q = x;
+	return is_byte(node_dtype(g, x));
+}
+
+/* A scale may be f64, in which the number is then computed before it becomes f32. */
+static bool read_operand(const Graph *g, Node x, bool keep_params, Operand *o)
+{
+	*o = (Operand){0};
+	while (is_move(g, x) && o->nmove < MOST_MOVES) {
+		o->move[o->nmove++] = x;
+		x = node_in(g, x, 0);
+	}
+	if (is_op(g, x, OP_convert) && node_dtype(g, node_in(g, x, 0)) == DT_f64)
+		x = node_in(g, x, 0);
+	TRY(is_op(g, x, OP_mul) && (node_dtype(g, x) == DT_f32 || node_dtype(g, x) == DT_f64));
+	for (uint32_t k = 0; k < 2; k++) {
+		o->zero = (Node){0};
+		o->scale = node_in(g, x, !k);
+		if (read_steps(g, node_in(g, x, k), keep_params, o))
+			return true;
+	}
+	return false;
+}
+
+/* ---- moving the parts ---- */
+
+/* A node of another dtype in the shape of x, all elements v's. */
+static Node filled(Build *b, Node v, Node x)
+{
+	Attr a;
+	const Type t = *node_type(b->g, x);
+	return node_splat(b->g, v, &a) ? b_full_attr(b, node_dtype(b->g, v), a, t.n, t.dim) : (Node){0};
+}
+
+/* What a move does to numbers that stand for its operand's. `around`: what a pad puts around them;
+ * none: the caller has a splat, which needs no moves. */
+static Node moved(Build *b, Node move, Node x, Node around)
+{
+	if (!is_op(b->g, move, OP_pad))
+		return b_again(b, move, &x);
+	return around.i ? b_again(b, move, (Node[]){x, around}) : (Node){0};
+}
+
+/* The zero point as a number of q's dtype, without dimensions; none if there are several, or if the
+ * dtype does not hold it. */
+static Node number_of(Build *b, Node zero, DType d)
+{
+	Attr v;
+	int64_t number;
+	if (!zero.i)
+		return b_full_int(b, d, 0, 0, NULL);
+	if (!node_splat(b->g, b_convert(b, zero, DT_i32), &v) || v.kind != ATTR_int || !sym_is_const(b_syms(b), v.s, &number) ||
+	    number < (d == DT_i8 ? -128 : 0) || number > (d == DT_i8 ? 127 : 255))
+		return (Node){0};
+	return b_full_int(b, d, number, 0, NULL);
+}
+
+/* q where the product reads it. A pad with zeros is one with the zero point, which must be one
+ * number. */
+static Node moved_integers(Build *b, const Operand *o)
+{
+	Node q = o->q;
+	DType d = node_dtype(b->g, q);
+	for (uint32_t k = o->nmove; q.i && k-- > 0;) {
+		Node around = is_op(b->g, o->move[k], OP_pad) ? number_of(b, o->zero, d) : (Node){0};
+		q = moved(b, o->move[k], q, around);
+	}
+	return q;
+}
+
+/* A scale or zero point of q's shape where the product reads it; none if a pad needs one number and
+ * there are several. */
+static Node moved_along(Build *b, const Operand *o, Node v, Node like)
+{
+	if (node_splat(b->g, v, NULL))
+		return filled(b, v, like);
+	for (uint32_t k = o->nmove; v.i && k-- > 0;)
+		v = moved(b, o->move[k], v, (Node){0});
+	return v;
+}
+
+/* ---- along which dimensions a value differs ---- */
+
+static uint32_t all_dims(const Graph *g, Node x)
+{
+	uint32_t mask = 0;
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		if (!is_one(g, node_dim(g, x, k)))
+			mask |= 1u << k;
+	return mask;
+}
+
+static uint32_t differs(const Graph *g, Node x);
+
+/* Dimensions of a reshape that come from one that differs: both are cut into runs of dimensions with
+ * one product. */
+static uint32_t differs_reshaped(const Graph *g, Node n)
+{
+	SymTab *t = g->ir->syms;
+	const Node x = node_in(g, n, 0);
+	const Type from = *node_type(g, x), to = *node_type(g, n);
+	const uint32_t mask = differs(g, x);
+	uint32_t out = 0, i = 0, j = 0;
+	while (j < to.n) {
+		const uint32_t first = j;
+		bool any = false;
+		Sym a = sym_int(t, 1), c = a;
+		do {
+			c = sym_mul(t, c, to.dim[j++]);
+			while (i < from.n && a.i != c.i && (sym_le(t, sym_mul(t, a, from.dim[i]), c) == YES)) {
+				any |= mask >> i & 1;
+				a = sym_mul(t, a, from.dim[i++]);
+			}
+		} while (a.i != c.i && j < to.n);
+		if (a.i != c.i)
+			return all_dims(g, n);
+		for (uint32_t k = first; any && k < j; k++)
+			out |= 1u << k;
+	}
+	for (; i < from.n; i++)
+		if (mask >> i & 1)
+			return all_dims(g, n);
+	return out & all_dims(g, n);
+}
+
+/* A bit for each dimension along which elements of x may differ. */
+static uint32_t differs(const Graph *g, Node x)
+{
+	uint32_t mask = 0, n;
+	const Sym *list;
+	if (node_splat(g, x, NULL))
+		return 0;
+	switch (node_op(g, x)) {
+	case OP_broadcast:
+		list = node_ints(g, x, "map", &n);
+		for (uint32_t k = 0, below = differs(g, node_in(g, x, 0)); k < n; k++)
+			if (below >> k & 1)
+				mask |= 1u << sym_const(g->ir->syms, list[k]);
+		return mask;
+	case OP_permute:
+		list = node_ints(g, x, "perm", &n);
+		for (uint32_t k = 0, below = differs(g, node_in(g, x, 0)); k < n; k++)
+			if (below >> sym_const(g->ir->syms, list[k]) & 1)
+				mask |= 1u << k;
+		return mask;
+	case OP_reshape: return differs_reshaped(g, x);
+	case OP_slice:
+	case OP_reverse:
+	case OP_convert: return differs(g, node_in(g, x, 0));
+	default: return all_dims(g, x);
+	}
+}
+
+/* ---- what a product sums over, and where the rest goes ---- */
+
+typedef struct {
+	uint32_t sum[2];        /* bits: dimensions of each operand */
+	int to[2][MAX_RANK];    /* the dimension of the result that one of an operand is; -1: summed */
+	Sym terms;              /* how many are summed */
+} Product;
+
+static uint32_t bits_of(const Graph *g, Node n, const char *name, int *to, uint32_t first)
+{
+	uint32_t count, mask = 0;
+	const Sym *list = node_ints(g, n, name, &count);
+	for (uint32_t k = 0; k < count; k++) {
+		const int64_t d = sym_const(g->ir->syms, list[k]);
+		mask |= 1u << d;
+		if (to)
+			to[d] = (int)(first + k);
+	}
+	return mask;
+}
+
+static void read_contract(const Graph *g, Node n, Product *p)
+{
+	uint32_t at = 0;
+	node_ints(g, n, "batch_x", &at);
+	for (uint32_t side = 0; side < 2; side++) {
+		uint32_t batch = bits_of(g, n, side ? "batch_y" : "batch_x", p->to[side], 0);
+		p->sum[side] = bits_of(g, n, side ? "sum_y" : "sum_x", NULL, 0);
+		for (uint32_t d = 0; d < node_rank(g, node_in(g, n, side)); d++)
+			if (!((batch | p->sum[side]) >> d & 1))
+				p->to[side][d] = (int)at++;
+	}
+}
+
+/* x[N, G, C, ...], w[G, O, C, ...]: every result reads all positions of x and its own of w. */
+static void read_conv(const Graph *g, Node n, Product *p)
+{
+	p->sum[0] = p->sum[1] = ((1u << node_rank(g, n)) - 1) & ~3u;
+	p->to[0][0] = 0;
+	p->to[0][1] = p->to[1][0] = 1;
+	p->to[1][1] = 2;
+}
+
+static bool read_product(const Graph *g, Node n, Product *p)
+{
+	SymTab *t = g->ir->syms;
+	Node w = node_in(g, n, 1);
+	*p = (Product){.terms = sym_int(t, 1)};
+	memset(p->to, -1, sizeof p->to);
+	if (node_op(g, n) == OP_contract)
+		read_contract(g, n, p);
+	else
+		read_conv(g, n, p);
+	for (uint32_t d = 0; d < node_rank(g, w); d++)
+		if (p->sum[1] >> d & 1)
+			p->terms = sym_mul(t, p->terms, node_dim(g, w, d));
+	return sym_le(t, sym_int(t, 1), p->terms) == YES && sym_le(t, p->terms, sym_int(t, MOST_TERMS)) == YES;
+}
+
+/* v with the dimensions of an operand that are not summed over, in the result's shape. */
+static Node spread(Build *b, const Product *p, uint32_t side, Node v, Node n)
+{
+	const Type t = *node_type(b->g, n);
+	uint32_t perm[MAX_RANK], map[MAX_RANK], rank = 0, at = 0;
+	for (uint32_t r = 0; r < t.n; r++) {
+		at = 0;
+		for (uint32_t d = 0; d < MAX_RANK; d++) {
+			if (p->to[side][d] == (int)r) {
+				perm[rank] = at;
+				map[rank++] = r;
+			}
+			at += p->to[side][d] >= 0;
+		}
+	}
+	v = b_permute(b, v, perm);
+	return v.i ? b_broadcast_in_dim(b, v, t.n, t.dim, map) : v;
+}
+
+/* An operand's scale or zero point in the result's shape. It must not differ along what is summed
+ * over. */
+static Node factor(Build *b, const Product *p, uint32_t side, const Operand *o, Node v, Node n)
+{
+	const Node like = node_in(b->g, n, side);
+	v = moved_along(b, o, v, like);
+	if (!v.i || node_splat(b->g, v, NULL))
+		return v.i ? filled(b, v, n) : v;
+	if (differs(b->g, v) & p->sum[side])
+		return (Node){0};
+	for (uint32_t d = node_rank(b->g, like); d-- > 0;)
+		if (p->sum[side] >> d & 1)
+			v = b_select_dim(b, v, (int)d, b_int(b, 0));
+	return spread(b, p, side, v, n);
+}
+
+static Node sum_of(Build *b, const Product *p, uint32_t side, Node q, Node n)
+{
+	return spread(b, p, side, b_reduce(b, REDUCE_SUM, b_convert(b, q, DT_i32), p->sum[side], DT_i32), n);
+}
+
+/* ---- the product ---- */
+
+static bool is_plain_conv(const Graph *g, Node n)
+{
+	uint32_t count;
+	const Sym *gap = node_ints(g, n, "dilation_in", &count);
+	for (uint32_t k = 0; k < count; k++)
+		if (!is_one(g, gap[k]))
+			return false;
+	return true;
+}
+
+/* Operand x of a convolution with its padding, which is the zero point, as a node of its own. */
+static Node padded(Build *b, Node n, Node q, Node zero)
+{
+	uint32_t nsp, rank = node_rank(b->g, q);
+	const Node w = node_in(b->g, n, 1);
+	const Sym *pad = node_ints(b->g, n, "pad", &nsp), *stride = node_ints(b->g, n, "stride", &nsp);
+	const Sym *dilation = node_ints(b->g, n, "dilation", &nsp);
+	SymTab *t = b_syms(b);
+	Sym low[MAX_RANK], high[MAX_RANK];
+	const Node around = number_of(b, zero, node_dtype(b->g, q));
+	for (uint32_t k = 0; k < rank; k++)
+		low[k] = high[k] = b_int(b, 0);
+	for (uint32_t k = 0; k < nsp; k++) {
+		/* the last result reads up to here */
+		Sym reach = sym_add(t, sym_mul(t, sym_addi(t, node_dim(b->g, n, 3 + k), -1), stride[k]),
+				    sym_addi(t, sym_mul(t, sym_addi(t, node_dim(b->g, w, 3 + k), -1), dilation[k]), 1));
+		low[3 + k] = pad[k];
+		high[3 + k] = sym_sub(t, reach, sym_add(t, pad[k], node_dim(b->g, q, 3 + k)));
+	}
+	return around.i ? b_pad(b, q, low, high, around) : around;
+}
+
+static Node integer_node(Build *b, Node n, const Node *q, Attr *attr, uint32_t narg)
+{
+	attr[op_arg_index(node_op(b->g, n), "acc")] = attr_dtype(DT_i32);
+	attr[op_arg_index(node_op(b->g, n), "out")] = attr_none();
+	return b_node(b, node_op(b->g, n), q, 2, attr, narg);
+}
+
+/* The sum of products of integers, i32. */
+static Node integer_product(Build *b, Node n, Node *q, Node zero)
+{
+	const bool conv = node_op(b->g, n) == OP_conv;
+	const uint32_t narg = op_schema(node_op(b->g, n))->narg;
+	Attr attr[MAX_ARGS];
+	for (uint32_t k = 0; k < narg; k++)
+		attr[k] = *ir_attr(b->g->ir, node_data(b->g, n)->attr, k);
+	if (conv && zero.i) {
+		uint32_t nsp;
+		Sym none[MAX_RANK];
+		node_ints(b->g, n, "pad", &nsp);
+		for (uint32_t k = 0; k < nsp; k++)
+			none[k] = b_int(b, 0);
+		if (!(q[0] = padded(b, n, q[0], zero)).i)
+			return (Node){0};
+		attr[op_arg_index(OP_conv, "pad")] = attr_ints(none, nsp);
+		return integer_node(b, n, q, attr, narg);
+	}
+	return integer_node(b, n, q, attr, narg);
+}
+
+/* minus zero of one side times the sum of the other */
+static Node without_zero(Build *b, const Product *p, uint32_t side, Node y, Node zero, Node other, Node n)
+{
+	return b_bin(b, OP_sub, y, b_bin(b, OP_mul, zero, sum_of(b, p, !side, other, n)));
+}
+
+static Node integers_of(Build *b, Node n, bool keep_params)
+{
+	Graph *g = b->g;
+	Operand o[2];
+	Product p;
+	Node q[2], plain[2], scale[2], zero[2] = {{0}};
+	if (node_dtype(g, n) != DT_f32 || !read_operand(g, node_in(g, n, 0), keep_params, &o[0]) ||
+	    !read_operand(g, node_in(g, n, 1), keep_params, &o[1]) ||
+	    !read_product(g, n, &p) || (node_op(g, n) == OP_conv && (o[1].zero.i || !is_plain_conv(g, n))))
+		return (Node){0};
+	for (uint32_t side = 0; side < 2; side++) {
+		if (o[side].zero.i)
+			o[side].zero = b_convert(b, o[side].zero, DT_i32);
+		plain[side] = q[side] = moved_integers(b, &o[side]);
+		scale[side] = factor(b, &p, side, &o[side], b_convert(b, o[side].scale, DT_f32), n);
+		if (o[side].zero.i)
+			zero[side] = factor(b, &p, side, &o[side], o[side].zero, n);
+		if (!q[side].i || !scale[side].i || (o[side].zero.i && !zero[side].i))
+			return (Node){0};
+	}
+	Node y = integer_product(b, n, q, o[0].zero);
+	for (uint32_t side = 0; side < 2; side++)
+		if (y.i && zero[side].i)
+			y = without_zero(b, &p, side, y, zero[side], plain[!side], n);
+	if (y.i && zero[0].i && zero[1].i) {
+		Node both = b_bin(b, OP_mul, zero[0], zero[1]), count = b_convert(b, b_from_size(b, p.terms), DT_i32);
+		y = b_bin(b, OP_add, y, b_bin(b, OP_mul, both, b_broadcast(b, count, node_rank(g, n), node_type(g, n)->dim)));
+	}
+	return y.i ? b_bin(b, OP_mul, b_convert(b, y, DT_f32), b_bin(b, OP_mul, scale[0], scale[1])) : y;
+}
+
+bool pass_quantize(Graph *g, PassCtx *c)
+{
+	bool changed = false;
+	for (Node n = c->integers ? g->first : (Node){0}, next; n.i; n = next) {
+		next = node_next(g, n);
+		if ((node_op(g, n) != OP_contract && node_op(g, n) != OP_conv) || !node_nuses(g, n))
+			continue;
+		Build b = pass_build(g, n);
+		CtxMark mark = ctx_mark(g->ir->ctx);
+		Node new = integers_of(&b, n, c->keep_params);
+		ctx_rewind(g->ir->ctx, mark); /* what was tried */
+		if (new.i)
+			pass_replace(g, n, new);
+		changed |= new.i != 0;
+	}
+	if (changed)
+		graph_dce(g);
+	return pass_subgraphs(g, c, pass_quantize) || changed;
+}

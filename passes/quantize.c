@@ -32,6 +32,19 @@ typedef struct {
 
 /* ---- what an operand is ---- */
 
+typedef enum { STEP_OTHER, STEP_CONVERT, STEP_SUB, STEP_MUL, STEP_PAD } Step;
+
+/* What dequantisation is written in, and what may stand between it and a product. */
+static Step step_of(const Graph *g, Node n)
+{
+	switch (node_op(g, n)) {
+	case OP_convert: return STEP_CONVERT;
+	case OP_sub: return STEP_SUB;
+	case OP_mul: return STEP_MUL;
+	default: return op_lower(node_op(g, n))->holds == HOLDS_INTERIOR ? STEP_PAD : STEP_OTHER;
+	}
+}
+
 static bool is_byte(DType d)
 {
 	return d == DT_i8 || d == DT_u8;
@@ -46,19 +59,19 @@ static bool holds_differences(DType d)
  * quantisation ends, also when it is converted from a float. */
 static Node below_converts(const Graph *g, Node x)
 {
-	while (is_op(g, x, OP_convert) && holds_differences(node_dtype(g, x)))
+	while (step_of(g, x) == STEP_CONVERT && holds_differences(node_dtype(g, x)))
 		x = node_in(g, x, 0);
 	return x;
 }
 
 static bool is_zero_pad(const Graph *g, Node n)
 {
-	return is_op(g, n, OP_pad) && is_splat(g, node_in(g, n, 1), 0);
+	return step_of(g, n) == STEP_PAD && is_splat(g, node_in(g, n, 1), 0);
 }
 
 static bool is_move(const Graph *g, Node n)
 {
-	return (op_info(node_op(g, n))->moves && node_op(g, n) != OP_convert) || is_zero_pad(g, n);
+	return op_info(node_op(g, n))->moves || is_zero_pad(g, n);
 }
 
 /* Whether all elements are whole numbers that i32 holds: what is known by where they come from. */
@@ -69,13 +82,13 @@ static bool is_integer(const Graph *g, Node x)
 		return v.f == (double)(int32_t)v.f;
 	if (dtype_is_int(node_dtype(g, x)))
 		return true;
-	return (is_op(g, x, OP_convert) || is_move(g, x)) && is_integer(g, node_in(g, x, 0));
+	return (step_of(g, x) == STEP_CONVERT || is_move(g, x)) && is_integer(g, node_in(g, x, 0));
 }
 
 /* Whether all elements are known to be 0: a splat, or a constant, if constants stay. */
 static bool is_zero(const Graph *g, Node x, bool keep_params)
 {
-	while (is_op(g, x, OP_convert) || is_move(g, x))
+	while (step_of(g, x) == STEP_CONVERT || is_move(g, x))
 		x = node_in(g, x, 0);
 	const ConstId id = node_const(g, x);
 	if (!id.i || (keep_params && const_is_replaceable(g->ir, id)))
@@ -92,7 +105,7 @@ static bool is_zero(const Graph *g, Node x, bool keep_params)
 static bool read_steps(const Graph *g, Node x, bool keep_params, Operand *o)
 {
 	x = below_converts(g, x);
-	if (is_op(g, x, OP_sub)) {
+	if (step_of(g, x) == STEP_SUB) {
 		Node zero = node_in(g, x, 1);
 		TRY(is_integer(g, zero));
 		if (!is_zero(g, zero, keep_params))
@@ -111,9 +124,9 @@ static bool read_operand(const Graph *g, Node x, bool keep_params, Operand *o)
 		o->move[o->nmove++] = x;
 		x = node_in(g, x, 0);
 	}
-	if (is_op(g, x, OP_convert) && node_dtype(g, node_in(g, x, 0)) == DT_f64)
+	if (step_of(g, x) == STEP_CONVERT && node_dtype(g, node_in(g, x, 0)) == DT_f64)
 		x = node_in(g, x, 0);
-	TRY(is_op(g, x, OP_mul) && (node_dtype(g, x) == DT_f32 || node_dtype(g, x) == DT_f64));
+	TRY(step_of(g, x) == STEP_MUL && (node_dtype(g, x) == DT_f32 || node_dtype(g, x) == DT_f64));
 	for (uint32_t k = 0; k < 2; k++) {
 		o->zero = (Node){0};
 		o->scale = node_in(g, x, !k);
@@ -137,7 +150,7 @@ static Node filled(Build *b, Node v, Node x)
  * none: the caller has a splat, which needs no moves. */
 static Node moved(Build *b, Node move, Node x, Node around)
 {
-	if (!is_op(b->g, move, OP_pad))
+	if (step_of(b->g, move) != STEP_PAD)
 		return b_again(b, move, &x);
 	return around.i ? b_again(b, move, (Node[]){x, around}) : (Node){0};
 }
@@ -163,7 +176,7 @@ static Node moved_integers(Build *b, const Operand *o)
 	Node q = o->q;
 	DType d = node_dtype(b->g, q);
 	for (uint32_t k = o->nmove; q.i && k-- > 0;) {
-		Node around = is_op(b->g, o->move[k], OP_pad) ? number_of(b, o->zero, d) : (Node){0};
+		Node around = step_of(b->g, o->move[k]) == STEP_PAD ? number_of(b, o->zero, d) : (Node){0};
 		q = moved(b, o->move[k], q, around);
 	}
 	return q;
@@ -182,83 +195,53 @@ static Node moved_along(Build *b, const Operand *o, Node v, Node like)
 
 /* ---- along which dimensions a value differs ---- */
 
-static uint32_t all_dims(const Graph *g, Node x)
+/* The node from which x has its elements, by index maps and functions of one operand; at[] becomes
+ * the index there. */
+static Node origin(const Graph *g, Node x, Sym *at)
 {
-	uint32_t mask = 0;
-	for (uint32_t k = 0; k < node_rank(g, x); k++)
-		if (!is_one(g, node_dim(g, x, k)))
-			mask |= 1u << k;
-	return mask;
-}
-
-static uint32_t differs(const Graph *g, Node x);
-
-/* Dimensions of a reshape that come from one that differs: both are cut into runs of dimensions with
- * one product. */
-static uint32_t differs_reshaped(const Graph *g, Node n)
-{
-	SymTab *t = g->ir->syms;
-	const Node x = node_in(g, n, 0);
-	const Type from = *node_type(g, x), to = *node_type(g, n);
-	const uint32_t mask = differs(g, x);
-	uint32_t out = 0, i = 0, j = 0;
-	while (j < to.n) {
-		const uint32_t first = j;
-		bool any = false;
-		Sym a = sym_int(t, 1), c = a;
-		do {
-			c = sym_mul(t, c, to.dim[j++]);
-			while (i < from.n && a.i != c.i && (sym_le(t, sym_mul(t, a, from.dim[i]), c) == YES)) {
-				any |= mask >> i & 1;
-				a = sym_mul(t, a, from.dim[i++]);
-			}
-		} while (a.i != c.i && j < to.n);
-		if (a.i != c.i)
-			return all_dims(g, n);
-		for (uint32_t k = first; any && k < j; k++)
-			out |= 1u << k;
+	for (;;) {
+		const OpLower *lower = op_lower(node_op(g, x));
+		if (node_splat(g, x, NULL) || node_nin(g, x) != 1 || (lower->role != LOWER_INDEX && lower->role != LOWER_MAP))
+			return x;
+		if (lower->role == LOWER_INDEX) {
+			IndexMap m = {.g = g, .n = x, .at = at};
+			lower->index(&m);
+			memcpy(at, m.in[0], sizeof m.in[0]);
+		}
+		x = node_in(g, x, 0);
 	}
-	for (; i < from.n; i++)
-		if (mask >> i & 1)
-			return all_dims(g, n);
-	return out & all_dims(g, n);
 }
 
 /* A bit for each dimension along which elements of x may differ. */
 static uint32_t differs(const Graph *g, Node x)
 {
-	uint32_t mask = 0, n;
-	const Sym *list;
-	if (node_splat(g, x, NULL))
-		return 0;
-	switch (node_op(g, x)) {
-	case OP_broadcast:
-		list = node_ints(g, x, "map", &n);
-		for (uint32_t k = 0, below = differs(g, node_in(g, x, 0)); k < n; k++)
-			if (below >> k & 1)
-				mask |= 1u << sym_const(g->ir->syms, list[k]);
-		return mask;
-	case OP_permute:
-		list = node_ints(g, x, "perm", &n);
-		for (uint32_t k = 0, below = differs(g, node_in(g, x, 0)); k < n; k++)
-			if (below >> sym_const(g->ir->syms, list[k]) & 1)
+	SymTab *t = g->ir->syms;
+	const uint32_t rank = node_rank(g, x);
+	Sym axis[MAX_RANK] = {{0}}, at[MAX_RANK];
+	uint32_t mask = 0;
+	for (uint32_t k = 0; k < rank; k++)
+		at[k] = axis[k] = is_one(g, node_dim(g, x, k)) ? sym_int(t, 0) : sym_axis(t, "i", node_dim(g, x, k));
+	const Node from = origin(g, x, at);
+	for (uint32_t d = 0; !node_splat(g, from, NULL) && d < node_rank(g, from); d++)
+		for (uint32_t k = 0; k < rank; k++)
+			if (!is_one(g, node_dim(g, x, k)) && sym_uses(t, at[d], axis[k]))
 				mask |= 1u << k;
-		return mask;
-	case OP_reshape: return differs_reshaped(g, x);
-	case OP_slice:
-	case OP_reverse:
-	case OP_convert: return differs(g, node_in(g, x, 0));
-	default: return all_dims(g, x);
-	}
+	return mask;
 }
 
 /* ---- what a product sums over, and where the rest goes ---- */
 
 typedef struct {
 	uint32_t sum[2];        /* bits: dimensions of each operand */
-	int to[2][MAX_RANK];    /* the dimension of the result that one of an operand is; -1: summed */
+	int to[2][MAX_RANK];    /* the dimension of the result that one of an operand is; -1:
+	                           summed */
 	Sym terms;              /* how many are summed */
 } Product;
+
+static bool has_windows(Op op)
+{
+	return op_arg_index(op, "dilation_in") >= 0;
+}
 
 static uint32_t bits_of(const Graph *g, Node n, const char *name, int *to, uint32_t first)
 {
@@ -295,16 +278,23 @@ static void read_conv(const Graph *g, Node n, Product *p)
 	p->to[1][1] = 2;
 }
 
+/* A contraction or a convolution. */
+static bool is_product(const Graph *g, Node n)
+{
+	const Op op = node_op(g, n);
+	return op_lower(op)->role == LOWER_ANCHOR && (has_windows(op) || op_arg_index(op, "sum_x") >= 0);
+}
+
 static bool read_product(const Graph *g, Node n, Product *p)
 {
 	SymTab *t = g->ir->syms;
 	Node w = node_in(g, n, 1);
 	*p = (Product){.terms = sym_int(t, 1)};
 	memset(p->to, -1, sizeof p->to);
-	if (node_op(g, n) == OP_contract)
-		read_contract(g, n, p);
-	else
+	if (has_windows(node_op(g, n)))
 		read_conv(g, n, p);
+	else
+		read_contract(g, n, p);
 	for (uint32_t d = 0; d < node_rank(g, w); d++)
 		if (p->sum[1] >> d & 1)
 			p->terms = sym_mul(t, p->terms, node_dim(g, w, d));
@@ -353,7 +343,8 @@ static Node sum_of(Build *b, const Product *p, uint32_t side, Node q, Node n)
 
 /* ---- the product ---- */
 
-static bool is_plain_conv(const Graph *g, Node n)
+/* Of a convolution: there are no zeros between elements of its operand. */
+static bool has_no_gaps(const Graph *g, Node n)
 {
 	uint32_t count;
 	const Sym *gap = node_ints(g, n, "dilation_in", &count);
@@ -395,12 +386,12 @@ static Node integer_node(Build *b, Node n, const Node *q, Attr *attr, uint32_t n
 /* The sum of products of integers, i32. */
 static Node integer_product(Build *b, Node n, Node *q, Node zero)
 {
-	const bool conv = node_op(b->g, n) == OP_conv;
-	const uint32_t narg = op_schema(node_op(b->g, n))->narg;
+	const Op op = node_op(b->g, n);
+	const uint32_t narg = op_schema(op)->narg;
 	Attr attr[MAX_ARGS];
 	for (uint32_t k = 0; k < narg; k++)
 		attr[k] = *ir_attr(b->g->ir, node_data(b->g, n)->attr, k);
-	if (conv && zero.i) {
+	if (has_windows(op) && zero.i) {
 		uint32_t nsp;
 		Sym none[MAX_RANK];
 		node_ints(b->g, n, "pad", &nsp);
@@ -408,7 +399,7 @@ static Node integer_product(Build *b, Node n, Node *q, Node zero)
 			none[k] = b_int(b, 0);
 		if (!(q[0] = padded(b, n, q[0], zero)).i)
 			return (Node){0};
-		attr[op_arg_index(OP_conv, "pad")] = attr_ints(none, nsp);
+		attr[op_arg_index(op, "pad")] = attr_ints(none, nsp);
 		return integer_node(b, n, q, attr, narg);
 	}
 	return integer_node(b, n, q, attr, narg);
@@ -428,7 +419,7 @@ static Node integers_of(Build *b, Node n, bool keep_params)
 	Node q[2], plain[2], scale[2], zero[2] = {{0}};
 	if (node_dtype(g, n) != DT_f32 || !read_operand(g, node_in(g, n, 0), keep_params, &o[0]) ||
 	    !read_operand(g, node_in(g, n, 1), keep_params, &o[1]) ||
-	    !read_product(g, n, &p) || (node_op(g, n) == OP_conv && (o[1].zero.i || !is_plain_conv(g, n))))
+	    !read_product(g, n, &p) || (has_windows(node_op(g, n)) && (o[1].zero.i || !has_no_gaps(g, n))))
 		return (Node){0};
 	for (uint32_t side = 0; side < 2; side++) {
 		if (o[side].zero.i)
@@ -456,7 +447,7 @@ bool pass_quantize(Graph *g, PassCtx *c)
 	bool changed = false;
 	for (Node n = c->integers ? g->first : (Node){0}, next; n.i; n = next) {
 		next = node_next(g, n);
-		if ((node_op(g, n) != OP_contract && node_op(g, n) != OP_conv) || !node_nuses(g, n))
+		if (!is_product(g, n) || !node_nuses(g, n))
 			continue;
 		Build b = pass_build(g, n);
 		CtxMark mark = ctx_mark(g->ir->ctx);

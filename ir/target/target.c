@@ -1,9 +1,9 @@
 #include "ir/target/target.h"
 
-#include "ir/target/micro.h"
-
 #include <pthread.h>
 #include <string.h>
+
+#include "ir/target/micro.h"
 
 static const Isa isas[] = {
 	{
@@ -182,7 +182,7 @@ static const Target *find_extended(const Target *base, const char *names)
 
 bool target_multiplies_bytes(const Target *t)
 {
-	return micro_groups(micro_row(&t->isa, DT_u8, DT_i8, DT_i32, 0));
+	return !t->isa.of_block && micro_groups(micro_row(&t->isa, DT_u8, DT_i8, DT_i32, 0));
 }
 
 const Target *target_find(const char *name)

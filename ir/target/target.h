@@ -72,9 +72,9 @@ typedef struct Target {
 /* Whether the instruction set has a feature. */
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
 
-/* Whether products of integers of 8 bits are worth making of products of numbers that are dequantised
- * (pass_quantize): contractions of the target multiply several of them where they multiply one
- * f32. */
+/* Whether products of integers of 8 bits are worth making of products of numbers that are
+ * dequantised (pass_quantize): contractions of the target multiply several of them where they
+ * multiply one f32. */
 bool target_multiplies_bytes(const Target *);
 /* Returns the CPU of that name or alias, with the machine Isa.machine, or the GPU of that name;
  * NULL if there is neither. Behind the name of a CPU may stand features of the table, in any order:

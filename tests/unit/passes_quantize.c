@@ -1,6 +1,6 @@
-/* Products of dequantised numbers by integers (pass_quantize): random ones give what the floats give,
- * up to their roundings, and none is left. Operands have one scale or one for each channel, zero
- * points or none, and index maps and pads in front of the product; sizes may be 0 and 1. */
+/* Products of dequantised numbers by integers (pass_quantize): random ones give what the floats
+ * give, up to their roundings, and none is left. Operands have one scale or one for each channel,
+ * zero points or none, and index maps and pads in front of the product; sizes may be 0 and 1. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -14,9 +14,9 @@ typedef struct PassCtx {
 	bool keep_params; /* parameters are replaceable: values that depend on them become constants
 	                     with recipes (Const.recipe), and no pass computes with their data,
 	                     except to check indices (gather_is_in_range) */
-	bool integers;    /* products of integers are to be had: quantize changes nothing without */
-	const struct Target *target; /* the target whose costs decide; branch and winograd read it,
-	                                which need one */
+	bool integers;    /* quantize makes integer products whether they pay or not */
+	const struct Target *target; /* the target whose costs decide; branch, quantize and winograd
+	                                read it, which need one */
 	const Op *keep;   /* composites that neither canon nor decompose expands; ignored if `stays`
 	                     is set */
 	uint32_t nkeep;
@@ -43,7 +43,7 @@ bool pass_decompose(Graph *, PassCtx *);
  * outputs, and values for which there is no rule. */
 bool pass_split_complex(Graph *, PassCtx *);
 /* Makes products and convolutions of dequantised integers of 8 bits sums of integer products, whose
- * zero points and scales follow them (quantize.c), if PassCtx.integers. */
+ * zero points and scales follow them (quantize.c), where that is faster or PassCtx.integers. */
 bool pass_quantize(Graph *, PassCtx *);
 /* Copies nodes without operands (constants, splats, iotas) into the subgraphs that get them as
  * inputs, and removes inputs that no subgraph reads. Leaves what loops carry or slice alone. */

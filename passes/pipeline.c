@@ -158,8 +158,8 @@ static bool run(Graph *g, const PipelineOptions *o, const Pass *p, PassCtx *c)
 
 static PassCtx context(const PipelineOptions *o)
 {
-	const Target *t = o->target ? o->target : target_find("generic-c");
-	return (PassCtx){.keep_params = o->keep_params, .target = t, .integers = target_multiplies_bytes(t), .keep = o->keep, .nkeep = o->nkeep};
+	return (PassCtx){.keep_params = o->keep_params, .target = o->target ? o->target : target_find("generic-c"),
+			 .keep = o->keep, .nkeep = o->nkeep};
 }
 
 static void clean(Graph *g, const PipelineOptions *o, PassCtx *c)

@@ -17,10 +17,16 @@
  * quantisation, is element-wise, and grouping puts it into the product's kernel. */
 #include <string.h>
 
+#include "ir/target/target.h"
 #include "passes/pass.h"
 #include "passes/rules.h"
 
-enum { MOST_TERMS = 32768, MOST_MOVES = 16 }; /* 32768 * 255 * 255 < 2^31 */
+enum {
+	MOST_TERMS = 32768, /* 32768 * 255 * 255 < 2^31 */
+	LEAST_RUN = 8,      /* terms beside each other that instructions on bytes pay for: two
+	                       groups */
+	MOST_MOVES = 16
+};
 
 /* An operand (q - zero) * scale of a product. */
 typedef struct {
@@ -411,15 +417,24 @@ static Node without_zero(Build *b, const Product *p, uint32_t side, Node y, Node
 	return b_bin(b, OP_sub, y, b_bin(b, OP_mul, zero, sum_of(b, p, !side, other, n)));
 }
 
-static Node integers_of(Build *b, Node n, bool keep_params)
+/* Whether integers are multiplied faster than floats. Terms that lie beside each other are those of
+ * the channels of a convolution: depthwise ones have one. */
+static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DType a, DType b)
+{
+	const Sym run = has_windows(node_op(g, n)) ? node_dim(g, node_in(g, n, 1), 2) : p->terms;
+	return c->integers || (target_multiplies_bytes(c->target, a, b) && sym_le(g->ir->syms, sym_int(g->ir->syms, LEAST_RUN), run) == YES);
+}
+
+static Node integers_of(Build *b, Node n, const PassCtx *c)
 {
 	Graph *g = b->g;
 	Operand o[2];
 	Product p;
 	Node q[2], plain[2], scale[2], zero[2] = {{0}};
-	if (node_dtype(g, n) != DT_f32 || !read_operand(g, node_in(g, n, 0), keep_params, &o[0]) ||
-	    !read_operand(g, node_in(g, n, 1), keep_params, &o[1]) ||
-	    !read_product(g, n, &p) || (has_windows(node_op(g, n)) && (o[1].zero.i || !has_no_gaps(g, n))))
+	if (node_dtype(g, n) != DT_f32 || !read_operand(g, node_in(g, n, 0), c->keep_params, &o[0]) ||
+	    !read_operand(g, node_in(g, n, 1), c->keep_params, &o[1]) ||
+	    !read_product(g, n, &p) || !pays(g, n, c, &p, node_dtype(g, o[0].q), node_dtype(g, o[1].q)) ||
+	    (has_windows(node_op(g, n)) && (o[1].zero.i || !has_no_gaps(g, n))))
 		return (Node){0};
 	for (uint32_t side = 0; side < 2; side++) {
 		if (o[side].zero.i)
@@ -445,13 +460,13 @@ static Node integers_of(Build *b, Node n, bool keep_params)
 bool pass_quantize(Graph *g, PassCtx *c)
 {
 	bool changed = false;
-	for (Node n = c->integers ? g->first : (Node){0}, next; n.i; n = next) {
+	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		if (!is_product(g, n) || !node_nuses(g, n))
 			continue;
 		Build b = pass_build(g, n);
 		CtxMark mark = ctx_mark(g->ir->ctx);
-		Node new = integers_of(&b, n, c->keep_params);
+		Node new = integers_of(&b, n, c);
 		ctx_rewind(g->ir->ctx, mark); /* what was tried */
 		if (new.i)
 			pass_replace(g, n, new);

@@ -180,9 +180,9 @@ static const Target *find_extended(const Target *base, const char *names)
 	return extended_target(base, set);
 }
 
-bool target_multiplies_bytes(const Target *t)
+bool target_multiplies_bytes(const Target *t, DType a, DType b)
 {
-	return !t->isa.of_block && micro_groups(micro_row(&t->isa, DT_u8, DT_i8, DT_i32, 0));
+	return !t->isa.of_block && micro_groups(micro_row(&t->isa, a, b, DT_i32, 0));
 }
 
 const Target *target_find(const char *name)

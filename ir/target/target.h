@@ -72,10 +72,9 @@ typedef struct Target {
 /* Whether the instruction set has a feature. */
 static inline bool isa_has(const Isa *isa, IsaOp op) { return (isa->ops & op) != 0; }
 
-/* Whether products of integers of 8 bits are worth making of products of numbers that are
- * dequantised (pass_quantize): contractions of the target multiply several of them where they
- * multiply one f32. */
-bool target_multiplies_bytes(const Target *);
+/* Whether contractions of the target sum products of a's and b's integers, of 8 bits, by rows of
+ * micro-kernels that take several steps at once (micro.h). False for GPUs. */
+bool target_multiplies_bytes(const Target *, DType a, DType b);
 /* Returns the CPU of that name or alias, with the machine Isa.machine, or the GPU of that name;
  * NULL if there is neither. Behind the name of a CPU may stand features of the table, in any order:
  * "x86-64-v4+vnni+bf16". codegen/cpu/host.h names the target of the processor that runs the

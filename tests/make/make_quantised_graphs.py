@@ -1,16 +1,15 @@
-"""Make models as PT2E writes them: make_quantised_graphs.py FOLDER. FOLDER/int8.pt2 has convolutions, a residual sum, max-pool, concat and
+"""Make a model as PT2E writes them: make_quantised_graphs.py tests/data/ops. int8.pt2 has convolutions, a residual sum, max-pool, concat and
 linear layers between quantize_per_tensor and dequantize_*; a layer whose activations are quantised by row while the model runs; and weights
-of 8 bits beside activations that stay f32. int8.safetensors has an input, the results of PyTorch in float64 with the same integers (y.K), and
-in eager_err.K the error of PyTorch in f32: where a number lies between two integers it is a step of the last quantisation."""
-import pathlib
+of 8 bits beside activations that stay f32. int8.safetensors has an input and PyTorch's results: no number lies so near the middle between two
+integers that another order of sums would give the other one."""
 import sys
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional as F
 
 import torch.ao.quantization.fx._decomposed  # noqa: F401: the operators
+from make_fixtures import dest, make
 
 Q = torch.ops.quantized_decomposed
 
@@ -65,15 +64,10 @@ class Net(nn.Module):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
-    out.mkdir(exist_ok=True)
     torch.manual_seed(3)
-    net, x = Net().eval(), torch.randn(2, 3, 16, 14)
-    n = torch.export.Dim("n", min=1, max=64)
-    torch.export.save(torch.export.export(net, (x,), dynamic_shapes=({0: n},)), out / "int8.pt2")
+    dest.mkdir(exist_ok=True)
     with torch.no_grad():
-        y = net(x)
-    save_file({"x.0": x} | {f"y.{k}": t.contiguous() for k, t in enumerate(y)}, out / "int8.safetensors")
+        make("int8", Net().eval(), (torch.randn(2, 3, 16, 14),), ({0: torch.export.Dim("n", min=1, max=64)},), compress=True)
 
 
 if __name__ == "__main__":

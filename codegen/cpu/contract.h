@@ -9,6 +9,15 @@ typedef struct {
 	Lx lo, hi; /* hi is the end */
 } Interval;
 
+/* Registers and local arrays of a row with fragments (MicroKernel.nfrag). */
+typedef struct {
+	FragOp op;
+	uint32_t nrow;              /* fragments of rows in a tile */
+	Lv acc[MAX_FRAG_ROWS], a[MAX_FRAG_ROWS], b; /* acc, b: one for each vector of columns */
+	LMem left, right, tile; /* left: [row][group] of a; right: [vector][group][column] of b;
+	                           tile: [row][column] */
+} ContractFrags;
+
 /* The code of a task, as far as it is written. */
 typedef struct {
 	Cpu *s;
@@ -20,6 +29,7 @@ typedef struct {
 	Lx row, col;  /* first row and column of the current tile */
 	LMem bias;    /* what is subtracted from the sums of the current columns
 	                 (MicroKernel.biased) */
+	ContractFrags frags; /* of a row with fragments */
 	LMem sums;    /* with blocks of k: [vector of columns][row][lanes] */
 	Lx many;      /* sums are so long that chunks count; none: they always are */
 	uint32_t cut; /* chunks still to open */
@@ -55,6 +65,21 @@ Lx contract_add_product(ContractCode *, Lx a, Lx b, Lx sum);
 void contract_sum_columns(ContractCode *, const TileCode *);
 /* A vector of zeros of the plan's. */
 Lx contract_zero(const ContractCode *);
+
+/* contract_tile.c: the offset in a, or in its panels, of row i of the current tile, without its summed part. */
+Lx contract_a_row(ContractCode *, Lx i);
+/* contract_tile.c: the offset in a of the current step of the summed axes. */
+Lx contract_a_step(ContractCode *);
+
+/* contract_frag.c: declares the fragments and local arrays of tiles. */
+void contract_declare_frags(ContractCode *);
+/* contract_frag.c: sums of 0, for nv vectors of columns. */
+void contract_zero_frags(ContractCode *, uint32_t nv);
+/* contract_frag.c: adds the products of all steps of the last summed axis; the other ones have
+ * values. panel: as for contract_b_offset. */
+void contract_frag_steps(ContractCode *, uint32_t nv, Lx panel);
+/* contract_frag.c: stores the sums in c->frags.tile, rows of nv vectors. */
+void contract_store_frags(ContractCode *, uint32_t nv);
 
 /* contract_border.c: at the beginning of a tile, computes which taps of each window meet the image
  * (first_tap, end_tap). Does nothing if the plan has no windows. */

@@ -130,13 +130,13 @@ void contract_row_axes(ContractCode *c, Lx i, Lx *value)
 	}
 }
 
-static Lx a_row(ContractCode *c, uint32_t i)
+Lx contract_a_row(ContractCode *c, Lx i)
 {
 	Cpu *s = c->s;
 	if (c->p->axes.nm >= 2)
 		return table_at(c, c->a_table,
-		                lx_add(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), int_of(s, i)));
-	go_to_row(c, int_of(s, i));
+		                lx_add(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), i));
+	go_to_row(c, i);
 	Lx offset = eval_index(&s->e, row_offset(c));
 	if (c->p->a.copied) {
 		Lx tile = lx_div(s->e.f, c->row, int_of(s, c->p->tile.mr)),
@@ -262,21 +262,27 @@ static void prefetch(ContractCode *c, const Tile *t)
 		ls_prefetch(s->e.f, contract_b_memory(c), lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
 }
 
-/* left: of the last group; none: the group is whole. */
-static void multiply_add(ContractCode *c, Tile *t, Lx left)
+Lx contract_a_step(ContractCode *c)
 {
 	Cpu *s = c->s;
-	Sym zero = sym_int(s->e.syms, 0), k_part = zero;
+	Sym k_part = sym_int(s->e.syms, 0);
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
 		k_part = sym_add(s->e.syms, k_part,
 				 sym_mul(s->e.syms, coef_of(s, c->p->a.load, c->p->axes.k[i]),
 					 s->e.nest->var[c->p->axes.k[i]]));
+	return eval_index(&s->e, k_part);
+}
+
+/* left: of the last group; none: the group is whole. */
+static void multiply_add(ContractCode *c, Tile *t, Lx left)
+{
+	Cpu *s = c->s;
 	Lx b[MAX_TILE_VECTORS];
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		bool edge = c->p->b.access == B_IN_PLACE && j + 1 == t->how->nv;
 		b[j] = contract_load_b(c, j, t->how, t->panel, edge ? t->mask : (Lx){0});
 	}
-	Lx k_offset = eval_index(&s->e, k_part);
+	Lx k_offset = contract_a_step(c);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
 		Lx x = lx_splat(s->e.f, contract_load_a(c, lx_add(s->e.f, t->a[i], k_offset), left), s->e.lanes.n);
 		for (uint32_t j = 0; j < t->how->nv; j++)
@@ -358,6 +364,10 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 	bool innermost = next + 1 == c->p->axes.nk, tail = innermost && contract_has_tail(s->e.nest, &c->p->axes);
 	uint32_t unroll = innermost ? t->how->unroll : 1;
 	Lx whole = end;
+	if (innermost && c->p->axes.row->nfrag) {
+		contract_frag_steps(c, t->how->nv, t->panel);
+		return;
+	}
 	if (tail)
 		whole = eval_let(&s->e, "whole", lx_min(s->e.f, end, eval_size(&s->e, c->p->axes.whole_groups)));
 	eval_for(&s->e, axis, start, whole, unroll);
@@ -411,6 +421,10 @@ static void start_sums(ContractCode *c, Tile *t)
 {
 	Cpu *s = c->s;
 	t->ncut = c->p->k_block.used ? 0 : c->p->sums.cuts.n;
+	if (c->p->axes.row->nfrag) {
+		contract_zero_frags(c, t->how->nv);
+		return;
+	}
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++)
 			for (uint32_t w = 0; w < t->how->ways; w++)
@@ -544,16 +558,11 @@ static void inline_epilogue(ContractCode *c, const Tile *t)
 	}
 }
 
-/* Long epilogues run as loops over a copy of the tile, to keep the code small. */
-static void looped_epilogue(ContractCode *c, const Tile *t)
+/* A loop over the rows of a copy of the tile. */
+static void epilogue_of_copy(ContractCode *c, const Tile *t, LMem tile)
 {
 	Cpu *s = c->s;
-	uint32_t width = t->how->nv * s->e.lanes.n;
-	LMem tile = ls_local(s->e.f, "tile", c->p->vector.dtype, (uint64_t)c->p->tile.mr * width);
-	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->how->nv; j++)
-			ls_store(s->e.f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->e.lanes.n),
-			         lx_var(s->e.f, t->acc[0][i][j]), (Lx){0});
+	const uint32_t width = t->how->nv * s->e.lanes.n;
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		start_column(c, t, j);
 		Lx i = lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
@@ -564,6 +573,19 @@ static void looped_epilogue(ContractCode *c, const Tile *t)
 		ls_end(s->e.f);
 		eval_mask(&s->e, (Lx){0});
 	}
+}
+
+/* Long epilogues run as loops over a copy of the tile, to keep the code small. */
+static void looped_epilogue(ContractCode *c, const Tile *t)
+{
+	Cpu *s = c->s;
+	uint32_t width = t->how->nv * s->e.lanes.n;
+	LMem tile = ls_local(s->e.f, "tile", c->p->vector.dtype, (uint64_t)c->p->tile.mr * width);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			ls_store(s->e.f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->e.lanes.n),
+			         lx_var(s->e.f, t->acc[0][i][j]), (Lx){0});
+	epilogue_of_copy(c, t, tile);
 }
 
 static void fetch_row(ContractCode *c, Kx load, int64_t width)
@@ -602,8 +624,8 @@ typedef enum {
 static void start_tile(ContractCode *c, Tile *t)
 {
 	Cpu *s = c->s;
-	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		t->a[i] = a_row(c, i);
+	for (uint32_t i = 0; i < c->p->tile.mr && !c->p->axes.row->nfrag; i++)
+		t->a[i] = contract_a_row(c, int_of(s, i));
 	if (has_panels(&c->p->b)) {
 		t->panel = contract_first_panel(c);
 		if (t->how->ahead)
@@ -623,6 +645,11 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 			fetch_rows(c, t);
 		start_sums(c, t);
 		k_loops(c, t, part == TILE_SUM ? c->p->k_block.k : 0);
+	}
+	if (c->p->axes.row->nfrag) {
+		contract_store_frags(c, t->how->nv);
+		epilogue_of_copy(c, t, c->frags.tile);
+		return;
 	}
 	if (part == TILE_SUM) {
 		add_to_sums(c, t);
@@ -800,6 +827,8 @@ void contract_block(ContractCode *c)
 		c->local_b =
 			ls_local(s->e.f, "panel", c->p->vector.dtype, (uint64_t)c->p->b.gathered);
 	fill_tables(c);
+	if (c->p->axes.row->nfrag)
+		contract_declare_frags(c);
 	if (sums->many)
 		c->many = eval_let(&s->e, "many",
 				   lx_cmp(s->e.f, SC_gt, eval_size(&s->e, sums->terms),

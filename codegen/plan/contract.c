@@ -127,6 +127,8 @@ static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b
 		return refuse("operands have other dtypes");
 	if (!micro_groups(row))
 		return taken();
+	if (row->nfrag && contract_lanes(in) != row->cols)
+		return refuse_near("a vector is not as wide as a fragment");
 	const uint32_t last = x->k[x->nk - 1];
 	if (!nest_coef_is(in->nest, in->nest->offset[a.i], last, 1))
 		return refuse_near("steps of k are apart in a");
@@ -290,6 +292,13 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 		c->b.gathered = contract_k_bound(in, &c->axes) * c->tile.nv * c->vector.lanes;
 }
 
+/* Fragments of a lie in memory as registers want them: rows at one distance, whole tiles of
+ * them. */
+static bool reads_directly(const PlanInput *in, const ContractPlan *c)
+{
+	return c->axes.row->nfrag && c->axes.nm == 1 && sym_divides(in->nest->syms, c->tile.mr, c->rows) && c->block.rows % c->tile.mr == 0;
+}
+
 static void decide(const PlanInput *in, ContractPlan *c, Plan *p)
 {
 	const ContractAxes before = c->axes;
@@ -302,6 +311,7 @@ static void decide(const PlanInput *in, ContractPlan *c, Plan *p)
 	choose_sizes(&merged, c, &windows, row_elements);
 	merged.nest = c->nest = read_a(&merged, c);
 	contract_choose_columns(&merged, c);
+	c->a.direct = reads_directly(&merged, c);
 	c->fetched = find_fetched(&merged, c);
 	c->tasks = count_tasks(c->nest, c);
 	p->cycles = contract_cycles(&merged, c);
@@ -332,7 +342,9 @@ static const ContractPlan *plan_row(const PlanInput *in, Plan *p, Refusal *no)
 	if (no->why)
 		return NULL;
 	decide(&grouped, c, p);
-	return c;
+	if (c->axes.row->nfrag && c->sums.cuts.n)
+		*no = refuse_near("sums are too long for fragments");
+	return no->why ? NULL : c;
 }
 
 Refusal plan_contract(const PlanInput *in, Plan *p)
@@ -353,7 +365,7 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 	PlanInput by = *in;
 	const ContractPlan *best = NULL;
 	for (uint32_t k = 0; (by.row = micro_at(k)); k++) {
-		if (by.row->acc != in->shape.dtype || by.row->nfrag || !micro_has(&in->target->isa, by.row))
+		if (by.row->acc != in->shape.dtype || !micro_has(&in->target->isa, by.row))
 			continue;
 		/* what converts elements takes longer than what takes groups apart; only copies
 		 * may cost more */

@@ -8,6 +8,7 @@
 #include "codegen/plan/tuning.h"
 
 enum {
+	MAX_FRAG_ROWS = 2, /* fragments of rows, and of columns, in a tile */
 	MAX_BLOCK_ROWS = 240, /* bounds the tables of rows in local memory; the machine chooses
 				 below */
 	MAX_PANEL = 1 << 16,  /* bytes of local memory */
@@ -75,6 +76,7 @@ typedef struct {
 typedef struct {
 	Kx load;
 	bool copied;
+	bool direct; /* fragments are loaded from it in place, not through a local array */
 	Panels panels;
 } OperandA;
 

@@ -6,6 +6,7 @@
 /* Blocks of k. */
 enum {
 	FEW_TILES = 8,
+	FRAG_TILES = 4, /* of fragments, which take half of their operands from the first cache */
 	K_BLOCK = 256, /* steps of k: as many as a chain of f32 may have */
 	SUM_COLUMNS =
 		128, /* of a block, about as many as rows: either operand is read again as seldom */
@@ -15,6 +16,13 @@ enum {
 
 /* ---- tile and block sizes ---- */
 
+/* Of fragments: two by two, or as many as the result has. */
+static TileSize tile_of_fragments(const PlanInput *in, int64_t rows, bool fixed, int64_t vectors)
+{
+	const int64_t most = MAX_FRAG_ROWS * in->row->rows;
+	return (TileSize){.mr = (uint32_t)(fixed && rows < most ? rows < 1 ? 1 : rows : most), .nv = vectors < MAX_FRAG_ROWS ? 1 : MAX_FRAG_ROWS};
+}
+
 TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const OperandB *b)
 {
 	Sym m = contract_product(in, x->m, x->nm);
@@ -23,6 +31,8 @@ TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const 
 	bool fixed = sym_is_const(in->nest->syms, m, NULL);
 	double best = 0;
 	TileSize tile = {1, 1};
+	if (in->row->nfrag)
+		return tile_of_fragments(in, rows, fixed, vectors);
 	for (uint32_t nv = 1; nv <= MAX_TILE_VECTORS; nv++) {
 		if (nv > 1 && nv > vectors)
 			break;
@@ -82,13 +92,14 @@ typedef struct {
 	double stream; /* work as long as reading b for one tile of columns takes, where that is
 			  done once; else 0 */
 	double again;  /* work as long as reading all of b once more takes */
+	int64_t together; /* tiles of rows that read the same columns of b from the first cache */
 } Cut;
 
 static Cut find_cut(const PlanInput *in, const ContractAxes *x, TileSize tile, const OperandB *b)
 {
 	int64_t k = (int64_t)contract_steps(in, x), cols = nest_hint(in->nest, x->n),
 		width = (int64_t)tile.nv * contract_lanes(in);
-	Cut c = {.batch = (int64_t)contract_members(in, x)};
+	Cut c = {.batch = (int64_t)contract_members(in, x), .together = in->row->nfrag ? FRAG_TILES : 0};
 	c.row_tiles =
 		ceil_div(sym_hint(in->nest->syms, contract_product(in, x->m, x->nm)), tile.mr);
 	c.row_tiles = c.row_tiles > 1 ? c.row_tiles
@@ -127,7 +138,7 @@ static double block_work(const Cut *c, int64_t tiles, int64_t per)
 static bool cuts_rows(const Cut *c, int64_t tiles, int64_t per)
 {
 	return tiles > 1 &&
-	       (per <= 1 || 4 * c->again <= c->tile * (double)(ceil_div(tiles, 2) * c->col_tiles));
+	       (per <= 1 || tiles > c->together) && (per <= 1 || 4 * c->again <= c->tile * (double)(ceil_div(tiles, 2) * c->col_tiles));
 }
 
 /* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: rows are cut, which
@@ -138,7 +149,7 @@ static BlockSize choose_block(const PlanInput *in, const ContractAxes *x, TileSi
 	const Machine *machine = &in->target->machine;
 	const Cut c = find_cut(in, x, tile, b);
 	int64_t enough = tuning_tasks(machine) / 2, width = (int64_t)tile.nv * contract_lanes(in);
-	double small = tuning_block_work(in->target, in->shape.dtype);
+	double small = tuning_block_work(in->target, in->shape.dtype) * tuning_row_speed(in->target, in->row);
 	int64_t most =
 		tuning_block_elements(machine, in->shape.dtype) / (row_elements ? row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
@@ -213,6 +224,11 @@ static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 {
 	const Stage *st = &in->nest->k->stage.data[0];
 	int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
+	if (c->axes.row->nfrag) { /* a fragment's steps are a chain, which counts once for the next
+	                             ones */
+		const int64_t groups = c->axes.row->k / c->axes.row->group;
+		return limit == INT64_MAX ? limit : (limit - groups - 2) * groups;
+	}
 	const bool once = sc_is_dot(c->axes.row->op) && st->dtype != st->acc;
 	if (limit == INT64_MAX)
 		return limit;
@@ -284,7 +300,7 @@ static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_ele
 	const double panel = (double)contract_size(in) * c->tile.nv * contract_lanes(in) *
 			     contract_steps(in, &c->axes);
 	ContractPlan cut = *c;
-	if (contract_lanes(in) == 1 || c->windows.n || c->b.access == B_GATHERED ||
+	if (contract_lanes(in) == 1 || c->axes.row->nfrag || c->windows.n || c->b.access == B_GATHERED ||
 	    panel < 2.0 * in->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
 	    is_narrow(in, c) || !cut_k(in, &c->axes, &cut.k_block))
 		return;
@@ -357,6 +373,13 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 			   ? UNROLL_K
 			   : 1;
 	t.ahead = rows_ahead(c, &t);
+	if (c->axes.row->nfrag) {
+		t.ways = 1;
+		t.looped = true;
+		t.tight = false;
+		t.unroll = c->axes.row->k / c->axes.row->group;
+		t.ahead = 0;
+	}
 	return t;
 }
 

@@ -23,6 +23,30 @@ static Counts count(const PlanInput *in, const ContractPlan *c)
 	return n;
 }
 
+/* Multiply-adds of vectors, of which each takes so many cycles. */
+static void count_vectors(const PlanInput *in, const ContractPlan *c, const TileCode *t, double steps, double step, Busy *busy)
+{
+	const Machine *m = &in->target->machine;
+	const DType d = c->vector.dtype;
+	const uint32_t mr = c->tile.mr;
+	busy->units += steps * mr * t->nv * step * tuning_tile_spills(in->target, d, mr, t->nv);
+	busy->units += steps * tuning_parts_cycles(in->target, c->axes.row, mr + t->nv);
+	busy->loads += steps * (mr * machine_cycles(m, MOP_load, d, 1) + t->nv * machine_cycles(m, MOP_load, d, c->vector.lanes));
+}
+
+/* Operations on fragments; a row of a fragment is a vector, and passes through a local array unless
+ * a is read directly. */
+static void count_fragments(const ContractPlan *c, const TileCode *t, double steps, const Machine *m, Busy *busy)
+{
+	const DType d = c->vector.dtype;
+	const uint32_t lanes = c->vector.lanes, fragments = (c->tile.mr + c->axes.row->rows - 1) / c->axes.row->rows;
+	const double vectors = steps / lanes, copied = c->a.direct ? 0 : c->tile.mr;
+	const double rows = (double)fragments * c->axes.row->rows;
+	busy->units += vectors * rows * t->nv * machine_cycles(m, MOP_tile, DT_f32, 1);
+	busy->loads += vectors * (copied + rows + t->nv * (double)lanes) * machine_cycles(m, MOP_load, d, lanes);
+	busy->stores += vectors * copied * machine_cycles(m, MOP_store, d, lanes);
+}
+
 /* All tiles of that width: `columns` of them beside each other. */
 static void count_tiles(const PlanInput *in, const ContractPlan *c, const Counts *n,
 			const TileCode *t, double columns, Busy *busy)
@@ -34,13 +58,12 @@ static void count_tiles(const PlanInput *in, const ContractPlan *c, const Counts
 	const double add = unfused ? c->axes.row->group * machine_cycles(m, MOP_add, d, lanes) : tuning_step_cycles(in->target, c->axes.row),
 		     mul = unfused ? c->axes.row->group * machine_cycles(m, MOP_mul, d, lanes) : 0;
 	const double load = machine_cycles(m, MOP_load, d, lanes),
-		     one = machine_cycles(m, MOP_load, d, 1),
 		     store = machine_cycles(m, MOP_store, d, lanes);
 	const double tiles = n->members * n->row_tiles * columns, steps = tiles * n->steps;
-	busy->units +=
-		steps * mr * t->nv * (add + mul) * tuning_tile_spills(in->target, d, mr, t->nv);
-	busy->units += steps * tuning_parts_cycles(in->target, c->axes.row, mr + t->nv);
-	busy->loads += steps * (mr * one + t->nv * load);
+	if (c->axes.row->nfrag)
+		count_fragments(c, t, steps, m, busy);
+	else
+		count_vectors(in, c, t, steps, add + mul, busy);
 	busy->waits += tiles * fmax(n->steps - t->ways, 0) *
 		       tuning_step_latency(in->target, c->axes.row) / t->ways;
 	busy->units += tiles * mr * t->nv * (t->ways - 1) * machine_cycles(m, MOP_add, d, lanes);

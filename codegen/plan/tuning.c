@@ -46,6 +46,8 @@ double tuning_step_cycles(const Target *t, const MicroKernel *row)
 {
 	const Machine *m = &t->machine;
 	const uint32_t lanes = tuning_lanes(t, row->acc);
+	if (row->nfrag) /* a row of a, for as many groups as a fragment has */
+		return machine_cycles(m, MOP_tile, DT_f32, 1) * row->group / row->k;
 	const double mul = machine_cycles(m, row->cost == MOP_int_mul ? MOP_int_mul : MOP_mul, row->acc, lanes),
 		     add = machine_cycles(m, row->acc == DT_i32 ? MOP_simple : MOP_add, row->acc, lanes);
 	if (row->cost == MOP_dot || row->cost == MOP_dot_bf16)
@@ -66,6 +68,8 @@ double tuning_parts_cycles(const Target *t, const MicroKernel *row, uint32_t vec
 
 double tuning_step_latency(const Target *t, const MicroKernel *row)
 {
+	if (row->nfrag) /* of an operation, for as many groups */
+		return machine_latency(&t->machine, MOP_tile, DT_f32);
 	const MachineOp op = row->cost == MOP_dot || row->cost == MOP_dot_bf16       ? row->cost
 			     : row->acc == DT_i32                                    ? MOP_simple
 			     : row->cost == MOP_fma && isa_has(&t->isa, ISA_FMA) ? MOP_fma
@@ -164,6 +168,11 @@ static double work_of(const Target *t, DType d, double cycles)
 double tuning_block_work(const Target *t, DType d)
 {
 	return work_of(t, d, TASK_PHASES * (double)t->machine.phase);
+}
+
+double tuning_row_speed(const Target *t, const MicroKernel *row)
+{
+	return row->nfrag ? fma_cycles(t, DT_f32) / tuning_step_cycles(t, row) : 1;
 }
 
 double tuning_stream_work(const Target *t, DType d, double bytes, double set)

@@ -13,7 +13,7 @@ static const Machine table[] = {
 		/* Nothing in particular: scalar code for whatever a C compiler compiles for. */
 		.name = "generic", .family = "generic", .unit_bytes = 8,
 		.rate = {
-			[MOP_add] = SAME(2, 4), [MOP_mul] = SAME(2, 4), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.1f, 12, 0.06f, 18),
+			[MOP_add] = SAME(2, 4), [MOP_mul] = SAME(2, 4), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.1f, 12, 0.06f, 18),
 			[MOP_sqrt] = R(0.1f, 15, 0.05f, 20), [MOP_simple] = SAME(2, 1), [MOP_int_mul] = SAME(1, 3),
 			[MOP_convert] = SAME(1, 4), [MOP_shuffle] = SAME(1, 1), [MOP_load] = SAME(2, 4), [MOP_store] = SAME(1, 1),
 			[MOP_gather] = SAME(1, 4), [MOP_scalar] = SAME(2, 1),
@@ -23,7 +23,7 @@ static const Machine table[] = {
 	}, {
 		.name = "nehalem", .family = "x86-64", .unit_bytes = 16,
 		.rate = {
-			[MOP_add] = SAME(1, 3), [MOP_mul] = R(1, 4, 1, 5), [MOP_fma] = R(0.1f, 40, 0.02f, 60), [MOP_dot] = R(0.1f, 40, 0.02f, 60), [MOP_dot_bf16] = R(0.1f, 40, 0.02f, 60),
+			[MOP_add] = SAME(1, 3), [MOP_mul] = R(1, 4, 1, 5), [MOP_fma] = R(0.1f, 40, 0.02f, 60), [MOP_dot] = R(0.1f, 40, 0.02f, 60), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = R(0.1f, 40, 0.02f, 60),
 			[MOP_div] = R(0.07f, 14, 0.05f, 22), [MOP_sqrt] = R(0.06f, 18, 0.03f, 32), [MOP_simple] = SAME(2, 1),
 			[MOP_int_mul] = R(0.5f, 6, 0.3f, 10), [MOP_convert] = R(1, 3, 0.5f, 4), [MOP_shuffle] = SAME(1, 1),
 			[MOP_load] = SAME(1, 5), [MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.5f, 6), [MOP_scalar] = SAME(3, 1),
@@ -33,7 +33,7 @@ static const Machine table[] = {
 	}, {
 		.name = "haswell", .family = "x86-64", .unit_bytes = 32,
 		.rate = {
-			[MOP_add] = SAME(1, 3), [MOP_mul] = SAME(2, 5), [MOP_fma] = SAME(2, 5), [MOP_dot] = SAME(2, 5), [MOP_dot_bf16] = SAME(2, 5), [MOP_div] = R(0.07f, 18, 0.04f, 28),
+			[MOP_add] = SAME(1, 3), [MOP_mul] = SAME(2, 5), [MOP_fma] = SAME(2, 5), [MOP_dot] = SAME(2, 5), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = SAME(2, 5), [MOP_div] = R(0.07f, 18, 0.04f, 28),
 			[MOP_sqrt] = R(0.07f, 19, 0.036f, 29), [MOP_simple] = SAME(2, 1), [MOP_int_mul] = R(0.5f, 10, 0.2f, 15),
 			[MOP_convert] = R(1, 3, 0.5f, 6), [MOP_shuffle] = SAME(1, 2), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.6f, 12), [MOP_scalar] = SAME(3, 1),
@@ -43,7 +43,7 @@ static const Machine table[] = {
 	}, {
 		.name = "skylake-x", .family = "x86-64", .unit_bytes = 64,
 		.rate = {
-			[MOP_add] = SAME(2, 4), [MOP_mul] = SAME(2, 4), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.1f, 18, 0.06f, 24),
+			[MOP_add] = SAME(2, 4), [MOP_mul] = SAME(2, 4), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.1f, 18, 0.06f, 24),
 			[MOP_sqrt] = R(0.08f, 20, 0.04f, 32), [MOP_simple] = SAME(2, 1), [MOP_int_mul] = R(1, 10, 0.66f, 15),
 			[MOP_convert] = R(2, 4, 1, 7), [MOP_shuffle] = SAME(1, 3), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.7f, 12), [MOP_scalar] = SAME(3, 1),
@@ -55,7 +55,7 @@ static const Machine table[] = {
 		 * full width. */
 		.name = "sapphire-rapids", .family = "x86-64", .unit_bytes = 64,
 		.rate = {
-			[MOP_add] = SAME(2, 3), [MOP_mul] = SAME(2, 4), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 5), [MOP_dot_bf16] = SAME(0.5f, 10), [MOP_div] = R(0.1f, 11, 0.06f, 15),
+			[MOP_add] = SAME(2, 3), [MOP_mul] = SAME(2, 4), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 5), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = SAME(0.5f, 10), [MOP_div] = R(0.1f, 11, 0.06f, 15),
 			[MOP_sqrt] = R(0.08f, 13, 0.04f, 19), [MOP_simple] = SAME(2, 1), [MOP_int_mul] = R(1, 10, 0.66f, 15),
 			[MOP_convert] = R(2, 4, 1, 7), [MOP_shuffle] = SAME(1, 3), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(1, 12), [MOP_scalar] = SAME(4, 1),
@@ -65,7 +65,7 @@ static const Machine table[] = {
 	}, {
 		.name = "zen3", .family = "x86-64", .unit_bytes = 32,
 		.rate = {
-			[MOP_add] = SAME(2, 3), [MOP_mul] = SAME(2, 3), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.28f, 10, 0.2f, 13),
+			[MOP_add] = SAME(2, 3), [MOP_mul] = SAME(2, 3), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.28f, 10, 0.2f, 13),
 			[MOP_sqrt] = R(0.2f, 14, 0.11f, 20), [MOP_simple] = SAME(3, 1), [MOP_int_mul] = R(2, 3, 0.5f, 8),
 			[MOP_convert] = R(2, 3, 1, 4), [MOP_shuffle] = SAME(2, 1), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.5f, 14), [MOP_scalar] = SAME(4, 1),
@@ -75,7 +75,7 @@ static const Machine table[] = {
 	}, {
 		.name = "zen4", .family = "x86-64", .unit_bytes = 32,
 		.rate = {
-			[MOP_add] = SAME(2, 3), [MOP_mul] = SAME(2, 3), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.2f, 11, 0.12f, 13),
+			[MOP_add] = SAME(2, 3), [MOP_mul] = SAME(2, 3), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.2f, 11, 0.12f, 13),
 			[MOP_sqrt] = R(0.2f, 15, 0.11f, 21), [MOP_simple] = SAME(3, 1), [MOP_int_mul] = R(2, 3, 2, 3),
 			[MOP_convert] = R(2, 4, 1, 5), [MOP_shuffle] = SAME(2, 2), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.9f, 14), [MOP_scalar] = SAME(4, 1),
@@ -85,7 +85,7 @@ static const Machine table[] = {
 	}, {
 		.name = "zen5", .family = "x86-64", .unit_bytes = 64,
 		.rate = {
-			[MOP_add] = SAME(2, 2), [MOP_mul] = SAME(2, 3), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.2f, 11, 0.11f, 13),
+			[MOP_add] = SAME(2, 2), [MOP_mul] = SAME(2, 3), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.2f, 11, 0.11f, 13),
 			[MOP_sqrt] = R(0.15f, 15, 0.08f, 21), [MOP_simple] = SAME(3, 1), [MOP_int_mul] = R(2, 3, 2, 3),
 			[MOP_convert] = R(2, 4, 1, 5), [MOP_shuffle] = SAME(2, 2), [MOP_load] = SAME(2, 7),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(1, 14), [MOP_scalar] = SAME(4, 1),
@@ -96,7 +96,7 @@ static const Machine table[] = {
 		/* two halves, in order */
 		.name = "cortex-a53", .family = "aarch64", .unit_bytes = 8,
 		.rate = {
-			[MOP_add] = SAME(1, 4), [MOP_mul] = SAME(1, 4), [MOP_fma] = SAME(1, 8), [MOP_dot] = SAME(1, 8), [MOP_dot_bf16] = SAME(1, 8), [MOP_div] = R(0.07f, 13, 0.04f, 22),
+			[MOP_add] = SAME(1, 4), [MOP_mul] = SAME(1, 4), [MOP_fma] = SAME(1, 8), [MOP_dot] = SAME(1, 8), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = SAME(1, 8), [MOP_div] = R(0.07f, 13, 0.04f, 22),
 			[MOP_sqrt] = R(0.07f, 12, 0.04f, 22), [MOP_simple] = SAME(1, 2), [MOP_int_mul] = R(1, 4, 0.25f, 8),
 			[MOP_convert] = SAME(1, 4), [MOP_shuffle] = SAME(1, 2), [MOP_load] = SAME(1, 4),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.4f, 5), [MOP_scalar] = SAME(2, 1),
@@ -107,7 +107,7 @@ static const Machine table[] = {
 		/* What aarch64 assumes where nothing is said. */
 		.name = "cortex-a72", .family = "aarch64", .unit_bytes = 16,
 		.rate = {
-			[MOP_add] = SAME(2, 4), [MOP_mul] = SAME(2, 4), [MOP_fma] = SAME(2, 7), [MOP_dot] = SAME(2, 7), [MOP_dot_bf16] = SAME(2, 7), [MOP_div] = R(0.06f, 18, 0.03f, 32),
+			[MOP_add] = SAME(2, 4), [MOP_mul] = SAME(2, 4), [MOP_fma] = SAME(2, 7), [MOP_dot] = SAME(2, 7), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = SAME(2, 7), [MOP_div] = R(0.06f, 18, 0.03f, 32),
 			[MOP_sqrt] = R(0.06f, 18, 0.03f, 32), [MOP_simple] = SAME(2, 3), [MOP_int_mul] = R(0.5f, 5, 0.25f, 8),
 			[MOP_convert] = R(1, 3, 0.5f, 4), [MOP_shuffle] = SAME(2, 3), [MOP_load] = SAME(1, 5),
 			[MOP_store] = SAME(0.5f, 1), [MOP_gather] = SAME(0.5f, 8), [MOP_scalar] = SAME(2, 1),
@@ -117,7 +117,7 @@ static const Machine table[] = {
 	}, {
 		.name = "neoverse-n1", .family = "aarch64", .unit_bytes = 16,
 		.rate = {
-			[MOP_add] = SAME(2, 2), [MOP_mul] = SAME(2, 3), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.12f, 10, 0.07f, 15),
+			[MOP_add] = SAME(2, 2), [MOP_mul] = SAME(2, 3), [MOP_fma] = SAME(2, 4), [MOP_dot] = SAME(2, 4), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = SAME(2, 4), [MOP_div] = R(0.12f, 10, 0.07f, 15),
 			[MOP_sqrt] = R(0.12f, 10, 0.06f, 17), [MOP_simple] = SAME(2, 2), [MOP_int_mul] = R(1, 4, 0.5f, 6),
 			[MOP_convert] = R(1, 3, 1, 3), [MOP_shuffle] = SAME(2, 2), [MOP_load] = SAME(2, 5),
 			[MOP_store] = SAME(2, 1), [MOP_gather] = SAME(1, 8), [MOP_scalar] = SAME(3, 1),
@@ -128,7 +128,7 @@ static const Machine table[] = {
 		/* What riscv64 assumes where nothing is said: registers of 32 bytes, in order. */
 		.name = "spacemit-x60", .family = "riscv64", .unit_bytes = 32,
 		.rate = {
-			[MOP_add] = SAME(1, 4), [MOP_mul] = SAME(1, 4), [MOP_fma] = R(1, 5, 1, 6), [MOP_dot] = R(1, 5, 1, 6), [MOP_dot_bf16] = R(1, 5, 1, 6), [MOP_div] = R(0.07f, 15, 0.03f, 30),
+			[MOP_add] = SAME(1, 4), [MOP_mul] = SAME(1, 4), [MOP_fma] = R(1, 5, 1, 6), [MOP_dot] = R(1, 5, 1, 6), [MOP_tile] = SAME(1, 3.25f), [MOP_dot_bf16] = R(1, 5, 1, 6), [MOP_div] = R(0.07f, 15, 0.03f, 30),
 			[MOP_sqrt] = R(0.07f, 16, 0.03f, 32), [MOP_simple] = SAME(1, 4), [MOP_int_mul] = R(1, 4, 0.5f, 5),
 			[MOP_convert] = R(1, 4, 0.5f, 4), [MOP_shuffle] = SAME(0.5f, 4), [MOP_load] = SAME(1, 6),
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.25f, 10), [MOP_scalar] = SAME(2, 1),

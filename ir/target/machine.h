@@ -15,6 +15,7 @@
 #define MACHINE_OPS(X)                                                                                                 \
 	X(add) X(mul) X(fma) X(div) X(sqrt) /* of floats */                                                           \
 	X(dot)      /* sums of products of groups of integers of 4 bytes (ir/target/micro.h) */                       \
+	X(tile)     /* a row of an operation on fragments (ir/loop/frag.h) */                                          \
 	X(dot_bf16) /* of two bf16 */                                                           \
 	X(simple)   /* compare, select, min, max, logic, shifts, integer addition */                                  \
 	X(int_mul)                                                                                                     \

@@ -51,6 +51,8 @@ static const struct {
 	{"vnni", "x86-64-v3", ISA_VNNI, "avxvnni", "+avxvnni", "-mavxvnni"},
 	{"vnni", "x86-64-v4", ISA_VNNI, "avx512vnni", "+avx512vnni", "-mavx512vnni"},
 	{"bf16", "x86-64-v4", ISA_BF16, "avx512bf16", "+avx512bf16", "-mavx512bf16"},
+	{"amx", "x86-64-v4", ISA_TILE_BF16 | ISA_TILE_INT8 | ISA_BF16 | ISA_VNNI, "avx512vnni avx512bf16 amxtile amxbf16 amxint8",
+	 "+avx512vnni,+avx512bf16,+amx-tile,+amx-bf16,+amx-int8", "-mavx512vnni -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8"},
 };
 enum { NFEATURE = sizeof features / sizeof *features, MOST_EXTENDED = 16 };
 

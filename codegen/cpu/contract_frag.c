@@ -1,0 +1,199 @@
+/* The steps of a tile whose row of the instruction set works on fragments: two rows of fragments of
+ * a times two of b, or fewer. Whole steps of b come from its panels; a is read in place, or its
+ * rows pass through a local array, which all of a tile have even where the result has no such row.
+ * Steps behind the last whole one pass through local arrays with zeros behind them, of a and of b,
+ * so that nothing else in memory matters. */
+#include "codegen/cpu/contract.h"
+
+static Lx int_of(ContractCode *c, int64_t v)
+{
+	return lx_int(c->s->e.f, v);
+}
+
+/* Groups in a row of a fragment of a. */
+static uint32_t groups_of(const ContractCode *c)
+{
+	return c->p->axes.row->k / c->p->axes.row->group;
+}
+
+static LMem as(LMem m, DType d)
+{
+	m.dtype = d;
+	return m;
+}
+
+static FragOp operation_of(const MicroKernel *row)
+{
+	FragOp op = 0;
+	while (op + 1 < FRAG_OPS && (frag_row(op)->a != row->a || frag_row(op)->b != row->b || frag_row(op)->acc != row->acc))
+		op++;
+	return op;
+}
+
+void contract_declare_frags(ContractCode *c)
+{
+	LoopFn *f = c->s->e.f;
+	ContractFrags *g = &c->frags;
+	const MicroKernel *row = c->p->axes.row;
+	const uint32_t mr = c->p->tile.mr, nv = c->p->tile.nv;
+	g->op = operation_of(row);
+	g->nrow = (mr + row->rows - 1) / row->rows;
+	loop_enter(f);
+	for (uint32_t i = 0; i < g->nrow; i++) {
+		const uint32_t left = mr - i * row->rows, rows = left < row->rows ? left : row->rows;
+		g->acc[i] = ls_frag(f, "acc", row->acc, rows, row->cols, nv);
+		g->a[i] = ls_frag(f, "a", row->a, rows, row->k, 1);
+	}
+	g->b = ls_frag(f, "b", row->b, groups_of(c), (uint32_t)row->cols * row->group, nv);
+	ls_end(f);
+	g->left = ls_local(f, "left", DT_u32, (uint64_t)mr * groups_of(c));
+	g->right = ls_local(f, "right", DT_u32, (uint64_t)nv * groups_of(c) * row->cols);
+	g->tile = ls_local(f, "tile", row->acc, (uint64_t)mr * nv * row->cols);
+}
+
+void contract_zero_frags(ContractCode *c, uint32_t nv)
+{
+	for (uint32_t i = 0; i < c->frags.nrow; i++)
+		for (uint32_t j = 0; j < nv; j++)
+			ls_frag_zero(c->s->e.f, lfrag(c->frags.acc[i], j));
+}
+
+/* ---- operand a ---- */
+
+static LMem a_memory(ContractCode *c)
+{
+	return eval_load_memory(&c->s->e, c->p->a.load);
+}
+
+/* The groups of a row from that offset on: all, or those of `left` steps. */
+static void copy_row(ContractCode *c, Lx offset, Lx at, Lx left)
+{
+	LoopFn *f = c->s->e.f;
+	const int64_t group = c->p->axes.row->group;
+	const LType u32 = {DT_u32, groups_of(c)};
+	if (!left.i) {
+		ls_store(f, c->frags.left, at, lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, (Lx){0})), (Lx){0});
+		return;
+	}
+	Lx whole = lx_div(f, left, int_of(c, group)), rest = lx_mod(f, left, int_of(c, group));
+	Lx there = lx_mask(f, whole, u32.lanes);
+	ls_store(f, c->frags.left, at, lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, there)), (Lx){0});
+	ls_if(f, lx_cmp(f, SC_gt, rest, int_of(c, 0)));
+	Lx last = contract_load_a(c, lx_add(f, offset, lx_mul(f, whole, int_of(c, group))), rest);
+	ls_store(f, c->frags.left, lx_add(f, at, whole), last, (Lx){0});
+	ls_end(f);
+}
+
+static void load_a(ContractCode *c, Lx left)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const ContractFrags *g = &c->frags;
+	const MicroKernel *row = c->p->axes.row;
+	const Lx step = contract_a_step(c);
+	if (c->p->a.direct && !left.i) {
+		Sym stride;
+		if (!nest_coef(s->e.nest, s->e.nest->offset[c->p->a.load.i], c->p->axes.m[0], &stride))
+			ctx_bug(f->ir->ctx, "rows of a are not at one distance");
+		for (uint32_t i = 0; i < g->nrow; i++) {
+			Lx offset = lx_add(f, contract_a_row(c, int_of(c, (int64_t)i * row->rows)), step);
+			ls_frag_load(f, lfrag(g->a[i], 0), a_memory(c), offset, eval_size(&s->e, stride));
+		}
+		return;
+	}
+	Lx i = lx_var(f, ls_for(f, "i", int_of(c, 0), int_of(c, c->p->tile.mr), 1));
+	copy_row(c, lx_add(f, contract_a_row(c, i), step), lx_mul(f, i, int_of(c, groups_of(c))), left);
+	ls_end(f);
+	for (uint32_t k = 0; k < g->nrow; k++)
+		ls_frag_load(f, lfrag(g->a[k], 0), as(g->left, row->a), int_of(c, (int64_t)k * row->rows * row->k), int_of(c, row->k));
+}
+
+/* ---- operand b ---- */
+
+/* The groups of the last steps, and zeros behind them. */
+static void copy_b(ContractCode *c, uint32_t nv, Lx panel, Lx groups)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const uint32_t axis = c->p->axes.k[c->p->axes.nk - 1];
+	const LType u32 = {DT_u32, c->p->axes.row->cols};
+	Lx first = s->e.at[axis], k = lx_var(f, ls_for(f, "k", int_of(c, 0), int_of(c, groups_of(c)), 1));
+	for (uint32_t j = 0; j < nv; j++) {
+		Lx at = lx_mul(f, lx_add(f, int_of(c, (int64_t)j * groups_of(c)), k), int_of(c, u32.lanes));
+		ls_if(f, lx_cmp(f, SC_lt, k, groups));
+		eval_at(&s->e, axis, lx_add(f, first, k));
+		Lv v = ls_load(f, "b", contract_b_memory(c), contract_b_offset(c, j, panel), u32, (Lx){0});
+		ls_store(f, c->frags.right, at, lx_var(f, v), (Lx){0});
+		eval_at(&s->e, axis, first);
+		ls_else(f);
+		ls_store(f, c->frags.right, at, lx_int_of(f, u32, 0), (Lx){0});
+		ls_end(f);
+	}
+	ls_end(f);
+}
+
+static void load_b(ContractCode *c, uint32_t nv, Lx panel, Lx left)
+{
+	LoopFn *f = c->s->e.f;
+	const MicroKernel *row = c->p->axes.row;
+	const int64_t line = (int64_t)row->cols * row->group; /* elements */
+	if (left.i) {
+		Lx groups = lx_div(f, lx_add(f, left, int_of(c, row->group - 1)), int_of(c, row->group));
+		copy_b(c, nv, panel, groups);
+	}
+	for (uint32_t j = 0; j < nv; j++) {
+		LMem m = left.i ? c->frags.right : contract_b_memory(c);
+		Lx offset = left.i ? int_of(c, (int64_t)j * groups_of(c) * row->cols) : contract_b_offset(c, j, panel);
+		if (m.dtype == DT_u32) /* of groups */
+			offset = lx_mul(f, offset, int_of(c, row->group));
+		ls_frag_load(f, lfrag(c->frags.b, j), as(m, row->b), offset, int_of(c, line));
+	}
+}
+
+/* ---- steps ---- */
+
+/* left: the last steps, fewer than a fragment has; none: all of a fragment's. */
+static void add_step(ContractCode *c, uint32_t nv, Lx panel, Lx left)
+{
+	const ContractFrags *g = &c->frags;
+	load_a(c, left);
+	load_b(c, nv, panel, left);
+	for (uint32_t i = 0; i < g->nrow; i++)
+		for (uint32_t j = 0; j < nv; j++)
+			ls_frag_dot(c->s->e.f, g->op, lfrag(g->acc[i], j), lfrag(g->a[i], 0), lfrag(g->b, j));
+}
+
+void contract_frag_steps(ContractCode *c, uint32_t nv, Lx panel)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const MicroKernel *row = c->p->axes.row;
+	const uint32_t axis = c->p->axes.k[c->p->axes.nk - 1];
+	const bool tail = contract_has_tail(s->e.nest, &c->p->axes);
+	/* without a tail the axis may have been merged with others */
+	const Sym extent = tail ? s->e.nest->extent[c->p->axes.grouped]
+				: sym_mul(s->e.syms, s->e.nest->extent[axis], sym_int(s->e.syms, row->group));
+	Lx steps = eval_size(&s->e, extent), whole = lx_div(f, steps, int_of(c, row->k));
+	Lx groups = eval_let(&s->e, "whole", lx_mul(f, whole, int_of(c, groups_of(c))));
+	eval_for(&s->e, axis, int_of(c, 0), groups, groups_of(c));
+	add_step(c, nv, panel, (Lx){0});
+	eval_end(&s->e);
+	if (sym_divides(s->e.syms, row->k, extent))
+		return;
+	Lx left = eval_let(&s->e, "left", lx_mod(f, steps, int_of(c, row->k)));
+	ls_if(f, lx_cmp(f, SC_gt, left, int_of(c, 0)));
+	eval_at(&s->e, axis, groups);
+	add_step(c, nv, panel, left);
+	eval_at(&s->e, axis, (Lx){0});
+	ls_end(f);
+}
+
+void contract_store_frags(ContractCode *c, uint32_t nv)
+{
+	const MicroKernel *row = c->p->axes.row;
+	const int64_t width = (int64_t)nv * row->cols;
+	for (uint32_t i = 0; i < c->frags.nrow; i++)
+		for (uint32_t j = 0; j < nv; j++)
+			ls_frag_store(c->s->e.f, c->frags.tile, int_of(c, i * row->rows * width + (int64_t)j * row->cols), int_of(c, width),
+			              lfrag(c->frags.acc[i], j));
+}

@@ -34,7 +34,7 @@ typedef struct {
 	Lx many;      /* sums are so long that chunks count; none: they always are */
 	uint32_t cut; /* chunks still to open */
 	Interval k;   /* of blocks of k: steps of the cut axis */
-	Lx first_tap[MAX_WINDOWS], end_tap[MAX_WINDOWS]; /* of the current tile */
+	Interval taps[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
 
 /* contract_tile.c: writes the loops of one task over columns, rows and k, and the epilogue. The
@@ -66,7 +66,8 @@ void contract_sum_columns(ContractCode *, const TileCode *);
 /* A vector of zeros of the plan's. */
 Lx contract_zero(const ContractCode *);
 
-/* contract_tile.c: the offset in a, or in its panels, of row i of the current tile, without its summed part. */
+/* contract_tile.c: the offset in a, or in its panels, of row i of the current tile, without its
+ * summed part. */
 Lx contract_a_row(ContractCode *, Lx i);
 /* contract_tile.c: the offset in a of the current step of the summed axes. */
 Lx contract_a_step(ContractCode *);
@@ -82,7 +83,7 @@ void contract_frag_steps(ContractCode *, uint32_t nv, Lx panel);
 void contract_store_frags(ContractCode *, uint32_t nv);
 
 /* contract_border.c: at the beginning of a tile, computes which taps of each window meet the image
- * (first_tap, end_tap). Does nothing if the plan has no windows. */
+ * (taps). Does nothing if the plan has no windows. */
 void contract_bound_taps(ContractCode *);
 /* contract_border.c: narrows [*start, *end) of a summed axis to the taps that meet the image;
  * leaves it as it is for an axis without a window. */

@@ -52,8 +52,8 @@ void contract_bound_taps(ContractCode *c)
 		Lx coef = lx_int(s->e.f, w->coef), start = eval_size(&s->e, w->start);
 		Lx below = lx_sub(s->e.f, eval_size(&s->e, w->lo), lx_add(s->e.f, start, lx_mul(s->e.f, coef, last)));
 		Lx above = lx_sub(s->e.f, eval_size(&s->e, w->hi), lx_add(s->e.f, start, lx_mul(s->e.f, coef, first)));
-		c->first_tap[i] = eval_let(&s->e, "tap_lo", steps(s, below, w->step));
-		c->end_tap[i] = eval_let(&s->e, "tap_hi",
+		c->taps[i].lo = eval_let(&s->e, "tap_lo", steps(s, below, w->step));
+		c->taps[i].hi = eval_let(&s->e, "tap_hi",
 					 lx_min(s->e.f, steps(s, above, w->step),
 						eval_size(&s->e, s->e.nest->extent[w->k])));
 	}
@@ -63,7 +63,7 @@ void contract_taps(const ContractCode *c, uint32_t axis, Lx *start, Lx *end)
 {
 	for (uint32_t i = 0; i < c->p->windows.n; i++)
 		if (c->p->windows.at[i].k == axis) {
-			*start = lx_max(c->s->e.f, *start, c->first_tap[i]);
-			*end = lx_min(c->s->e.f, *end, c->end_tap[i]);
+			*start = lx_max(c->s->e.f, *start, c->taps[i].lo);
+			*end = lx_min(c->s->e.f, *end, c->taps[i].hi);
 		}
 }

@@ -63,7 +63,8 @@ double tuning_spaced_cycles(const Machine *, double bytes, double steps, double 
 			    double spacing);
 /* The number of multiply-adds from which on a task of its own pays. */
 double tuning_block_work(const Target *, DType);
-/* How many times as much of that work a row on fragments does in the same time; 1 for other rows. */
+/* How many times as much of that work a row on fragments does in the same time; 1 for other
+ * rows. */
 double tuning_row_speed(const Target *, const MicroKernel *);
 /* The number of multiply-adds that takes as long as reading `bytes` bytes once, where `set` bytes
  * are read before the same are read again. */

@@ -3,7 +3,17 @@
  *
  *     const WeftModel *weft_model(void);
  *
- * The table it returns describes the model and holds the functions to use it:
+ * A model that was compiled for GPUs exports a second one,
+ *
+ *     const WeftModel *weft_model_device(int32_t type, int32_t id);
+ *
+ * which returns the table for a device (WeftDevice): of WEFT_CUDA the one with the newest code that
+ * GPU `id` runs, else the one of weft_model. weft_model returns a table for the processor if the
+ * model was compiled for processors, too, else the one for the first GPU. A table that nothing here
+ * can use is returned all the same: its `open` says why not. Both functions have other names with
+ * weft compile --symbol: NAME and NAME_device.
+ *
+ * The table describes the model and holds the functions to use it:
  *
  *     const char *wrong = weft_model_check(m);               -- may this program use it?
  *     WeftStatus status = {0};

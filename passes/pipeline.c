@@ -191,17 +191,31 @@ void pipeline_clean(Graph *g, const PipelineOptions *o)
 	clean(g, o, &c);
 }
 
-bool pipeline_run(Graph *g, const PipelineOptions *o)
+static bool run_list(Graph *g, const PipelineOptions *o, const Pass *list, size_t n, PassCtx *c)
+{
+	for (size_t k = 0; k < n && !c->failed; k++)
+		run(g, o, &list[k], c);
+	return !c->failed;
+}
+
+bool pipeline_expand(Graph *g, const PipelineOptions *o)
 {
 	graph_enter(g);
 	PassCtx c = context(o);
-	for (size_t k = 0; k < COUNT(expanding) && !c.failed; k++)
-		run(g, o, &expanding[k], &c);
-	TRY(!c.failed);
+	return run_list(g, o, expanding, COUNT(expanding), &c);
+}
+
+bool pipeline_finish(Graph *g, const PipelineOptions *o)
+{
+	graph_enter(g);
+	PassCtx c = context(o);
 	clean(g, o, &c);
-	for (size_t k = 0; k < COUNT(closing) && !c.failed; k++)
-		run(g, o, &closing[k], &c);
-	return !c.failed;
+	return run_list(g, o, closing, COUNT(closing), &c);
+}
+
+bool pipeline_run(Graph *g, const PipelineOptions *o)
+{
+	return pipeline_expand(g, o) && pipeline_finish(g, o);
 }
 
 /* In the order of pipeline_names; NULL after the last. */

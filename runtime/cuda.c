@@ -1,161 +1,16 @@
 /* Models on GPUs by the CUDA driver. Empty in other runtimes (cuda.h). */
 #include "instance_priv.h"
 #include "cuda.h"
+#include "cuda_driver.h"
 
 #ifdef WEFT_WITH_CUDA
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 const int32_t weft_device_type = WEFT_CUDA;
-
-/* ---- the driver's library ---- */
-
-typedef struct Context Context;
-typedef struct Module Module;
-typedef struct Function Function;
-typedef struct Stream Stream;
-typedef struct Event Event;
-typedef struct CuGraph CuGraph;
-typedef struct CuExec CuExec;
-typedef struct CuNode CuNode;
-typedef struct Pool Pool;
-typedef uint64_t Address;
-
-/* Numbers of cuda.h that are used here; every driver has the same. */
-enum {
-	CU_OK = 0, CU_OUT_OF_MEMORY = 2, CU_NOT_INITIALIZED = 3, CU_DEINITIALIZED = 4, CU_NO_DEVICE = 100,
-	CU_NOT_READY = 600, CU_ILLEGAL_ADDRESS = 700, CU_LAUNCH_FAILED = 719,
-	CU_MAJOR = 75, CU_MINOR = 76, CU_POOLS = 115,             /* CUdevice_attribute */
-	CU_PARAM_END = 0, CU_PARAM_BUFFER = 1, CU_PARAM_SIZE = 2, /* CU_LAUNCH_PARAM_... */
-	CU_ERROR_LOG = 5, CU_ERROR_LOG_BYTES = 6,                 /* CUjit_option */
-	CU_NO_TIME = 2,                                           /* CU_EVENT_DISABLE_TIMING */
-	CU_ON_DEVICE = 2,                                         /* CUmemorytype */
-	CU_PINNED = 1, CU_PLACE_DEVICE = 1, CU_POOL_KEEPS = 4,    /* CUmemPool_attribute, ... */
-	CU_OF_ITS_OWN = 1,                                        /* CU_STREAM_NON_BLOCKING */
-	/* CU_STREAM_CAPTURE_MODE_THREAD_LOCAL */
-	CU_OF_THREAD = 1
-};
-
-/* CUmemPoolProps: memory of a device. */
-typedef struct {
-	int kind, handles, place, id;
-	void *security;
-	size_t most;
-	unsigned char reserved[56];
-} PoolProps;
-
-/* The parameters of nodes of graphs, as cuda.h has them. */
-typedef struct {
-	Function *function;
-	unsigned grid[3], block[3], shared;
-	void **args, **extra;
-} KernelNode; /* CUDA_KERNEL_NODE_PARAMS_v1 */
-typedef struct {
-	Address to;
-	size_t pitch;
-	unsigned value, element;
-	size_t width, height;
-} FillNode; /* CUDA_MEMSET_NODE_PARAMS_v1 */
-typedef struct {
-	size_t x, y, z, lod;
-	int memory;
-	void *host;
-	Address device;
-	void *array, *reserved;
-	size_t pitch, height;
-} CopySide;
-typedef struct {
-	CopySide from, to;
-	size_t width, height, depth;
-} CopyNode; /* CUDA_MEMCPY3D_v2 */
-
-static struct {
-	int (*init)(unsigned), (*count)(int *), (*device)(int *, int), (*attribute)(int *, int, int), (*name)(char *, int, int);
-	int (*retain)(Context **, int), (*release)(int), (*push)(Context *), (*pop)(Context **);
-	int (*load)(Module **, const void *, unsigned, int *, void **), (*unload)(Module *), (*function)(Function **, Module *, const char *);
-	int (*launch)(Function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream *, void **, void **);
-	int (*alloc)(Address *, size_t), (*free)(Address), (*alloc_async)(Address *, size_t, Stream *), (*free_async)(Address, Stream *);
-	int (*room)(size_t *, size_t *);
-	int (*in)(Address, const void *, size_t, Stream *), (*out)(void *, Address, size_t, Stream *), (*within)(Address, Address, size_t, Stream *);
-	int (*fill)(Address, unsigned char, size_t, Stream *), (*wait)(Stream *);
-	int (*host_alloc)(void **, size_t, unsigned), (*host_free)(void *);
-	int (*event)(Event **, unsigned), (*event_record)(Event *, Stream *), (*event_query)(Event *), (*event_wait)(Event *), (*event_drop)(Event *);
-	int (*error_name)(int, const char **), (*error_text)(int, const char **);
-	/* Of graphs; graph_new NULL: the driver is too old for them. */
-	int (*graph_new)(CuGraph **, unsigned), (*graph_drop)(CuGraph *), (*exec_drop)(CuExec *), (*make)(CuExec **, CuGraph *, unsigned long long);
-	int (*add_kernel)(CuNode **, CuGraph *, CuNode *const *, size_t, const KernelNode *), (*set_kernel)(CuExec *, CuNode *, const KernelNode *);
-	int (*add_fill)(CuNode **, CuGraph *, CuNode *const *, size_t, const FillNode *, Context *), (*set_fill)(CuExec *, CuNode *, const FillNode *, Context *);
-	int (*add_copy)(CuNode **, CuGraph *, CuNode *const *, size_t, const CopyNode *, Context *), (*set_copy)(CuExec *, CuNode *, const CopyNode *, Context *);
-	int (*graph_launch)(CuExec *, Stream *);
-	int (*stream)(Stream **, unsigned), (*stream_drop)(Stream *), (*capture)(Stream *, int), (*captured)(Stream *, CuGraph **);
-	int (*is_captured)(Stream *, int *);
-	int (*add_child)(CuNode **, CuGraph *, CuNode *const *, size_t, CuGraph *);
-	/* Of pools; pool NULL: the driver is too old for pools of one's own. */
-	int (*pool)(Pool **, const PoolProps *), (*pool_drop)(Pool *), (*pool_set)(Pool *, int, const void *), (*pool_alloc)(Address *, size_t, Pool *, Stream *);
-	char missing[400]; /* why it cannot be used; empty: it can */
-	int state;         /* of cuInit */
-} cu;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void load_library(void)
-{
-	static const struct {
-		const char *name;
-		void *at;
-	} wanted[] = {
-		{"cuInit", &cu.init}, {"cuDeviceGetCount", &cu.count}, {"cuDeviceGet", &cu.device}, {"cuDeviceGetAttribute", &cu.attribute},
-		{"cuDeviceGetName", &cu.name}, {"cuDevicePrimaryCtxRetain", &cu.retain}, {"cuDevicePrimaryCtxRelease_v2", &cu.release},
-		{"cuCtxPushCurrent_v2", &cu.push}, {"cuCtxPopCurrent_v2", &cu.pop}, {"cuModuleLoadDataEx", &cu.load},
-		{"cuModuleUnload", &cu.unload}, {"cuModuleGetFunction", &cu.function}, {"cuLaunchKernel", &cu.launch},
-		{"cuMemAlloc_v2", &cu.alloc}, {"cuMemFree_v2", &cu.free}, {"cuMemAllocAsync", &cu.alloc_async}, {"cuMemFreeAsync", &cu.free_async},
-		{"cuMemGetInfo_v2", &cu.room}, {"cuMemcpyHtoDAsync_v2", &cu.in}, {"cuMemcpyDtoHAsync_v2", &cu.out},
-		{"cuMemcpyDtoDAsync_v2", &cu.within}, {"cuMemsetD8Async", &cu.fill}, {"cuStreamSynchronize", &cu.wait},
-		{"cuMemHostAlloc", &cu.host_alloc}, {"cuMemFreeHost", &cu.host_free}, {"cuEventCreate", &cu.event}, {"cuEventRecord", &cu.event_record},
-		{"cuEventQuery", &cu.event_query}, {"cuEventSynchronize", &cu.event_wait}, {"cuEventDestroy_v2", &cu.event_drop},
-		{"cuGetErrorName", &cu.error_name}, {"cuGetErrorString", &cu.error_text},
-	};
-	static const struct {
-		const char *name;
-		void *at;
-	} pools[] = {
-		{"cuMemPoolCreate", &cu.pool}, {"cuMemPoolDestroy", &cu.pool_drop}, {"cuMemPoolSetAttribute", &cu.pool_set},
-		{"cuMemAllocFromPoolAsync", &cu.pool_alloc},
-	}, graphs[] = {
-		{"cuGraphCreate", &cu.graph_new}, {"cuGraphDestroy", &cu.graph_drop}, {"cuGraphExecDestroy", &cu.exec_drop},
-		{"cuGraphInstantiateWithFlags", &cu.make}, {"cuGraphAddKernelNode", &cu.add_kernel}, {"cuGraphExecKernelNodeSetParams", &cu.set_kernel},
-		{"cuGraphAddMemsetNode", &cu.add_fill}, {"cuGraphExecMemsetNodeSetParams", &cu.set_fill}, {"cuGraphAddMemcpyNode", &cu.add_copy},
-		{"cuGraphExecMemcpyNodeSetParams", &cu.set_copy}, {"cuGraphLaunch", &cu.graph_launch},
-		{"cuStreamCreate", &cu.stream}, {"cuStreamDestroy_v2", &cu.stream_drop}, {"cuStreamBeginCapture_v2", &cu.capture},
-		{"cuStreamEndCapture", &cu.captured}, {"cuStreamIsCapturing", &cu.is_captured},
-		{"cuGraphAddChildGraphNode", &cu.add_child},
-	};
-	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!so)
-		snprintf(cu.missing, sizeof cu.missing, "NVIDIA's driver is not there: %.300s", dlerror());
-	for (size_t k = 0; so && k < sizeof wanted / sizeof *wanted; k++) {
-		void *fn = dlsym(so, wanted[k].name);
-		memcpy(wanted[k].at, &fn, sizeof fn);
-		if (!fn)
-			snprintf(cu.missing, sizeof cu.missing, "NVIDIA's driver is older than 11.2: it has no %s", wanted[k].name);
-	}
-	bool all = so, own = so;
-	for (size_t k = 0; so && k < sizeof pools / sizeof *pools; k++) {
-		void *fn = dlsym(so, pools[k].name);
-		memcpy(pools[k].at, &fn, sizeof fn);
-		own = own && fn;
-	}
-	cu.pool = own ? cu.pool : NULL;
-	for (size_t k = 0; so && k < sizeof graphs / sizeof *graphs; k++) {
-		void *fn = dlsym(so, graphs[k].name);
-		memcpy(graphs[k].at, &fn, sizeof fn);
-		all = all && fn;
-	}
-	cu.graph_new = all ? cu.graph_new : NULL;
-	cu.state = *cu.missing ? CU_OK : cu.init(0);
-}
+static const CudaDriver *const cu = &weft_cuda_driver;
 
 /* ---- errors ---- */
 
@@ -163,8 +18,8 @@ static void load_library(void)
 static int tell(WeftStatus *status, int rc, const char *what, const char *device)
 {
 	const char *name = NULL, *text = NULL;
-	cu.error_name(rc, &name);
-	cu.error_text(rc, &text);
+	cu->error_name(rc, &name);
+	cu->error_text(rc, &text);
 	const bool dead = rc == CU_ILLEGAL_ADDRESS || (rc >= 714 && rc <= CU_LAUNCH_FAILED);
 	return weft_fail(status, rc == CU_OUT_OF_MEMORY ? WEFT_ERR_MEMORY : WEFT_ERR_DEVICE, "%s on %s: %s (%s)%s", what, device, name ? name : "an unknown error",
 			 text ? text : "?",
@@ -180,6 +35,7 @@ static _Thread_local WeftStatus pending;
 
 typedef struct Gpu {
 	WeftDriver driver;
+	const WeftCuda *code; /* of the model that it is open for */
 	uint32_t users; /* instances, and calls of weft_device_open */
 	int ordinal, device;
 	pid_t process;  /* that opened it */
@@ -206,7 +62,7 @@ static void note(const Gpu *g, int rc, const char *what)
 
 static bool enter(const Gpu *g, const char *what)
 {
-	int rc = g->process == getpid() ? cu.push(g->context) : CU_NOT_INITIALIZED;
+	int rc = g->process == getpid() ? cu->push(g->context) : CU_NOT_INITIALIZED;
 	note(g, rc, what);
 	return rc == CU_OK;
 }
@@ -214,13 +70,13 @@ static bool enter(const Gpu *g, const char *what)
 static void leave(void)
 {
 	Context *c;
-	cu.pop(&c);
+	cu->pop(&c);
 }
 
 /* Memory that a stream may use from now on. */
 static int alloc_ordered(const Gpu *g, Address *out, uint64_t bytes, Stream *stream)
 {
-	return g->pool ? cu.pool_alloc(out, (size_t)bytes, g->pool, stream) : cu.alloc_async(out, (size_t)bytes, stream);
+	return g->pool ? cu->pool_alloc(out, (size_t)bytes, g->pool, stream) : cu->alloc_async(out, (size_t)bytes, stream);
 }
 
 static void *gpu_alloc(void *self, uint64_t bytes, void *stream)
@@ -229,7 +85,7 @@ static void *gpu_alloc(void *self, uint64_t bytes, void *stream)
 	Address a = 0;
 	if (!enter(g, "allocating memory"))
 		return NULL;
-	int rc = g->pools ? alloc_ordered(g, &a, bytes, stream) : cu.alloc(&a, (size_t)bytes);
+	int rc = g->pools ? alloc_ordered(g, &a, bytes, stream) : cu->alloc(&a, (size_t)bytes);
 	if (rc != CU_OUT_OF_MEMORY)
 		note(g, rc, "allocating memory");
 	leave();
@@ -241,7 +97,7 @@ static void gpu_free(void *self, void *p, void *stream)
 	const Gpu *g = self;
 	if (!p || !enter(g, "freeing memory"))
 		return;
-	note(g, g->pools ? cu.free_async((uintptr_t)p, stream) : cu.free((uintptr_t)p), "freeing memory");
+	note(g, g->pools ? cu->free_async((uintptr_t)p, stream) : cu->free((uintptr_t)p), "freeing memory");
 	leave();
 }
 
@@ -250,9 +106,9 @@ static void gpu_copy(void *self, void *to, const void *from, uint64_t bytes, Wef
 	const Gpu *g = self;
 	if (!bytes || !enter(g, "copying"))
 		return;
-	int rc = way == WEFT_TO_DEVICE ? cu.in((uintptr_t)to, from, (size_t)bytes, stream)
-		 : way == WEFT_TO_HOST ? cu.out(to, (uintptr_t)from, (size_t)bytes, stream)
-				       : cu.within((uintptr_t)to, (uintptr_t)from, (size_t)bytes, stream);
+	int rc = way == WEFT_TO_DEVICE ? cu->in((uintptr_t)to, from, (size_t)bytes, stream)
+		 : way == WEFT_TO_HOST ? cu->out(to, (uintptr_t)from, (size_t)bytes, stream)
+				       : cu->within((uintptr_t)to, (uintptr_t)from, (size_t)bytes, stream);
 	note(g, rc, "copying");
 	leave();
 }
@@ -262,7 +118,7 @@ static void gpu_fill(void *self, void *to, uint8_t with, uint64_t bytes, void *s
 	const Gpu *g = self;
 	if (!bytes || !enter(g, "filling memory"))
 		return;
-	note(g, cu.fill((uintptr_t)to, with, (size_t)bytes, stream), "filling memory");
+	note(g, cu->fill((uintptr_t)to, with, (size_t)bytes, stream), "filling memory");
 	leave();
 }
 
@@ -280,7 +136,7 @@ static int gpu_wait(void *self, void *stream, WeftStatus *status)
 {
 	const Gpu *g = self;
 	if (enter(g, "waiting")) {
-		note(g, cu.wait(stream), "executing kernels");
+		note(g, cu->wait(stream), "executing kernels");
 		leave();
 	}
 	return told(status);
@@ -291,9 +147,9 @@ static int gpu_mark(void *self, void **mark, void *stream, WeftStatus *status)
 	const Gpu *g = self;
 	if (enter(g, "marking a stream")) {
 		Event *event = *mark;
-		int rc = event ? CU_OK : cu.event(&event, CU_NO_TIME);
+		int rc = event ? CU_OK : cu->event(&event, CU_NO_TIME);
 		*mark = rc == CU_OK ? event : NULL;
-		note(g, rc == CU_OK ? cu.event_record(event, stream) : rc, "marking a stream");
+		note(g, rc == CU_OK ? cu->event_record(event, stream) : rc, "marking a stream");
 		leave();
 	}
 	return told(status);
@@ -302,9 +158,9 @@ static int gpu_mark(void *self, void **mark, void *stream, WeftStatus *status)
 static int gpu_passed(void *self, void *mark, bool wait, bool *done, WeftStatus *status)
 {
 	const Gpu *g = self;
-	int rc = g->process == getpid() ? cu.push(g->context) : CU_NOT_INITIALIZED;
+	int rc = g->process == getpid() ? cu->push(g->context) : CU_NOT_INITIALIZED;
 	if (rc == CU_OK) {
-		rc = wait ? cu.event_wait(mark) : cu.event_query(mark);
+		rc = wait ? cu->event_wait(mark) : cu->event_query(mark);
 		leave();
 	}
 	*done = rc == CU_OK;
@@ -317,7 +173,7 @@ static const char *gpu_refuses(void *self, void *stream)
 	int captured = 0;
 	if (!enter(self, "asking a stream"))
 		return NULL;
-	note(self, cu.is_captured(stream, &captured), "asking a stream");
+	note(self, cu->is_captured(stream, &captured), "asking a stream");
 	leave();
 	return captured ? "the stream is being captured, and a model makes its own graphs: call it outside of the capture" : NULL;
 }
@@ -325,8 +181,8 @@ static const char *gpu_refuses(void *self, void *stream)
 static void gpu_unmark(void *self, void *mark)
 {
 	const Gpu *g = self;
-	if (g->process == getpid() && cu.push(g->context) == CU_OK) {
-		cu.event_drop(mark);
+	if (g->process == getpid() && cu->push(g->context) == CU_OK) {
+		cu->event_drop(mark);
 		leave();
 	}
 }
@@ -336,7 +192,7 @@ static void *gpu_host_alloc(void *self, uint64_t bytes)
 	void *p = NULL;
 	if (!enter(self, "allocating memory of the host"))
 		return NULL;
-	int rc = cu.host_alloc(&p, (size_t)bytes, 0);
+	int rc = cu->host_alloc(&p, (size_t)bytes, 0);
 	leave();
 	return rc == CU_OK ? p : NULL;
 }
@@ -344,8 +200,8 @@ static void *gpu_host_alloc(void *self, uint64_t bytes)
 static void gpu_host_free(void *self, void *p)
 {
 	const Gpu *g = self;
-	if (p && g->process == getpid() && cu.push(g->context) == CU_OK) {
-		cu.host_free(p);
+	if (p && g->process == getpid() && cu->push(g->context) == CU_OK) {
+		cu->host_free(p);
 		leave();
 	}
 }
@@ -360,7 +216,7 @@ static uint64_t gpu_left(void *self)
 {
 	size_t left = 0, all = 0;
 	if (enter(self, "asking for free memory")) {
-		cu.room(&left, &all);
+		cu->room(&left, &all);
 		leave();
 	}
 	return left;
@@ -412,14 +268,14 @@ static void arguments(const Work *w, void *extra[5], size_t *bytes)
 	extra[4] = (void *)(uintptr_t)CU_PARAM_END;
 }
 
-static const char *work_name(const Work *w)
+static const char *work_name(const Gpu *g, const Work *w)
 {
-	return w->kernel == FILL ? "filling memory" : w->kernel == COPY ? "copying" : weft_cuda.kernel[w->kernel].name;
+	return w->kernel == FILL ? "filling memory" : w->kernel == COPY ? "copying" : g->code->kernel[w->kernel].name;
 }
 
 static bool product_begin(const Gpu *g, const Work *w, Address room, Stream *stream)
 {
-	const WeftCudaKernel *k = &weft_cuda.kernel[w->kernel];
+	const WeftCudaKernel *k = &g->code->kernel[w->kernel];
 	return weft_product(g->products, k->product, (const uint64_t *)w->arg, w->arg + k->nbuf, room, g->work_bytes, stream);
 }
 
@@ -431,7 +287,7 @@ static bool product_now(const Gpu *g, const Work *w, Stream *stream)
 		return false;
 	const bool begun = product_begin(g, w, room, stream);
 	if (room)
-		note(g, cu.free_async(room, stream), "freeing memory");
+		note(g, cu->free_async(room, stream), "freeing memory");
 	return begun;
 }
 
@@ -444,10 +300,10 @@ static void work_begin(const Gpu *g, const Work *w, Stream *stream)
 		return;
 	arguments(w, extra, &bytes);
 	note(g,
-	     w->kernel == FILL   ? cu.fill((Address)x[0], (unsigned char)x[1], (size_t)x[2], stream)
-	     : w->kernel == COPY ? cu.within((Address)x[0], (Address)x[1], (size_t)x[2], stream)
-				 : cu.launch(g->function[w->kernel], w->blocks, 1, 1, weft_cuda.kernel[w->kernel].threads, 1, 1, 0, stream, NULL, extra),
-	     work_name(w));
+	     w->kernel == FILL   ? cu->fill((Address)x[0], (unsigned char)x[1], (size_t)x[2], stream)
+	     : w->kernel == COPY ? cu->within((Address)x[0], (Address)x[1], (size_t)x[2], stream)
+				 : cu->launch(g->function[w->kernel], w->blocks, 1, 1, g->code->kernel[w->kernel].threads, 1, 1, 0, stream, NULL, extra),
+	     work_name(g, w));
 }
 
 /* Returns false if the graph was recorded with other work, or if there is no memory. */
@@ -503,9 +359,9 @@ static bool by_library(const Gpu *g, const WeftFrame *f, const WeftCudaKernel *k
 int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
 {
 	enum { GRID = INT32_MAX };
-	const WeftCudaKernel *kernel = &weft_cuda.kernel[k];
 	DeviceCall *d = f->region->device;
 	const Gpu *g = d->driver->self;
+	const WeftCudaKernel *kernel = &g->code->kernel[k];
 	const uint32_t n = kernel->nbuf + kernel->nparam;
 	int64_t arg[n + 3], clear[] = {(int64_t)(uintptr_t)d->record, 0, WEFT_RECORD};
 	if (kernel->checks && !d->recorded) {
@@ -564,18 +420,18 @@ static void gpu_graph_flush(void *self, void *graph, void *stream)
 static int product_node(Gpu *g, Graph *x, Work *w, CuNode *before)
 {
 	CuGraph *child = NULL;
-	int rc = x->room || !g->work_bytes ? CU_OK : cu.alloc(&x->room, g->work_bytes);
+	int rc = x->room || !g->work_bytes ? CU_OK : cu->alloc(&x->room, g->work_bytes);
 	if (rc != CU_OK)
 		return x->room = 0, rc;
 	pthread_mutex_lock(&g->capturing);
-	rc = cu.capture(g->capture, CU_OF_THREAD);
+	rc = cu->capture(g->capture, CU_OF_THREAD);
 	const bool begun = rc == CU_OK && product_begin(g, w, x->room, g->capture);
-	rc = rc == CU_OK ? cu.captured(g->capture, &child) : rc;
+	rc = rc == CU_OK ? cu->captured(g->capture, &child) : rc;
 	pthread_mutex_unlock(&g->capturing);
 	if (rc == CU_OK)
-		rc = begun ? cu.add_child(&w->node, x->graph, &before, before != NULL, child) : CU_LAUNCH_FAILED;
+		rc = begun ? cu->add_child(&w->node, x->graph, &before, before != NULL, child) : CU_LAUNCH_FAILED;
 	if (child)
-		cu.graph_drop(child);
+		cu->graph_drop(child);
 	return rc;
 }
 
@@ -589,30 +445,30 @@ static int graph_node(Gpu *g, Graph *x, Work *w, CuNode *before)
 	const int64_t *arg = w->arg;
 	if (w->kernel == FILL) {
 		const FillNode p = {.to = (Address)arg[0], .value = (unsigned)arg[1], .element = 1, .width = (size_t)arg[2], .height = 1};
-		return x->exec ? cu.set_fill(x->exec, w->node, &p, g->context) : cu.add_fill(&w->node, x->graph, &before, n, &p, g->context);
+		return x->exec ? cu->set_fill(x->exec, w->node, &p, g->context) : cu->add_fill(&w->node, x->graph, &before, n, &p, g->context);
 	}
 	if (w->kernel == COPY) {
 		const CopyNode p = {.from = {.memory = CU_ON_DEVICE, .device = (Address)arg[1]}, .to = {.memory = CU_ON_DEVICE, .device = (Address)arg[0]},
 				    .width = (size_t)arg[2], .height = 1, .depth = 1};
-		return x->exec ? cu.set_copy(x->exec, w->node, &p, g->context) : cu.add_copy(&w->node, x->graph, &before, n, &p, g->context);
+		return x->exec ? cu->set_copy(x->exec, w->node, &p, g->context) : cu->add_copy(&w->node, x->graph, &before, n, &p, g->context);
 	}
 	if (w->library)
 		return product_node(g, x, w, before);
 	arguments(w, extra, &bytes);
-	const KernelNode p = {.function = g->function[w->kernel], .grid = {w->blocks, 1, 1}, .block = {weft_cuda.kernel[w->kernel].threads, 1, 1}, .extra = extra};
-	return x->exec ? cu.set_kernel(x->exec, w->node, &p) : cu.add_kernel(&w->node, x->graph, &before, n, &p);
+	const KernelNode p = {.function = g->function[w->kernel], .grid = {w->blocks, 1, 1}, .block = {g->code->kernel[w->kernel].threads, 1, 1}, .extra = extra};
+	return x->exec ? cu->set_kernel(x->exec, w->node, &p) : cu->add_kernel(&w->node, x->graph, &before, n, &p);
 }
 
 static void graph_unmake(Graph *x)
 {
 	if (x->played) {
-		cu.event_wait(x->played);
-		cu.event_drop(x->played);
+		cu->event_wait(x->played);
+		cu->event_drop(x->played);
 	}
 	if (x->exec)
-		cu.exec_drop(x->exec);
+		cu->exec_drop(x->exec);
 	if (x->graph)
-		cu.graph_drop(x->graph);
+		cu->graph_drop(x->graph);
 	x->played = NULL;
 	x->exec = NULL;
 	x->graph = NULL;
@@ -632,7 +488,7 @@ static int graph_ready(Gpu *g, Graph *x)
 		graph_unmake(x);
 	const bool made = x->exec;
 	x->made += !made;
-	if (!made && (rc = cu.graph_new(&x->graph, 0)) != CU_OK)
+	if (!made && (rc = cu->graph_new(&x->graph, 0)) != CU_OK)
 		return x->graph = NULL, rc;
 	for (uint32_t k = 0; k < x->n && rc == CU_OK; k++) {
 		Work *w = &x->work[k];
@@ -640,9 +496,9 @@ static int graph_ready(Gpu *g, Graph *x)
 			rc = graph_node(g, x, w, k ? x->work[k - 1].node : NULL);
 		w->changed = false;
 	}
-	if (!made && rc == CU_OK && (rc = cu.make(&x->exec, x->graph, 0)) != CU_OK)
+	if (!made && rc == CU_OK && (rc = cu->make(&x->exec, x->graph, 0)) != CU_OK)
 		x->exec = NULL;
-	if (!made && rc == CU_OK && (rc = cu.event(&x->played, CU_NO_TIME)) != CU_OK)
+	if (!made && rc == CU_OK && (rc = cu->event(&x->played, CU_NO_TIME)) != CU_OK)
 		x->played = NULL;
 	return rc;
 }
@@ -654,8 +510,8 @@ static bool gpu_graph_play(void *self, void *graph, void *stream)
 		return false;
 	const bool ready = graph_ready(self, x) == CU_OK;
 	if (ready) {
-		note(self, cu.graph_launch(x->exec, stream), "beginning a graph");
-		cu.event_record(x->played, stream);
+		note(self, cu->graph_launch(x->exec, stream), "beginning a graph");
+		cu->event_record(x->played, stream);
 	}
 	leave();
 	return ready;
@@ -665,10 +521,10 @@ static void gpu_graph_free(void *self, void *graph)
 {
 	const Gpu *g = self;
 	Graph *x = graph;
-	if (g->process == getpid() && cu.push(g->context) == CU_OK) {
+	if (g->process == getpid() && cu->push(g->context) == CU_OK) {
 		graph_unmake(x);
 		if (x->room)
-			cu.free(x->room);
+			cu->free(x->room);
 		leave();
 	}
 	for (uint32_t k = 0; k < x->n; k++)
@@ -680,25 +536,25 @@ static void gpu_graph_free(void *self, void *graph)
 /* ---- opening ---- */
 
 /* Loads the images: code for this architecture, or PTX. */
-static int load_images(Gpu *g, const WeftCudaArch *arch, bool ptx, WeftStatus *status)
+static int load_images(Gpu *g, bool ptx, WeftStatus *status)
 {
 	char log[256] = "";
 	int option[] = {CU_ERROR_LOG, CU_ERROR_LOG_BYTES};
 	void *value[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-	for (uint32_t k = 0; k < weft_cuda.nimage; k++) {
-		const WeftCudaImage *im = &arch->image[k];
-		int rc = cu.load(&g->module[k], weft_cuda.data + (ptx ? im->ptx : im->code), ptx ? 2 : 0, option, value);
+	for (uint32_t k = 0; k < g->code->nimage; k++) {
+		const WeftCudaImage *im = &g->code->image[k];
+		int rc = cu->load(&g->module[k], g->code->data + (ptx ? im->ptx : im->code), ptx ? 2 : 0, option, value);
 		if (rc == CU_OK)
 			continue;
 		size_t left = 0, all = 0;
-		cu.room(&left, &all);
+		cu->room(&left, &all);
 		char what[400];
 		snprintf(what, sizeof what, "loading kernels (%llu bytes of memory are free)%s%s", (unsigned long long)left, *log ? ": " : "", log);
 		return tell(status, rc, what, g->name);
 	}
-	for (uint32_t k = 0; k < weft_cuda.nkernel; k++) {
-		const WeftCudaKernel *kernel = &weft_cuda.kernel[k];
-		int rc = cu.function(&g->function[k], g->module[kernel->image], kernel->name);
+	for (uint32_t k = 0; k < g->code->nkernel; k++) {
+		const WeftCudaKernel *kernel = &g->code->kernel[k];
+		int rc = cu->function(&g->function[k], g->module[kernel->image], kernel->name);
 		if (rc != CU_OK)
 			return tell(status, rc, kernel->name, g->name);
 	}
@@ -711,11 +567,11 @@ static void open_pool(Gpu *g)
 {
 	const PoolProps p = {.kind = CU_PINNED, .place = CU_PLACE_DEVICE, .id = g->device};
 	const uint64_t all = UINT64_MAX;
-	if (!g->pools || !cu.pool || cu.pool(&g->pool, &p) != CU_OK) {
+	if (!g->pools || !cu->pool || cu->pool(&g->pool, &p) != CU_OK) {
 		g->pool = NULL;
 		return;
 	}
-	cu.pool_set(g->pool, CU_POOL_KEEPS, &all);
+	cu->pool_set(g->pool, CU_POOL_KEEPS, &all);
 }
 
 /* The library for products, if kernels have some and it is there. */
@@ -723,65 +579,90 @@ static void open_products(Gpu *g, int major)
 {
 	enum { MB = 1 << 20 };
 	bool any = false;
-	for (uint32_t k = 0; k < weft_cuda.nkernel; k++)
-		any = any || weft_cuda.kernel[k].product;
+	for (uint32_t k = 0; k < g->code->nkernel; k++)
+		any = any || g->code->kernel[k].product;
 	g->products = any ? weft_products_open() : NULL;
 	g->work_bytes = !g->pools ? 0 : major >= 9 ? 32 * MB : 4 * MB;
 	pthread_mutex_init(&g->capturing, NULL);
-	if (g->products && cu.graph_new && cu.stream(&g->capture, CU_OF_ITS_OWN) != CU_OK)
+	if (g->products && cu->graph_new && cu->stream(&g->capture, CU_OF_ITS_OWN) != CU_OK)
 		g->capture = NULL;
 	if (g->products && !g->capture)
 		g->driver.graph_new = NULL;
 }
 
-static int version_of(const WeftCudaArch *a)
+static int version_of(const WeftCuda *c)
 {
-	return (int)(100 * a->major + a->minor);
+	return (int)(10 * c->major + c->minor);
 }
 
-/* Machine code runs on devices of its major version that are not older; PTX on all newer ones.
- * Returns the images to load for a device; NULL: there are none. */
-static const WeftCudaArch *choose(int major, int minor, bool *ptx)
+/* Machine code runs on devices of its major version that are not older; PTX on all newer ones. */
+static bool runs_on(const WeftCuda *c, int version)
 {
-	const WeftCudaArch *best = NULL;
-	for (const WeftCudaArch *a = weft_cuda.arch; a < weft_cuda.arch + weft_cuda.narch; a++)
-		if (!a->name || version_of(a) <= 100 * major + minor)
-			best = a; /* the newest one that is not newer */
-	*ptx = best && best->name && (int)best->major != major;
+	return !c->arch || version_of(c) <= version;
+}
+
+/* 10 * major + minor. */
+static int device_version(int device)
+{
+	int major = 0, minor = 0;
+	cu->attribute(&major, CU_MAJOR, device);
+	cu->attribute(&minor, CU_MINOR, device);
+	return 10 * major + minor;
+}
+
+/* The one for devices of that version; NULL: there is none. */
+static const WeftCuda *choose(int version)
+{
+	const WeftCuda *best = NULL;
+	for (const WeftCuda *const *c = weft_cuda; *c; c++)
+		if (runs_on(*c, version))
+			best = *c; /* the newest one that is not newer */
 	return best;
 }
 
-static int check_device(const WeftModel *m, Gpu *g, const WeftCudaArch **arch, bool *ptx, WeftStatus *status)
+const WeftModel *weft_cuda_model(int32_t id)
 {
-	int major = 0, minor = 0, pools = 0;
+	int n = 0, device = 0;
+	const bool there = !weft_cuda_load() && cu->state == CU_OK && cu->count(&n) == CU_OK && id >= 0 && id < n && cu->device(&device, id) == CU_OK;
+	const WeftCuda *best = there ? choose(device_version(device)) : NULL;
+	return (best ? best : weft_cuda[0])->model();
+}
+
+static int check_device(const WeftModel *m, Gpu *g, bool *ptx, WeftStatus *status)
+{
+	int pools = 0;
 	char list[128] = "";
-	cu.name(g->name, sizeof g->name, g->device);
-	cu.attribute(&major, CU_MAJOR, g->device);
-	cu.attribute(&minor, CU_MINOR, g->device);
-	cu.attribute(&pools, CU_POOLS, g->device);
+	cu->name(g->name, sizeof g->name, g->device);
+	cu->attribute(&pools, CU_POOLS, g->device);
 	g->pools = g->driver.ordered = pools;
-	if ((*arch = choose(major, minor, ptx)))
+	const int version = device_version(g->device);
+	const WeftCuda *best = choose(version);
+	*ptx = g->code->arch && (int)g->code->major != version / 10;
+	if (runs_on(g->code, version))
 		return WEFT_OK;
-	for (uint32_t k = 0, n = 0; k < weft_cuda.narch && n < sizeof list - 16; k++)
-		n += (uint32_t)snprintf(list + n, sizeof list - n, "%s%.10s", k ? ", " : "", weft_cuda.arch[k].name);
-	return weft_fail(status, WEFT_ERR_DEVICE, "%s has kernels for %s, and device %d (%s) is sm_%d%d: compile the model with --target cuda-sm_%d%d", m->manifest->name,
-			 list, g->ordinal, g->name, major, minor, major, minor);
+	if (best)
+		return weft_fail(status, WEFT_ERR_DEVICE, "%s: this table is for %s, and device %d (%s) is sm_%d: weft_model_device gives the table for it", m->manifest->name,
+				 g->code->arch, g->ordinal, g->name, version);
+	for (uint32_t k = 0, n = 0; weft_cuda[k] && n < sizeof list - 16; k++)
+		n += (uint32_t)snprintf(list + n, sizeof list - n, "%s%.10s", k ? ", " : "", weft_cuda[k]->arch);
+	return weft_fail(status, WEFT_ERR_DEVICE, "%s has kernels for %s, and device %d (%s) is sm_%d: compile the model with --target cuda-sm_%d", m->manifest->name,
+			 list, g->ordinal, g->name, version, version);
 }
 
 /* Frees what there is of it. */
 static void gpu_drop(Gpu *g)
 {
-	if (g->context && g->process == getpid() && cu.push(g->context) == CU_OK) {
+	if (g->context && g->process == getpid() && cu->push(g->context) == CU_OK) {
 		weft_products_close(g->products);
 		if (g->pool)
-			cu.pool_drop(g->pool);
+			cu->pool_drop(g->pool);
 		if (g->capture)
-			cu.stream_drop(g->capture);
-		for (uint32_t k = 0; g->module && k < weft_cuda.nimage; k++)
+			cu->stream_drop(g->capture);
+		for (uint32_t k = 0; g->module && k < g->code->nimage; k++)
 			if (g->module[k])
-				cu.unload(g->module[k]);
+				cu->unload(g->module[k]);
 		leave();
-		cu.release(g->device);
+		cu->release(g->device);
 	}
 	free(g->module);
 	free(g->function);
@@ -791,31 +672,29 @@ static void gpu_drop(Gpu *g)
 static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status)
 {
 	bool ptx;
-	const WeftCudaArch *arch;
 	g->ordinal = ordinal;
 	g->process = getpid();
-	g->driver = (WeftDriver){.size = sizeof g->driver, .type = WEFT_CUDA, .name = g->name, .self = g, .alloc = gpu_alloc, .free = gpu_free, .copy = gpu_copy,
+	g->driver = (WeftDriver){.size = sizeof g->driver, .type = WEFT_CUDA, .name = g->name, .self = g, .weights = g->code->weights, .alloc = gpu_alloc, .free = gpu_free, .copy = gpu_copy,
 				 .fill = gpu_fill, .read = gpu_read, .launch = gpu_launch, .wait = gpu_wait, .left = gpu_left, .mark = gpu_mark, .passed = gpu_passed, .unmark = gpu_unmark,
-				 .host_alloc = gpu_host_alloc, .host_free = gpu_host_free, .graph_new = cu.graph_new ? gpu_graph_new : NULL,
+				 .host_alloc = gpu_host_alloc, .host_free = gpu_host_free, .graph_new = cu->graph_new ? gpu_graph_new : NULL,
 				 .graph_again = gpu_graph_again, .graph_copy = gpu_graph_copy, .graph_play = gpu_graph_play, .graph_flush = gpu_graph_flush,
-				 .graph_free = gpu_graph_free, .refuses = cu.graph_new ? gpu_refuses : NULL};
-	int rc = cu.device(&g->device, ordinal);
+				 .graph_free = gpu_graph_free, .refuses = cu->graph_new ? gpu_refuses : NULL};
+	int rc = cu->device(&g->device, ordinal);
 	snprintf(g->name, sizeof g->name, "CUDA device %d", ordinal);
 	if (rc != CU_OK)
 		return tell(status, rc, "opening", g->name);
-	TRY(check_device(m, g, &arch, &ptx, status));
-	if ((rc = cu.retain(&g->context, g->device)) != CU_OK)
+	TRY(check_device(m, g, &ptx, status));
+	if ((rc = cu->retain(&g->context, g->device)) != CU_OK)
 		return g->context = NULL, tell(status, rc, "opening", g->name);
-	g->module = calloc(weft_cuda.nimage + 1, sizeof *g->module);
-	g->function = calloc(weft_cuda.nkernel + 1, sizeof *g->function);
+	g->module = calloc(g->code->nimage + 1, sizeof *g->module);
+	g->function = calloc(g->code->nkernel + 1, sizeof *g->function);
 	if (!g->module || !g->function)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
-	if ((rc = cu.push(g->context)) != CU_OK)
+	if ((rc = cu->push(g->context)) != CU_OK)
 		return tell(status, rc, "opening", g->name);
 	open_pool(g);
-	int code = load_images(g, arch, ptx, status), major = 0;
-	cu.attribute(&major, CU_MAJOR, g->device);
-	open_products(g, major);
+	int code = load_images(g, ptx, status);
+	open_products(g, device_version(g->device) / 10);
 	leave();
 	return code;
 }
@@ -823,11 +702,10 @@ static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status
 static int check_driver(const WeftModel *m, int ordinal, WeftStatus *status)
 {
 	int n = 0;
-	pthread_once(&once, load_library);
-	const char *name = m->manifest->name;
-	if (*cu.missing)
-		return weft_fail(status, WEFT_ERR_DEVICE, "%s is for a GPU, and %s", name, cu.missing);
-	int rc = cu.state == CU_OK ? cu.count(&n) : cu.state;
+	const char *name = m->manifest->name, *missing = weft_cuda_load();
+	if (missing)
+		return weft_fail(status, WEFT_ERR_DEVICE, "%s is for a GPU, and %s", name, missing);
+	int rc = cu->state == CU_OK ? cu->count(&n) : cu->state;
 	if (rc == CU_NO_DEVICE || (rc == CU_OK && n == 0))
 		return weft_fail(status, WEFT_ERR_DEVICE, "%s is for a GPU, and NVIDIA's driver finds none", name);
 	if (rc != CU_OK)
@@ -837,10 +715,10 @@ static int check_driver(const WeftModel *m, int ordinal, WeftStatus *status)
 	return WEFT_OK;
 }
 
-static int open_locked(const WeftModel *m, int ordinal, const WeftDriver **out, WeftStatus *status)
+static int open_locked(const WeftModel *m, const WeftCuda *code, int ordinal, const WeftDriver **out, WeftStatus *status)
 {
 	Gpu *g = gpus;
-	while (g && g->ordinal != ordinal)
+	while (g && (g->ordinal != ordinal || g->code != code))
 		g = g->next;
 	if (g && g->process != getpid())
 		return weft_fail(status, WEFT_ERR_DEVICE, "%s: a process that was forked cannot use the GPU of its parent", m->manifest->name);
@@ -848,9 +726,10 @@ static int open_locked(const WeftModel *m, int ordinal, const WeftDriver **out, 
 		TRY(check_driver(m, ordinal, status));
 		if (!(g = calloc(1, sizeof *g)))
 			return weft_fail(status, WEFT_ERR_MEMORY, "no memory for an instance");
-		int code = gpu_begin(g, m, ordinal, status);
-		if (code != WEFT_OK)
-			return gpu_drop(g), code;
+		g->code = code;
+		const int failed = gpu_begin(g, m, ordinal, status);
+		if (failed != WEFT_OK)
+			return gpu_drop(g), failed;
 		g->next = gpus;
 		gpus = g;
 	}
@@ -861,13 +740,16 @@ static int open_locked(const WeftModel *m, int ordinal, const WeftDriver **out, 
 
 int weft_device_open(const WeftModel *m, int32_t ordinal, const WeftDriver **out, WeftStatus *status)
 {
+	const WeftCuda *const *code = weft_cuda;
 	*out = NULL;
-	if (!m->wait)
-		return WEFT_OK; /* of this artifact's models for processors */
+	while (*code && (*code)->model() != m)
+		code++;
+	if (!*code)
+		return WEFT_OK;
 	pthread_mutex_lock(&lock);
-	int code = open_locked(m, ordinal, out, status);
+	int failed = open_locked(m, *code, ordinal, out, status);
 	pthread_mutex_unlock(&lock);
-	return code;
+	return failed;
 }
 
 void weft_device_close(const WeftDriver *v)

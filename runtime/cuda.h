@@ -2,9 +2,10 @@
  * loaded when an instance is opened. It exists in runtimes that are compiled with WEFT_WITH_CUDA;
  * these are compiled with WEFT_DEVICES, too.
  *
- * An artifact holds images: machine code of some of its kernels, and their PTX, which the driver
- * compiles for later devices. Each kernel has a WeftKernel, an emitted function that calls
- * weft_cuda_launch with the kernel's number. */
+ * An artifact has a model for each architecture that it was compiled for, with kernels of its own,
+ * and may have models for processors. It holds images: machine code of some of the kernels, and
+ * their PTX, which the driver compiles for later devices. Each kernel has a WeftKernel, an emitted
+ * function that calls weft_cuda_launch with the kernel's number. */
 #ifndef WEFT_RUNTIME_CUDA_H
 #define WEFT_RUNTIME_CUDA_H
 
@@ -40,26 +41,26 @@ typedef struct {
 	const WeftCudaProduct *product;
 } WeftCudaKernel;
 
-/* Images for an architecture. */
-typedef struct {
-	const char *name;      /* "sm_90"; NULL: of a stand-in for the driver */
-	uint32_t major, minor; /* of the architecture */
-	const WeftCudaImage *image;
-} WeftCudaArch;
-
-/* What the emitted code says of the artifact's kernels. A kernel has as parameters, 8 bytes each:
+/* What the emitted code says of the kernels of one model. A kernel has as parameters, 8 bytes each:
  * its buffers, its parameters, the task of the first block, the record of failed checks or NULL,
  * the number of the launch. */
 typedef struct {
-	uint32_t narch, nkernel, nimage; /* nimage: of each architecture */
-	const WeftCudaArch *arch; /* the oldest first */
+	const WeftModel *(*model)(void);
+	const char *arch;      /* "sm_90"; NULL: of a stand-in for the driver */
+	uint32_t major, minor; /* of the architecture */
+	uint32_t nkernel, nimage;
 	const WeftCudaKernel *kernel;
+	const WeftCudaImage *image;
 	const unsigned char *data;
+	uint64_t weights;      /* as in WeftDriver */
 } WeftCuda;
 
-/* Defined by emitted code. It is of the models that have WeftModel.wait; others of the artifact run
- * on the processor. */
-extern const WeftCuda weft_cuda;
+/* Defined by emitted code: those of the artifact's models for GPUs, the oldest architecture first;
+ * NULL ends the list. Models that are not among them run on the processor. */
+extern const WeftCuda *const weft_cuda[];
+/* Returns the model for GPU number `id`: the one of the newest architecture whose code the GPU
+ * runs; if there is none, or no such GPU, the first one of the list, whose `open` says why not. */
+const WeftModel *weft_cuda_model(int32_t id);
 /* Begins to execute the tasks begin .. end - 1 of kernel k as blocks, on the stream of the frame's
  * call, and does not wait. Returns 0 in every case: the next `wait` or `read` tells an error of the
  * launch, and a failed check is written to DeviceCall.record. */

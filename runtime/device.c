@@ -22,8 +22,8 @@ static int no_memory(const WeftDriver *v, void *stream, uint64_t bytes, const ch
 int constants_load(const WeftInstance *in, Constants *c, WeftStatus *status)
 {
 	const WeftDriver *v = c->driver = in->driver;
-	const uint64_t bytes = in->model->weights_bytes;
-	if (!v || !bytes)
+	const uint64_t all = in->model->weights_bytes, bytes = v && v->weights ? v->weights : all;
+	if (!v || !all)
 		return WEFT_OK;
 	c->there = v->alloc(v->self, bytes, NULL);
 	if (!c->there)

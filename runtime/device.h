@@ -50,6 +50,9 @@ typedef struct WeftDriver {
 	int (*wait)(void *self, void *stream, WeftStatus *);
 	/* The bytes of memory that are free, for messages; NULL: nobody knows. */
 	uint64_t (*left)(void *self);
+	/* The weight section's first bytes, which are all that kernels of the device read; 0: they
+	 * may read the whole section. */
+	uint64_t weights;
 	/* For calls that return before the device has executed them (flight.c). mark NULL: there
 	 * are none, and all calls wait. mark: puts a mark behind what the stream was given so far;
 	 * *mark NULL: makes the mark first, which unmark frees. Returns the first error of what

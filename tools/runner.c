@@ -143,8 +143,9 @@ static bool is_for_here(const char *path)
 static bool open_object(Runner *r, const char *path, const RunnerOptions *o)
 {
 	char full[4096];
-	const WeftModel *(*get)(void);
-	if (!is_for_here(path))
+	WeftDevice device;
+	const WeftModel *(*get)(void), *(*get_device)(int32_t, int32_t);
+	if (!parse_device(o->device, &device) || !is_for_here(path))
 		return false;
 	snprintf(full, sizeof full, "%s%s", strchr(path, '/') ? "" : "./", path);
 	r->so = dlopen(full, RTLD_NOW | RTLD_LOCAL);
@@ -153,7 +154,10 @@ static bool open_object(Runner *r, const char *path, const RunnerOptions *o)
 	*(void **)&get = dlsym(r->so, "weft_model");
 	if (!get)
 		return fail("%s: no compiled model: it has no function weft_model", path), false;
-	r->model = get();
+	*(void **)&get_device = dlsym(r->so, "weft_model_device");
+	if (o->device && !get_device)
+		return fail("%s has no code for a GPU: it was compiled for processors", path), false;
+	r->model = o->device ? get_device(device.type, device.id) : get();
 	return open_model(r, path, o);
 }
 

@@ -124,14 +124,16 @@ static bool replace_in(Constants *x, Graph *g)
 	return true;
 }
 
-bool join_constants(Weft *w, const WeftGraph *from, Graph *const *g, bool keep_names)
+bool join_constants(Weft *w, const WeftGraph *from, Graph *const *g, uint32_t n, bool keep_names)
 {
 	Constants x = {.w = w, .from = from, .ir = g[0]->ir, .keep_names = keep_names};
 	intern_init(&x.key, weft_arena(w));
 	intern_init(&x.param, weft_arena(w));
 	x.one = ARENA_ARRAY(weft_arena(w), ConstId, x.ir->constant.n);
-	for (; x.entry < from->nentry; x.entry++)
-		TRY(replace_in(&x, g[x.entry]));
+	for (uint32_t k = 0; k < n; k++) {
+		x.entry = k % from->nentry;
+		TRY(replace_in(&x, g[k]));
+	}
 	return true;
 }
 

@@ -44,12 +44,12 @@ bool backend_available(const Backend *b, const Compilation *c)
 
 static bool is_gpu(const Compilation *c)
 {
-	return c->target->gpu != NULL;
+	return compile_gpus(c) > 0;
 }
 
 bool backend_takes(const Backend *b, const Compilation *c)
 {
-	const char *name = c->target->isa.name;
+	const char *name = c->level.data[0].target->isa.name;
 	if (b->gpus == is_gpu(c))
 		return true;
 	return ctx_error(c->ctx, NULL, b->gpus ? "%s is a CPU: the back end %s is for GPUs" : "%s is a GPU: the back end %s is for CPUs", name,

@@ -47,11 +47,17 @@ static bool trusted(const Compilation *c)
 	return !c->o.cc && !(cc && *cc);
 }
 
+static const char *refuses_several(const Compilation *c)
+{
+	return c->level.n > 1 ? "the back end gpu-host is for one target" : NULL;
+}
+
 /* The stand-in for a GPU: the same text of kernels, executed by this CPU. */
 const Backend backend_gpu_host = {
 	.name = "gpu-host",
 	.about = "kernels of a GPU, which this CPU executes: for tests",
 	.gpus = true,
+	.refuses = refuses_several,
 	.units = units,
 	.shared = shared,
 	.trusted = trusted,

@@ -256,8 +256,10 @@ static void makefile_link(const Compilation *c, Text *t)
 /* Models without user operators, state, or replaceable weights go without some files. */
 static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 {
-	if (strcmp(f->name, "device.c") == 0 || strcmp(f->name, "flight.c") == 0 || strcmp(f->name, "graph.c") == 0 || strcmp(f->name, "cuda.c") == 0 || strcmp(f->name, "cublas.c") == 0 || strcmp(f->name, "cuda.h") == 0)
-		return false;
+	static const char *const of_devices[] = {"device.c", "flight.c", "graph.c", "cuda.c", "cuda.h", "cuda_driver.c", "cuda_driver.h", "cublas.c"};
+	for (size_t k = 0; k < sizeof of_devices / sizeof *of_devices; k++)
+		if (strcmp(f->name, of_devices[k]) == 0)
+			return false;
 	if (strcmp(f->name, "op_call.c") == 0)
 		return user_ops(c).n;
 	if (strncmp(f->name, "lapack.", 7) == 0 || strcmp(f->name, "jacobi.c") == 0)

@@ -95,6 +95,14 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	return user_links_check(c);
 }
 
+uint32_t compile_gpus(const Compilation *c)
+{
+	uint32_t n = 0;
+	while (n < c->level.n && c->level.data[n].target->gpu)
+		n++;
+	return n;
+}
+
 bool compile_for_here(Compilation *c)
 {
 	uint32_t best = c->level.n - 1;
@@ -145,7 +153,7 @@ static bool lower_levels(Compilation *c, ScheduleLevel *out)
 		const Target *target = c->level.data[k / n].target;
 		LowerOptions lo = {.target = target, .no_fusion = c->o.op_by_op, .after = k % n ? out[k - 1].lowered : NULL};
 		c->ctx->file = c->from->entry[k % n].path;
-		out[k] = (ScheduleLevel){lower_graph(c->g[k % n], &lo), target};
+		out[k] = (ScheduleLevel){lower_graph((target->gpu ? c->gpu_g : c->g)[k % n], &lo), target};
 		/* a size may have left 64 bits on the way */
 		TRY(out[k].lowered && c->ctx->nerror == errors);
 	}
@@ -158,8 +166,11 @@ static bool schedule_levels(Compilation *c, const ScheduleLevel *lowered)
 {
 	uint32_t n = c->from->nentry;
 	ScheduleEntry *entry = ARENA_ARRAY(c->ctx->arena, ScheduleEntry, n);
-	if (!c->o.duplicate_weights)
-		choose_const_layouts(lowered, c->level.n * n);
+	const uint32_t ngpu = compile_gpus(c);
+	if (!c->o.duplicate_weights && ngpu)
+		choose_const_layouts(lowered, ngpu * n);
+	if (!c->o.duplicate_weights && ngpu < c->level.n)
+		choose_const_layouts(lowered + ngpu * n, (c->level.n - ngpu) * n);
 	for (uint32_t k = 0; k < c->level.n; k++) {
 		ScheduleOptions so = {.no_plan = c->o.op_by_op, .weights = c->program, .plain = c->plain, .name = c->name};
 		for (uint32_t e = 0; e < n; e++)
@@ -171,26 +182,43 @@ static bool schedule_levels(Compilation *c, const ScheduleLevel *lowered)
 	return true;
 }
 
+/* The passes on the graph of an entry. Those whose result depends on costs follow once for GPUs,
+ * once for CPUs, on copies. */
+static bool run_passes_on(Compilation *c, uint32_t entry, PipelineOptions *po)
+{
+	const GraphEntry *e = &c->from->entry[entry];
+	const uint32_t ngpu = compile_gpus(c);
+	c->ctx->file = e->path;
+	Graph *g = graph_clone(e->g);
+	if (c->from->g)
+		g->name = c->name;
+	else if (c->o.dump)
+		text_printf(po->dump_to, "; entry %s\n", e->name);
+	TRY(pipeline_expand(g, po));
+	c->g[entry] = g;
+	if (c->gpu_g != c->g) {
+		c->gpu_g[entry] = graph_clone(g);
+		po->target = c->level.data[0].target;
+		TRY(pipeline_finish(c->gpu_g[entry], po));
+	}
+	po->target = c->level.data[ngpu < c->level.n ? ngpu : 0].target;
+	return pipeline_finish(g, po);
+}
+
 static bool run_passes(Compilation *c)
 {
 	Text dump;
+	const uint32_t n = c->from->nentry, ngpu = compile_gpus(c);
+	const bool both = ngpu && ngpu < c->level.n;
 	text_init(&dump, c->ctx->arena);
-	PipelineOptions po = {.dump = c->o.dump, .dump_to = &dump, .keep_params = c->o.replaceable,
-			      .target = c->level.data[0].target};
-	c->g = ARENA_ARRAY(c->ctx->arena, Graph *, c->from->nentry);
-	for (uint32_t k = 0; k < c->from->nentry; k++) {
-		const GraphEntry *e = &c->from->entry[k];
-		c->ctx->file = e->path;
-		c->g[k] = graph_clone(e->g);
-		if (c->from->g)
-			c->g[k]->name = c->name;
-		else if (c->o.dump)
-			text_printf(&dump, "; entry %s\n", e->name);
-		TRY(pipeline_run(c->g[k], &po));
-	}
-	if (!c->from->g || c->o.weights == WEFT_WEIGHTS_FILE)
+	PipelineOptions po = {.dump = c->o.dump, .dump_to = &dump, .keep_params = c->o.replaceable};
+	c->g = ARENA_ARRAY(c->ctx->arena, Graph *, 2 * n);
+	c->gpu_g = both ? c->g + n : c->g;
+	for (uint32_t k = 0; k < n; k++)
+		TRY(run_passes_on(c, k, &po));
+	if (!c->from->g || both || c->o.weights == WEFT_WEIGHTS_FILE)
 		hash_constants(c); /* that folding made */
-	TRY(c->from->g || join_constants(c->w, c->from, c->g, c->o.replaceable));
+	TRY((c->from->g && !both) || join_constants(c->w, c->from, c->g, both ? 2 * n : n, c->o.replaceable));
 	c->w->dump = dump.data;
 	phase_end(c, "passes");
 	return true;
@@ -201,7 +229,10 @@ bool compile_lower(Compilation *c)
 	ScheduleLevel *lowered = ARENA_ARRAY(c->ctx->arena, ScheduleLevel, c->level.n * c->from->nentry);
 	c->source_hash = hash_source(c);
 	phase_end(c, "hash");
-	TRY(run_passes(c) && lower_levels(c, lowered) && schedule_levels(c, lowered) && recipes_lower(c));
+	TRY(run_passes(c) && lower_levels(c, lowered) && schedule_levels(c, lowered));
+	for (uint32_t k = 0; k < c->level.n; k++)
+		c->level.data[k].own_bytes = c->level.data[k].program->weight_bytes;
+	TRY(recipes_lower(c));
 	for (uint32_t k = 0; k < c->level.n; k++)
 		c->level.data[k].program->weight_bytes = c->program->weight_bytes;
 	c->weights_hash = c->o.weights == WEFT_WEIGHTS_FILE ? section_hash(c->program) : NULL;

@@ -16,13 +16,15 @@ typedef struct {
 	const Target *target;
 	Program *program;
 	const char *suffix; /* the suffix of its names; "" if there is one level */
+	uint64_t own_bytes; /* the weight section's first bytes: what the level's kernels read */
 } TargetLevel;
 
 typedef struct {
 	Weft *w;
 	Ctx *ctx;
 	const WeftGraph *from;
-	Graph **g; /* by entry: the graph after the passes */
+	Graph **g; /* by entry: the graph after the passes, in a file for GPUs and CPUs for CPUs */
+	Graph **gpu_g; /* for GPUs; g if all levels are GPUs or all are CPUs */
 	WeftOptions o;           /* fields that the caller's structure lacks are 0 */
 	const char *name;        /* the model's name, an identifier */
 	const char *source_hash; /* hash of graph and weights */
@@ -34,13 +36,14 @@ typedef struct {
 	bool plain; /* programs are not legalised, for their text only */
 	const char *fallback; /* the note that a back end is used because another is not there;
 	                         NULL: none */
-	ARRAY(TargetLevel) level; /* by increasing capability, of one triple and with one weight
-	                             section */
+	ARRAY(TargetLevel) level; /* GPUs, then CPUs of one family and triple, each by increasing
+	                             capability; all have one weight section */
 	TargetLevel recipes;      /* the program that computes replaceable constants (recipes.h),
 	                             for the least level, of GPUs in generic C;
 	                             program NULL: none */
 	bool computed;            /* constants with recipes have contents */
-	const Target *target;     /* of the last level, the most capable one */
+	const Target *target;     /* of the last level, the most capable one: of a CPU if there is
+	                             one */
 	Program *program;         /* likewise */
 	EmitFiles files;          /* the printed C files */
 	const char *images;       /* of a model for GPUs: the object with its images, to link with a
@@ -53,6 +56,8 @@ typedef struct {
  * of the options are not copied: they must stay valid until the compilation ends. Returns false
  * after errors. */
 bool compile_begin(Compilation *c, Weft *, const WeftGraph *, const WeftOptions *);
+/* Returns the number of levels that are GPUs, which are the first ones. */
+uint32_t compile_gpus(const Compilation *);
 /* Before compile_lower: keeps only the most capable level that this machine runs, with suffix "".
  * Returns false after an error: this machine runs none. */
 bool compile_for_here(Compilation *);

@@ -265,7 +265,7 @@ static bool make_program(Recipes *r)
 	TRY((r->out->program = schedule_program(entry, n, target, &so)));
 	if (r->out->program->weight_bytes)
 		ctx_bug(c->ctx, "the program of the recipes has weights of its own");
-	c->recipes = (TargetLevel){target, r->out->program, "_recipes"};
+	c->recipes = (TargetLevel){.target = target, .program = r->out->program, .suffix = "_recipes"};
 	return true;
 }
 

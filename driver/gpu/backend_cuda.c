@@ -20,30 +20,29 @@ static uint32_t units(uint32_t kernels)
 	return 1;
 }
 
-/* The kernels of one level that blocks of threads execute; returns their number. */
-static uint32_t kernels(const Compilation *c, const TargetLevel *level, LoopFn ***fn, const char ***name)
+/* The kernels of one level that blocks of threads execute. */
+static CudaProgram kernels(const Compilation *c, const TargetLevel *level)
 {
 	const Program *p = level->program;
 	Arena *arena = c->ctx->arena;
-	*fn = ARENA_ARRAY(arena, LoopFn *, p->fn.n + 1);
-	*name = ARENA_ARRAY(arena, const char *, p->fn.n + 1);
-	return cuda_kernels(p, kernel_names(p, level->suffix), *fn, *name);
+	LoopFn **fn = ARENA_ARRAY(arena, LoopFn *, p->fn.n + 1);
+	const char **name = ARENA_ARRAY(arena, const char *, p->fn.n + 1);
+	const uint32_t n = cuda_kernels(p, kernel_names(p, level->suffix), fn, name);
+	return (CudaProgram){.target = level->target, .suffix = level->suffix, .fn = fn, .name = name, .n = n, .weights = level->own_bytes};
 }
 
 static bool emit(Compilation *c, WeftEmit kind, const Place *p)
 {
-	const bool hip = c->target->gpu->hip;
+	const Target *first = c->level.data[0].target;
+	const bool hip = first->gpu->hip;
 	Text t;
 	if (hip != (kind == WEFT_EMIT_HIP))
-		return ctx_error(c->ctx, NULL, "the kernels for %s are %s: expected --emit %s", c->target->isa.name, hip ? "HIP" : "CUDA C",
-				 hip ? "hip" : "cuda");
+		return ctx_error(c->ctx, NULL, "the kernels for %s are %s: expected --emit %s", first->isa.name, hip ? "HIP" : "CUDA C", hip ? "hip" : "cuda");
 	text_init(&t, c->ctx->arena);
-	for (uint32_t k = 0; k < c->level.n; k++) {
-		LoopFn **fn;
-		const char **name;
-		const uint32_t n = kernels(c, &c->level.data[k], &fn, &name);
-		if (n)
-			emit_cuda(fn, name, n, c->level.data[k].target, &t);
+	for (uint32_t k = 0; k < compile_gpus(c); k++) {
+		const CudaProgram x = kernels(c, &c->level.data[k]);
+		if (x.n)
+			emit_cuda(x.fn, x.name, x.n, x.target, &t);
 	}
 	return file_write(c->ctx, p->out, t.n ? t.data : "", t.n);
 }
@@ -53,72 +52,90 @@ static bool emit(Compilation *c, WeftEmit kind, const Place *p)
 /* What a shared object cannot have yet. NULL: nothing that is asked for. */
 static const char *not_done(const Compilation *c)
 {
-	if (c->target->gpu->hip)
-		return arena_printf(c->ctx->arena, "a shared object for %s is not done yet: --emit hip writes its kernels as text", c->target->isa.name);
-	const char *no = c->target->gpu->arch ? nvrtc_missing(c->ctx->arena) : NULL;
+	const Target *first = c->level.data[0].target;
+	if (first->gpu->hip)
+		return arena_printf(c->ctx->arena, "a shared object for %s is not done yet: --emit hip writes its kernels as text", first->isa.name);
+	const char *no = first->gpu->arch ? nvrtc_missing(c->ctx->arena) : NULL;
 	if (no)
-		return arena_printf(c->ctx->arena, "kernels for %s are compiled by NVRTC: %s; --emit cuda writes them as text", c->target->isa.name, no);
-	for (uint32_t k = 0; k < c->level.n; k++)
-		if (c->level.n > 1 && !c->level.data[k].target->gpu->arch)
-			return arena_printf(c->ctx->arena, "%s is no device: it stands alone", c->level.data[k].target->isa.name);
+		return arena_printf(c->ctx->arena, "kernels for %s are compiled by NVRTC: %s; --emit cuda writes them as text", first->isa.name, no);
+	if (compile_gpus(c) > 1 && !first->gpu->arch)
+		return arena_printf(c->ctx->arena, "%s is no device: no other GPU goes with it", first->isa.name);
 	if (user_ops(c).n > user_ops_of_user(c))
 		return "eigenvalues, singular values and LDL factors in a model for a GPU are not done yet";
 	return NULL;
 }
 
-
 /* For reports and the artifact's table: what the kernels of calls take of a multiprocessor. */
-static void tell_use(const Compilation *c, const TargetLevel *level, LoopFn *const *fn, const GpuUse *use, uint32_t n)
+static void tell_use(const Compilation *c, const TargetLevel *level, const CudaProgram *x, const GpuUse *use)
 {
 	Program *p = level->program;
 	Arena *a = c->ctx->arena;
 	for (uint32_t k = 0; k < p->call.n; k++)
-		for (uint32_t i = 0; i < n; i++) {
+		for (uint32_t i = 0; i < x->n; i++) {
 			ProgramCall *call = &p->call.data[k];
-			if (p->fn.data[call->fn] != fn[i] || !use[i].registers)
+			if (p->fn.data[call->fn] != x->fn[i] || !use[i].registers)
 				continue;
 			const Gpu *g = level->target->gpu;
 			const char *spills = use[i].spilled ? arena_printf(a, ", spills %u bytes", use[i].spilled) : "";
 			call->algorithm = arena_printf(a, "%s; %u registers, %u bytes shared%s, %u of %u warps", call->algorithm, use[i].registers, use[i].shared,
-						       spills, gpu_resident(g, fn[i]->threads, use[i].registers, use[i].shared), g->warps);
+						       spills, gpu_resident(g, x->fn[i]->threads, use[i].registers, use[i].shared), g->warps);
 		}
 }
 
-/* For several targets: the program of the first one, and images of its kernels for each. */
+static EmitFile *add_file(Compilation *c, const char *stem, const char *suffix)
+{
+	array_push(c->ctx->arena, &c->files.file,
+		   ((EmitFile){.name = arena_printf(c->ctx->arena, "%s%s.c", stem, suffix), .flags = c->level.data[0].target->isa.flags}));
+	EmitFile *f = &c->files.file.data[c->files.file.n - 1];
+	text_init(&f->text, c->ctx->arena);
+	return f;
+}
+
+/* The code of all levels, and what chooses between them. */
+static void print(Compilation *c, const Place *p, CudaProgram *x, uint32_t n)
+{
+	const TargetLevel **level = ARENA_ARRAY(c->ctx->arena, const TargetLevel *, c->level.n + 1);
+	const uint32_t nlevel = compile_programs(c, level);
+	for (uint32_t k = 0; k < nlevel; k++) {
+		EmitOptions o = compile_emit_options(c, level[k], level[k] == &c->recipes ? NULL : p->weights_file);
+		o.launched = k < n;
+		emit_c(level[k]->program, level[k]->target, &o, &c->files);
+		if (k >= n)
+			continue;
+		x[k].model = o.export_name;
+		emit_cuda_stubs(&x[k], &add_file(c, "images", level[k]->suffix)->text);
+	}
+	EmitSelect cpu = compile_select(c);
+	cpu.n = c->level.n - n; /* the GPUs are the last ones there */
+	emit_cuda_select(x, n, &cpu, c->level.n == 1, &add_file(c, "select", "")->text);
+}
+
 static bool shared(Compilation *c, const Place *p)
 {
-	const TargetLevel *level = &c->level.data[0];
-	EmitOptions o = compile_emit_options(c, level, p->weights_file);
-	CudaImages images;
-	LoopFn **fn;
-	const char **name, *object;
-	const char *no = not_done(c);
+	Arena *a = c->ctx->arena;
+	const char *no = not_done(c), *object;
+	const uint32_t n = compile_gpus(c);
+	CudaProgram *x = ARENA_ARRAY(a, CudaProgram, n);
+	GpuUse **use = ARENA_ARRAY(a, GpuUse *, n);
+	uint32_t nimage = 0;
 	if (no)
 		return ctx_error(c->ctx, NULL, "%s", no);
-	const uint32_t n = kernels(c, level, &fn, &name);
-	GpuUse *use = ARENA_ARRAY(c->ctx->arena, GpuUse, n + 1);
-	TRY(gpu_images(c, p->folder, fn, name, n, &images, use, &object));
-	phase_end(c, "kernels");
-	tell_use(c, level, fn, use, n);
-	o.launched = true;
-	o.export_name = c->o.symbol;
-	o.hidden = false;
-	emit_c(level->program, level->target, &o, &c->files);
-	if (c->recipes.program) {
-		const EmitOptions ro = compile_emit_options(c, &c->recipes, NULL);
-		emit_c(c->recipes.program, c->recipes.target, &ro, &c->files);
+	for (uint32_t k = 0; k < n; k++) {
+		x[k] = kernels(c, &c->level.data[k]);
+		use[k] = ARENA_ARRAY(a, GpuUse, x[k].n + 1);
 	}
+	TRY(gpu_images(c, p->folder, x, n, use, &object));
+	phase_end(c, "kernels");
+	for (uint32_t k = 0; k < n; k++) {
+		tell_use(c, &c->level.data[k], &x[k], use[k]);
+		nimage += x[k].nimage;
+	}
+	print(c, p, x, n);
 	phase_end(c, "print");
-	EmitFile stubs = {.name = "images.c", .flags = level->target->isa.flags};
-	text_init(&stubs.text, c->ctx->arena);
-	emit_cuda_stubs(fn, name, n, &images, &stubs.text);
-	array_push(c->ctx->arena, &c->files.file, stubs);
 	c->images = object;
 	bool ok = build_shared(c, p->folder, p->weights_object, p->out);
-	c->program = level->program; /* for the report */
-	c->target = level->target;
 	/* build_shared counted its own units anew */
-	c->w->report.objects += images.narch * images.nimage;
+	c->w->report.objects += nimage;
 	return ok;
 }
 

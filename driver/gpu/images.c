@@ -199,7 +199,7 @@ static bool append(Ctx *ctx, Text *t, const char *path, CudaImage *out, GpuUse *
 	return true;
 }
 
-static bool write_object(Compilation *c, const Image *made, uint32_t n, const char *symbol, CudaImage *image, GpuUse *use, const char *path)
+static bool write_object(Compilation *c, const Image *made, uint32_t n, const char *symbol, CudaImage *const *image, GpuUse *const *use, const char *path)
 {
 	Ctx *ctx = c->ctx;
 	Text t;
@@ -207,7 +207,7 @@ static bool write_object(Compilation *c, const Image *made, uint32_t n, const ch
 	for (uint32_t k = 0; k < START; k++)
 		text_addn(&t, "", 1);
 	for (uint32_t k = 0; k < n; k++)
-		TRY(append(ctx, &t, made[k].path, &image[k], &use[k]));
+		TRY(append(ctx, &t, made[k].path, image[k], use[k]));
 	const uint64_t bytes = t.n - START, all = elf_object_bytes(START, bytes, symbol);
 	while (t.n < all)
 		text_addn(&t, "", 1);
@@ -215,45 +215,55 @@ static bool write_object(Compilation *c, const Image *made, uint32_t n, const ch
 	return file_write(ctx, path, t.data, t.n);
 }
 
-/* The images for one architecture, which are files of the folder. */
-static bool make_arch(Compilation *c, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Image *made)
+/* The images of a program, which are files of the folder. */
+static bool make_program(Compilation *c, const char *folder, const CudaProgram *p, Image *made)
 {
 	Arena *a = weft_arena(c->w);
+	const Target *t = p->target;
 	const char *arch = t->gpu->arch ? t->gpu->arch : "host";
-	const uint32_t nimage = t->gpu->arch ? n : n > 0;
-	for (uint32_t k = 0; k < nimage; k++) {
+	for (uint32_t k = 0; k < p->nimage; k++) {
 		Text text;
 		text_init(&text, a);
 		if (t->gpu->arch)
-			emit_cuda(fn + k, name + k, 1, t, &text);
+			emit_cuda(p->fn + k, p->name + k, 1, t, &text);
 		else
-			emit_cuda_standin(fn, name, n, t, &text);
-		made[k] = (Image){.name = name[k], .text = text.data, .path = arena_printf(a, "%s/%s_%u.image", folder, arch, k)};
+			emit_cuda_standin(p->fn, p->name, p->n, t, &text);
+		made[k] = (Image){.name = p->name[k], .text = text.data, .path = arena_printf(a, "%s/%s_%u.image", folder, arch, k)};
 	}
-	return make(c, folder, made, nimage, t);
+	return make(c, folder, made, p->nimage, t);
 }
 
-bool gpu_images(Compilation *c, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, CudaImages *out, GpuUse *use,
-		const char **object)
+/* For the stand-in all kernels are one image. */
+static uint32_t count_images(const CudaProgram *p)
+{
+	return p->target->gpu->arch ? p->n : p->n > 0;
+}
+
+bool gpu_images(Compilation *c, const char *folder, CudaProgram *p, uint32_t n, GpuUse *const *use, const char **object)
 {
 	Arena *a = weft_arena(c->w);
-	const uint32_t narch = c->level.n, nimage = c->target->gpu->arch ? n : n > 0;
-	CudaArch *arch = ARENA_ARRAY(a, CudaArch, narch);
-	CudaImage *image = ARENA_ARRAY(a, CudaImage, narch * nimage + 1);
-	GpuUse *all = ARENA_ARRAY(a, GpuUse, narch * nimage + 1);
-	Image *made = ARENA_ARRAY(a, Image, narch * nimage + 1);
-	uint32_t *of = ARENA_ARRAY(a, uint32_t, n + 1);
-	for (uint32_t k = 0; k < narch; k++) {
-		const Target *t = c->level.data[k].target;
-		const unsigned sm = t->gpu->arch ? (unsigned)strtoul(t->gpu->arch + strlen("sm_"), NULL, 10) : 0;
-		TRY(make_arch(c, folder, fn, name, n, t, made + k * nimage));
-		arch[k] = (CudaArch){t->gpu->arch, sm / 10, sm % 10, image + k * nimage};
-	}
+	const char *data = arena_printf(a, "%s_images", c->name);
+	uint32_t all = 0, at = 0;
 	for (uint32_t k = 0; k < n; k++)
-		of[k] = nimage == n ? k : 0;
-	*out = (CudaImages){.data = arena_printf(a, "%s_images", c->name), .of = of, .arch = arch, .narch = narch, .nimage = nimage};
+		all += count_images(&p[k]);
+	Image *made = ARENA_ARRAY(a, Image, all + 1);
+	CudaImage **image = ARENA_ARRAY(a, CudaImage *, all + 1);
+	GpuUse **of_image = ARENA_ARRAY(a, GpuUse *, all + 1);
+	for (uint32_t k = 0; k < n; k++) {
+		p[k].nimage = count_images(&p[k]);
+		CudaImage *own = ARENA_ARRAY(a, CudaImage, p[k].nimage + 1);
+		uint32_t *of = ARENA_ARRAY(a, uint32_t, p[k].n + 1);
+		for (uint32_t i = 0; i < p[k].n; i++)
+			of[i] = p[k].nimage == p[k].n ? i : 0;
+		TRY(make_program(c, folder, &p[k], made + at));
+		for (uint32_t i = 0; i < p[k].nimage; i++, at++) {
+			image[at] = &own[i];
+			of_image[at] = &use[k][i];
+		}
+		p[k].data = data;
+		p[k].image = own;
+		p[k].of = of;
+	}
 	*object = arena_printf(a, "%s/images.o", folder);
-	TRY(write_object(c, made, narch * nimage, out->data, image, all, *object));
-	memcpy(use, all, nimage * sizeof *use);
-	return true;
+	return write_object(c, made, all, data, image, of_image, *object);
 }

@@ -8,13 +8,12 @@
 #include "driver/artifact/compile.h"
 #include "driver/gpu/nvrtc.h"
 
-/* Compiles the functions fn[n] for the targets of all levels, which are GPUs, name[k] being the
- * symbol of function k. Writes all images into an object in the folder, whose path *object
- * receives; the object defines the symbol im->data. Fills in *im, in the arena. use[n] must be
- * zeros: use[k] receives what kernel k takes of a multiprocessor of the first level's target,
- * without the name; all stays 0 if nobody knows. Images come from the cache and go into it, unless
- * WeftOptions.no_cache. Returns false after errors. */
-bool gpu_images(Compilation *, const char *folder, LoopFn *const *fn, const char *const *name, uint32_t n, CudaImages *im, GpuUse *use,
-		const char **object);
+/* Compiles the kernels of n programs (target, fn, name and n are set), and writes all images into an
+ * object in the folder, whose path *object receives; the object defines the symbol `data`. Sets
+ * data, image, of and nimage of the programs, in the arena. use[k], room for the kernels of program
+ * k, must be zeros: it receives what they take of a multiprocessor, without the name; all stays 0
+ * if nobody knows. Images come from the cache and go into it, unless WeftOptions.no_cache. Returns
+ * false after errors. */
+bool gpu_images(Compilation *, const char *folder, CudaProgram *, uint32_t n, GpuUse *const *use, const char **object);
 
 #endif

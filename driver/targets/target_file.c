@@ -5,6 +5,7 @@
 
 #include "codegen/cpu/host.h"
 #include "codegen/print/names.h"
+#include "driver/targets/embed.h"
 #include "driver/targets/fields.h"
 #include "driver/targets/machine_file.h"
 
@@ -140,21 +141,21 @@ static const Target *read_file(Ctx *ctx, const char *path)
 }
 
 /* "v3" after "x86-64-v2" is x86-64-v3. */
-static const Target *find_short(Ctx *ctx, const char *name, const char *first)
+static const Target *find_short(Ctx *ctx, const char *name, const char *before)
 {
-	const char *dash = strrchr(first, '-');
-	return dash ? target_named(arena_printf(ctx->arena, "%.*s%s", (int)(dash + 1 - first), first, name)) : NULL;
+	const char *dash = strrchr(before, '-');
+	return dash ? target_named(arena_printf(ctx->arena, "%.*s%s", (int)(dash + 1 - before), before, name)) : NULL;
 }
 
-static const Target *target_read(Ctx *ctx, const char *name, const char *first)
+static const Target *target_read(Ctx *ctx, const char *name, const char *before)
 {
 	if (is_description_file(name))
 		return read_file(ctx, name);
 	if (gpu_here_is(name))
 		return gpu_here(ctx, name);
 	const Target *t = target_named(name);
-	if (!t && first)
-		t = find_short(ctx, name, first);
+	if (!t && before)
+		t = find_short(ctx, name, before);
 	if (!t)
 		ctx_error(ctx, NULL, "no target %s; there are native, %s, or a .json file that describes one", name,
 		          target_list(ctx->arena));
@@ -166,24 +167,39 @@ static bool same(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* By the width of the vectors, then by features; else in the order given. GPUs are rows of one
- * table. */
+/* CPUs behind GPUs, which are rows of one table; by the width of the vectors, then by features;
+ * else in the order given. */
 static bool is_more(const Target *a, const Target *b)
 {
 	const int features = __builtin_popcount(a->isa.ops) - __builtin_popcount(b->isa.ops);
-	if (a->gpu && b->gpu)
-		return a->gpu > b->gpu;
+	if (a->gpu || b->gpu)
+		return a->gpu ? b->gpu && a->gpu > b->gpu : true;
 	return a->isa.vector_bytes > b->isa.vector_bytes || (a->isa.vector_bytes == b->isa.vector_bytes && features > 0);
+}
+
+/* NULL: they fit into one artifact. */
+static const char *apart(Arena *a, const Target *x, const Target *y)
+{
+	const Target *cpu = x->gpu ? y : x, *gpu = x->gpu ? x : y;
+	if (!x->gpu != !y->gpu && gpu->gpu->hip)
+		return arena_printf(a, "kernels for %s are text: no code for %s goes with them", gpu->isa.name, cpu->isa.name);
+	if (!x->gpu != !y->gpu && cpu->isa.triple && runtime_object_for(cpu->isa.triple) != runtime_object)
+		return arena_printf(a, "code for %s cannot go with code for %s: the host of a GPU is this machine", cpu->isa.name, gpu->isa.name);
+	if (!x->gpu != !y->gpu)
+		return NULL;
+	const bool one_maker = !x->gpu || x->gpu->hip == y->gpu->hip;
+	if (same(x->isa.family, y->isa.family) && same(x->isa.triple, y->isa.triple) && one_maker)
+		return NULL;
+	return arena_printf(a, "targets %s and %s are not levels of one family of processors", x->isa.name, y->isa.name);
 }
 
 static bool insert(Ctx *ctx, TargetList *list, const Target *t)
 {
 	for (uint32_t k = 0; k < list->n; k++) {
 		const Target *other = list->data[k];
-		const bool one_maker = !t->gpu || !other->gpu || t->gpu->hip == other->gpu->hip;
-		if (!same(t->isa.family, other->isa.family) || !same(t->isa.triple, other->isa.triple) || !one_maker)
-			return ctx_error(ctx, NULL, "targets %s and %s are not levels of one family of processors",
-			                 other->isa.name, t->isa.name);
+		const char *why = apart(ctx->arena, other, t);
+		if (why)
+			return ctx_error(ctx, NULL, "%s", why);
 		if (!strcmp(c_identifier(ctx->arena, t->isa.name), c_identifier(ctx->arena, other->isa.name)))
 			return ctx_error(ctx, NULL, "target %s is there twice", t->isa.name);
 	}
@@ -206,21 +222,30 @@ static const Target *tuned(Ctx *ctx, const Target *t, const char *tune)
 	return other;
 }
 
+/* Where there are CPUs, a machine is one for these. */
+static bool tune_all(Ctx *ctx, const char *tune, TargetList *list)
+{
+	const bool cpus = !list->data[list->n - 1]->gpu;
+	for (uint32_t k = 0; tune && k < list->n; k++)
+		if (!cpus || !list->data[k]->gpu)
+			TRY((list->data[k] = tuned(ctx, list->data[k], tune)));
+	return true;
+}
+
 bool targets_read(Ctx *ctx, const char *names, const char *tune, TargetList *list)
 {
 	*list = (TargetList){0};
-	const char *first = NULL;
+	const char *before = NULL;
 	for (const char *p = names;; p++) {
 		size_t n = strcspn(p, ",");
 		if (!n)
 			return ctx_error(ctx, NULL, "a name is missing in the list of targets \"%s\"", names);
 		const char *name = arena_printf(ctx->arena, "%.*s", (int)n, p);
-		const Target *t = target_read(ctx, name, first);
-		t = t && tune ? tuned(ctx, t, tune) : t;
+		const Target *t = target_read(ctx, name, before);
 		TRY(t && insert(ctx, list, t));
-		first = first ? first : t->isa.name;
+		before = t->isa.name;
 		p += n;
 		if (!*p)
-			return true;
+			return tune_all(ctx, tune, list);
 	}
 }

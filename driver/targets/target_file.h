@@ -8,13 +8,14 @@
 
 typedef ARRAY(const Target *) TargetList;
 
-/* Sets *list to the targets that `names` names: one, or several levels of one family separated by
- * commas. Each is a name of the table, "cuda" or "cuda:N" (gpu_here.h), or the path of a JSON
- * file (docs/targets.md); after the first, a name may leave out the common beginning:
- * "x86-64-v2,v3". The list is sorted by increasing capability, and in the context's arena. tune:
- * the machine whose costs decide, for all levels (machine_read); NULL: the machine that each
- * level assumes. Returns false after an error: also if a name is missing, a target is named twice,
- * or two are not of one family. */
+/* Sets *list to the targets that `names` names, separated by commas: one; several CPUs of one
+ * family; GPUs of one maker; or such CPUs and GPUs of NVIDIA. Each is a name of the table, "cuda" or
+ * "cuda:N" (gpu_here.h), or the path of a JSON file (docs/targets.md); a name may leave out what it
+ * begins with in common with the name before: "x86-64-v2,v3". In the list, which is in the context's
+ * arena, GPUs come before CPUs, each sorted by increasing capability. tune: the machine whose costs
+ * decide, for all CPUs if there are any (machine_read); NULL: the machine that each target assumes.
+ * Returns false after an error: also if a name is missing, a target is named twice, or two do not
+ * fit into one artifact. */
 bool targets_read(Ctx *, const char *names, const char *tune, TargetList *);
 
 #endif

@@ -2,6 +2,8 @@
  * the model says; the exit status is 1 if something else is wrong.
  *
  *   open [N]  opens on GPU N
+ *   table     the table of weft_model: its target, and what opening says; device-table: that of
+ *             weft_model_device for GPU 0; other-table: for a GPU that there is not, on GPU 0
  *   run       opens and runs once
  *   cycles    1,000 times: load, open, run, clone, close, unload; nothing is left on the device
  *   device    tensors and workspace in memory of the device give the bits of tensors of the host;
@@ -631,6 +633,20 @@ static void in_child(Model *x)
 		stop("the child");
 }
 
+/* By one of the functions of the object that return a table. */
+static void table(Model *x, const char *what)
+{
+	const WeftModel *(*get)(int32_t, int32_t);
+	*(void **)&get = dlsym(x->so, "weft_model_device");
+	if (!get || get(WEFT_CPU, 0) != x->m)
+		stop("weft_model_device of a processor");
+	if (strcmp(what, "table"))
+		x->m = get(WEFT_CUDA, strcmp(what, "other-table") ? 0 : 7);
+	const int code = open_on(x, 0);
+	printf("%s: %s\n", x->m->manifest->target, code ? x->status.message : "opened");
+	x->m->close(x->in);
+}
+
 int main(int argc, char **argv)
 {
 	Tensor y[MOST];
@@ -645,6 +661,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	Model x = load(argv[1]);
+	if (strstr(what, "table"))
+		return table(&x, what), 0;
 	if (!strcmp(what, "open") || !strcmp(what, "run")) {
 		int code = open_on(&x, argc > 3 ? atoi(argv[3]) : 0);
 		if (code == WEFT_OK && !strcmp(what, "run"))

@@ -94,11 +94,18 @@ def check_real(folder, env, cases):
     p = run(weft, "compile", root / "examples/digits/digits_cnn.pt2", "--target", "cuda-sm_90,sm_86", "-o", both, check=False)
     if p.returncode:
         return fail("cuda-sm_86,sm_90", p.stderr)
-    for sm, want in {"86": "opened", "89": "opened", "90": "opened", "100": "opened",
+    for sm, want in {"86": "cuda-sm_86: opened", "89": "cuda-sm_86: opened", "90": "cuda-sm_90: opened", "100": "cuda-sm_90: opened",
                      "80": "has kernels for sm_86, sm_90, and device 0 (Stand-in 0) is sm_80"}.items():
-        p = run(cases, both, "open", env=dict(env, STANDIN_SM=sm), check=False)
-        if p.returncode or want not in p.stdout:
-            fail(f"both sm_{sm}", p.stdout + p.stderr)
+        for what in "table", "device-table":
+            p = run(cases, both, what, env=dict(env, STANDIN_SM=sm), check=False)
+            if p.returncode or want not in p.stdout:
+                fail(f"both sm_{sm} {what}", p.stdout + p.stderr)
+    p = run(cases, both, "other-table", env=dict(env, STANDIN_SM="90"), check=False)
+    if p.returncode or "cuda-sm_86: opened" not in p.stdout:
+        fail("both, the older one", p.stdout + p.stderr)
+    p = run(cases, both, "other-table", env=dict(env, STANDIN_SM="80"), check=False)
+    if p.returncode or "cuda-sm_86: digits_cnn has kernels for" not in p.stdout:
+        fail("both, none", p.stdout + p.stderr)
     for sm, want in {"90": "", "86": "has kernels for sm_90, and device 0 (Stand-in 0) is sm_86: compile the model with --target cuda-sm_86", "120": ""}.items():
         p = run(cases, so, "open", env=dict(env, STANDIN_SM=sm), check=False)
         if p.returncode or (want or "opened") not in p.stdout:
@@ -260,6 +267,34 @@ def check_weights(folder, env, cases):
             fail(f"replaceable {m.stem}", p.stdout + p.stderr)
 
 
+def check_both(folder, env, cases):
+    """One file for processors and a GPU: the same results by either table, weights and state of either."""
+    data, none = root / "tests/data", dict(env, LD_LIBRARY_PATH=str(folder / "nothing"))
+    for m in (root / "examples/digits/digits_cnn.pt2", data / "mlp.pt2", data / "state.pt2", data / "scan.pt2"):
+        refs = [m.with_suffix(".safetensors"), *sorted(m.parent.glob(f"{m.stem}.[0-9]*.safetensors"))]
+        refs = [r for r in refs if r.exists() and not is_error(r)]
+        for k, options in enumerate(([], ["--replaceable-weights"], ["--weights", "file"])):
+            so = folder / f"both_{m.stem}_{k}.so"
+            run(weft, "compile", m, "--target", "gpu-model,x86-64-v2,v3" if k == 0 else "native,gpu-model", *options, "-o", so)
+            for device, where in ([], none), (["--device", "cuda"], env):
+                p = run(weft, "check", so, *refs, "-q", *device, env=where, check=False)
+                if p.returncode:
+                    fail(f"{so.stem} {device}", p.stdout + p.stderr)
+    for what, where, want in ("table", none, ": opened"), ("device-table", none, "gpu-model: mlp is for a GPU, and NVIDIA's driver is not there"), ("device-table", env, "gpu-model: opened"):
+        p = run(cases, folder / "both_mlp_0.so", what, env=where, check=False)
+        if p.returncode or want not in p.stdout:
+            fail(f"both {what}", f"{p.stdout}{p.stderr}expected: {want}")
+    # The GPU is given only what its kernels read of the weights: 448 of the bytes there are.
+    p = run(cases, folder / "both_mlp_0.so", "device-table", env=dict(env, STANDIN_MEMORY="400"), check=False)
+    if "for the 448 bytes of the weights" not in p.stdout:
+        fail("weights of both", p.stdout + p.stderr)
+    cpu = folder / "one_cpu.so"
+    run(weft, "compile", data / "mlp.pt2", "-o", cpu)
+    p = run(weft, "run", cpu, "--device", "cuda", env=env, check=False)
+    if p.returncode == 0 or "has no code for a GPU: it was compiled for processors" not in p.stderr:
+        fail("--device", p.stdout + p.stderr)
+
+
 def check_operators(folder, env, cases):
     """Operators of the user: on copies of the processor, or with memory of the device."""
     example, so = root / "examples/userop", folder / "userop.so"
@@ -298,7 +333,10 @@ def check_tool(folder, env):
             (check + ["cuda"], dict(env, STANDIN_SM="75"), "there is no target for a device of sm_75"),
             (compile + ["cuda-sm_90"], dict(env, WEFT_NVRTC="/nowhere"), "there is no libnvrtc.so in /nowhere ($WEFT_NVRTC); --emit cuda writes them as text"),
             (check + ["cuda"], dict(env, STANDIN_SM="90", WEFT_NVRTC="/nowhere"), "kernels for cuda-sm_90 are compiled by NVRTC"),
-            (compile + ["gpu-model,cuda-sm_90"], env, "gpu-model is no device: it stands alone")]:
+            (compile + ["cuda-sm_90,aarch64"], env, "the host of a GPU is this machine"),
+            (compile + ["native,hip-gfx90a"], env, "kernels for hip-gfx90a are text: no code for"),
+            (compile + ["native,gpu-model", "--backend", "gpu-host"], env, "the back end gpu-host is for one target"),
+            (compile + ["gpu-model,cuda-sm_90"], env, "gpu-model is no device: no other GPU goes with it")]:
         p = run(weft, *arguments, env=where, check=False)
         if want not in p.stdout + p.stderr or (p.returncode == 0) != (want in ("1 passed, 0 failed", "gpu-model")):
             fail(" ".join(map(str, arguments)), f"{p.stdout}{p.stderr}exit status {p.returncode}, expected: {want}")
@@ -316,6 +354,7 @@ with tempfile.TemporaryDirectory() as folder:
     check_cases(folder, env, cases)
     check_library(folder, env, cases)
     check_weights(folder, env, cases)
+    check_both(folder, env, cases)
     check_operators(folder, env, cases)
     check_tool(folder, env)
     check_real(folder, env, cases)

@@ -1,5 +1,8 @@
 #include "codegen/print/cuda/cuda.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "codegen/print/cuda/print_priv.h"
 
 /* NVRTC has no headers: what C's headers declare is declared here. */
@@ -194,10 +197,10 @@ static unsigned library_type(DType t)
 }
 
 /* What a library can compute in place of kernels. */
-static void print_products(LoopFn *const *fn, uint32_t n, Text *out)
+static void print_products(const CudaProgram *x, Text *out)
 {
-	for (uint32_t k = 0; k < n; k++) {
-		const LoopProduct *p = fn[k]->product;
+	for (uint32_t k = 0; k < x->n; k++) {
+		const LoopProduct *p = x->fn[k]->product;
 		if (p)
 			text_printf(out, "static const WeftCudaProduct product_%u = {%u, %u, %u, %u, %u, %u, %uu, %d, %d, %d, %d, {%u, %u, %u}, %u};\n", k,
 				    library_type(p->a_type), library_type(p->b_type), library_type(p->c_type), p->a, p->b, p->c, p->bias, p->a_rows, p->b_rows,
@@ -205,29 +208,73 @@ static void print_products(LoopFn *const *fn, uint32_t n, Text *out)
 	}
 }
 
-void emit_cuda_stubs(LoopFn *const *fn, const char *const *name, uint32_t n, const CudaImages *im, Text *out)
+static void print_includes(Text *out)
 {
-	text_printf(out, "/* The images of the kernels, and what launches them. */\n#define WEFT_DEVICES\n#define WEFT_WITH_CUDA\n#include \"cuda.h\"\n\nextern const unsigned char %s[];\n\n", im->data);
-	for (uint32_t a = 0; a < im->narch; a++) {
-		text_printf(out, "static const WeftCudaImage image_%u[] = {\n", a);
-		for (uint32_t k = 0; k < im->nimage; k++)
-			text_printf(out, "\t{%llu, %llu},\n", (unsigned long long)im->arch[a].image[k].code, (unsigned long long)im->arch[a].image[k].ptx);
-		text_add(out, "};\n\n");
-	}
-	text_add(out, "static const WeftCudaArch arch[] = {\n");
-	for (uint32_t a = 0; a < im->narch; a++)
-		text_printf(out, "\t{%s, %u, %u, image_%u},\n", im->arch[a].name ? arena_printf(out->arena, "\"%s\"", im->arch[a].name) : "NULL", im->arch[a].major,
-			    im->arch[a].minor, a);
+	text_add(out, "#define WEFT_DEVICES\n#define WEFT_WITH_CUDA\n#include \"cuda.h\"\n\n");
+}
+
+/* "sm_90": 90; 0: no device. */
+static unsigned version_of(const Target *t)
+{
+	return t->gpu->arch ? (unsigned)strtoul(t->gpu->arch + strlen("sm_"), NULL, 10) : 0;
+}
+
+void emit_cuda_stubs(const CudaProgram *x, Text *out)
+{
+	const unsigned version = version_of(x->target);
+	const char *arch = x->target->gpu->arch;
+	text_add(out, "/* The images of the kernels, and what launches them. */\n");
+	print_includes(out);
+	text_printf(out, "extern const unsigned char %s[];\nconst WeftModel *%s(void);\n\nstatic const WeftCudaImage image[] = {\n", x->data, x->model);
+	for (uint32_t k = 0; k < x->nimage; k++)
+		text_printf(out, "\t{%llu, %llu},\n", (unsigned long long)x->image[k].code, (unsigned long long)x->image[k].ptx);
 	text_add(out, "};\n\n");
-	print_products(fn, n, out);
+	print_products(x, out);
 	text_add(out, "static const WeftCudaKernel kernel[] = {\n");
-	for (uint32_t k = 0; k < n; k++)
-		text_printf(out, "\t{\"%s\", %u, %u, %u, %u, %d, %s},\n", name[k], im->of[k], fn[k]->threads, fn[k]->buf.n, fn[k]->param.n, has_statement(fn[k], LS_FAIL),
-			    fn[k]->product ? arena_printf(out->arena, "&product_%u", k) : "NULL");
-	text_printf(out, "};\n\nconst WeftCuda weft_cuda = {%u, %u, %u, arch, kernel, %s};\n", im->narch, n, im->nimage, im->data);
-	for (uint32_t k = 0; k < n; k++)
+	for (uint32_t k = 0; k < x->n; k++)
+		text_printf(out, "\t{\"%s\", %u, %u, %u, %u, %d, %s},\n", x->name[k], x->of[k], x->fn[k]->threads, x->fn[k]->buf.n, x->fn[k]->param.n,
+			    has_statement(x->fn[k], LS_FAIL), x->fn[k]->product ? arena_printf(out->arena, "&product_%u", k) : "NULL");
+	text_printf(out, "};\n\nextern const WeftCuda weft_code%s;\nconst WeftCuda weft_code%s = {%s, %s, %u, %u, %u, %u, kernel, image, %s, %lluu};\n", x->suffix, x->suffix, x->model, arch ? arena_printf(out->arena, "\"%s\"", arch) : "NULL", version / 10, version % 10, x->n, x->nimage, x->data,
+		    (unsigned long long)x->weights);
+	for (uint32_t k = 0; k < x->n; k++)
 		text_printf(out, "\nint %s(const WeftFrame *f, int64_t begin, int64_t end);\nint %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n"
-			    "\treturn weft_cuda_launch(f, %u, begin, end);\n}\n", name[k], name[k], k);
+			    "\treturn weft_cuda_launch(f, %u, begin, end);\n}\n", x->name[k], x->name[k], k);
+}
+
+static void print_exported(const char *name, const char *suffix, const char *args, Text *out)
+{
+	text_printf(out, "\n__attribute__((visibility(\"default\")))\nconst WeftModel *%s%s(%s);\n\nconst WeftModel *%s%s(%s)\n", name, suffix, args, name, suffix, args);
+}
+
+void emit_cuda_select(const CudaProgram *x, uint32_t n, const EmitSelect *cpu, bool only, Text *out)
+{
+	const char *name = cpu->export_name ? cpu->export_name : "weft_model";
+	text_add(out, "/* Which table is for which device. */\n");
+	print_includes(out);
+	for (uint32_t k = 0; k < n; k++)
+		text_printf(out, "extern const WeftCuda weft_code%s;\n", x[k].suffix);
+	for (uint32_t k = 0; k < cpu->n; k++)
+		text_printf(out, "const WeftModel *%s(void);\n", cpu->level_export[k]);
+	text_add(out, "\nconst WeftCuda *const weft_cuda[] = {");
+	for (uint32_t k = 0; k < n; k++)
+		text_printf(out, "&weft_code%s, ", x[k].suffix);
+	text_add(out, "NULL};\n");
+	if (only) {
+		text_printf(out, "\nconst WeftModel *%s(void);\n", name);
+	} else {
+		print_exported(name, "", "void", out);
+		text_add(out, "{\n");
+		if (cpu->n) {
+			text_add(out, "\tstatic const WeftModel *(*const level[])(void) = {");
+			for (uint32_t k = 0; k < cpu->n; k++)
+				text_printf(out, "%s%s", k ? ", " : "", cpu->level_export[k]);
+			text_printf(out, "};\n\treturn weft_rt_select(level, %u);\n}\n", cpu->n);
+		} else {
+			text_add(out, "\treturn weft_cuda_model(0);\n}\n");
+		}
+	}
+	print_exported(name, "_device", "int32_t type, int32_t id", out);
+	text_printf(out, "{\n\treturn type == WEFT_CUDA ? weft_cuda_model(id) : %s();\n}\n", name);
 }
 
 static void print_run(const LoopFn *f, const char *name, Text *out)

@@ -9,8 +9,7 @@
 #ifndef WEFT_CODEGEN_PRINT_CUDA_H
 #define WEFT_CODEGEN_PRINT_CUDA_H
 
-#include "ir/loop/program.h"
-#include "ir/target/target.h"
+#include "codegen/print/emit.h"
 
 /* Sets fn[] and name[], room for Program.fn.n, to the functions of a program that blocks of threads
  * execute; all[k] is the name of function k of the program. Returns their number. */
@@ -25,20 +24,28 @@ void emit_cuda(LoopFn *const *fn, const char *const *name, uint32_t n, const Tar
 typedef struct {
 	uint64_t code, ptx; /* as in WeftCudaImage (runtime/cuda.h) */
 } CudaImage;
+/* A program of an artifact that blocks of threads execute. */
 typedef struct {
-	const char *name;       /* as in WeftCudaArch */
-	uint32_t major, minor;
+	const Target *target;
+	const char *model;      /* the function that returns its table */
+	const char *suffix;     /* of the names of what is printed for it; "" */
+	LoopFn *const *fn;      /* fn[n]: its kernels, whose names are name[n] */
+	const char *const *name;
+	uint32_t n;
+	const char *data;       /* the symbol of the bytes of images */
 	const CudaImage *image; /* image[nimage] */
-} CudaArch;
-typedef struct {
-	const char *data;     /* the symbol of the bytes */
-	const uint32_t *of;   /* by kernel: its image */
-	const CudaArch *arch; /* the oldest first */
-	uint32_t narch, nimage;
-} CudaImages;
-/* Appends a C file for the artifact: weft_cuda, which describes the images, and for each function a
- * WeftKernel of that name, which launches it. */
-void emit_cuda_stubs(LoopFn *const *fn, const char *const *name, uint32_t n, const CudaImages *, Text *out);
+	const uint32_t *of;     /* by kernel: its image */
+	uint32_t nimage;
+	uint64_t weights;       /* the bytes at the beginning of the weight section that it reads */
+} CudaProgram;
+/* Appends a C file for the artifact: a WeftCuda, which describes the kernels of the program, and
+ * for each kernel a WeftKernel of its name, which launches it. */
+void emit_cuda_stubs(const CudaProgram *, Text *out);
+/* Appends a C file for the artifact: weft_cuda, the list of n > 0 programs, the oldest architecture
+ * first; and the functions that choose a table: NAME (NULL: "weft_model"), unless `only` says that
+ * the one program of the artifact has that name itself, and NAME_device. cpu: as in EmitSelect, the
+ * programs for processors; if there are none, NAME chooses as NAME_device for the first GPU. */
+void emit_cuda_select(const CudaProgram *, uint32_t n, const EmitSelect *cpu, bool only, Text *out);
 
 /* As emit_cuda, in CUDA C for all targets, a unit of C++ that is the only image for a stand-in of
  * the CUDA driver, on this CPU: NAME_run(arg, blocks) executes a grid of kernel NAME, with its

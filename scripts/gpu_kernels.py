@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compiles all kernels of models by NVRTC, without a GPU: gpu_kernels.py WEFT MODEL... [--arch sm_80,sm_90,sm_100,sm_120]
-weft compiles the models, without its cache; it finds NVRTC ($WEFT_NVRTC) and reads its report. Prints for each
+weft compiles the models, with a cache of its own, so that equal kernels are compiled once; it finds NVRTC ($WEFT_NVRTC) and reads its report. Prints for each
 architecture: models, calls of kernels, errors, warnings, kernels that spill registers, and the most registers of a thread. The exit
 status is 1 after errors, warnings or spills."""
 import argparse
@@ -19,7 +19,7 @@ args = parser.parse_args()
 
 def compile_model(path, arch, so):
     """(calls with their registers, names that spill, lines of errors and of warnings)"""
-    p = subprocess.run([args.weft, "compile", path, "--target", f"cuda-{arch}", "--no-cache", "-o", so], capture_output=True, text=True)
+    p = subprocess.run([args.weft, "compile", path, "--target", f"cuda-{arch}", "-o", so], capture_output=True, text=True)
     warnings = [x for x in p.stderr.splitlines() if "warning:" in x]
     if p.returncode:
         return {}, [], [x for x in p.stderr.splitlines() if "error:" in x] or ["failed"], warnings
@@ -31,6 +31,7 @@ def compile_model(path, arch, so):
 bad = False
 print("| architecture | models | calls | errors | warnings | spill | most registers |\n|---|---|---|---|---|---|---|")
 with tempfile.TemporaryDirectory() as folder:
+    os.environ["WEFT_CACHE"] = os.path.join(folder, "cache")
     for arch in args.arch.split(","):
         done = [(os.path.basename(m), *compile_model(m, arch, os.path.join(folder, "model.so"))) for m in args.model]
         errors, warnings, spills = (sum(len(d[k]) for d in done) for k in (3, 4, 2))

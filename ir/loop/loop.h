@@ -328,6 +328,11 @@ typedef struct LoopProduct {
 	uint32_t param;
 } LoopProduct;
 
+/* The least and the greatest value. */
+typedef struct {
+	int64_t lo, hi;
+} LoopRange;
+
 /* One kernel: int name(const Frame *, int64_t begin, int64_t end) over tasks. Of one with a block
  * of threads each thread executes the statements; the block is a call for one task. */
 typedef struct LoopFn {
@@ -336,6 +341,9 @@ typedef struct LoopFn {
 	const char *comment; /* lines of the graph; may hold line breaks */
 	ARRAY(LArg) buf;
 	ARRAY(const char *) param; /* names of the i64 parameters */
+	ARRAY(LoopRange) given; /* by parameter: of what all launches of the program pass; empty:
+	                           unknown */
+	int64_t tasks_most;     /* the most tasks of a launch; 0: unknown */
 	ARRAY(Lv) arg;        /* of a library function: the arguments, of any type */
 	Lx result;            /* of a library function: the result, evaluated at the end of the
 	                         body */

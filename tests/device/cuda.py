@@ -290,7 +290,7 @@ def check_both(folder, env, cases):
         fail("weights of both", p.stdout + p.stderr)
     cpu = folder / "one_cpu.so"
     run(weft, "compile", data / "mlp.pt2", "-o", cpu)
-    p = run(weft, "run", cpu, "--device", "cuda", env=env, check=False)
+    p = run(weft, "check", cpu, data / "mlp.safetensors", "--device", "cuda", env=env, check=False)
     if p.returncode == 0 or "has no code for a GPU: it was compiled for processors" not in p.stderr:
         fail("--device", p.stdout + p.stderr)
 

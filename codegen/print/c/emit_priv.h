@@ -38,7 +38,7 @@ typedef struct CBlock {
 	const char *kernel; /* the head of a kernel; a format for the number of threads */
 	const char *failure; /* the type of the record of failed checks */
 	const char *task;   /* the number of the block, an int64_t */
-	const char *thread; /* the number of the thread, an int64_t */
+	const char *thread; /* the number of the thread, an int32_t */
 	const char *shared; /* of shared arrays, their alignment */
 	const char *sync;
 	const char *copy, *commit, *wait; /* functions of asynchronous copies */
@@ -134,6 +134,21 @@ const char *c_library(CUnit *, Ir *, const ScFn *, uint32_t lanes);
 /* Returns the expression of table[index], lane by lane; adds the table to the unit the first
  * time. */
 CExpr c_look_up(CUnit *, const ScTable *, uint32_t lanes, CExpr index);
+
+/* ---- index arithmetic in 32 bits (narrow.c), of blocks of threads ---- */
+
+typedef struct Narrow Narrow;
+/* Finds out which i64 scalars of a function that blocks of threads execute fit into 32 bits. */
+const Narrow *narrow_of(const LoopFn *, Arena *);
+/* The functions below return false for Narrow NULL. Whether the C expression of x is an int32_t: its
+ * parts are, and all values fit. */
+bool narrow_lx(const Narrow *, Lx x);
+/* Whether x, of which narrow_lx is false, has operands that are all int32_t: one of them must be
+ * cast to int64_t, so that C computes x in 64 bits. Not for NULL. */
+bool narrow_needs_cast(const Narrow *, Lx x);
+/* Whether the variable, and the parameter, is an int32_t. */
+bool narrow_var(const Narrow *, Lv);
+bool narrow_param(const Narrow *, uint32_t k);
 
 /* ---- statements (kernel.c) ---- */
 

@@ -23,6 +23,7 @@ typedef struct {
 	Names names;
 	const char **var;   /* C name by variable */
 	const char **buf, **param;
+	const Narrow *narrow; /* of blocks of threads; NULL: all indices have 64 bits */
 	bool *buf_used, *param_used;
 	Used used;
 } Fn;
@@ -83,6 +84,8 @@ static CExpr c_lx(Fn *f, Lx x)
 		in[k] = c_lx(f, d->in[k]);
 	LType from = d->nin ? lx_at(f, d->in[0])->type : d->type;
 	LType mask = {DT_bool, d->type.lanes};
+	if (f->narrow && narrow_needs_cast(f->narrow, x))
+		in[0] = (CExpr){arena_printf(u->arena, "(int64_t)%s", c_arg(u, in[0], PREC_UNARY)), PREC_UNARY};
 	switch (d->kind) {
 	case LX_SC:
 		return c_op(u, d->sc, d->type, from, in, d->nin, d->known);
@@ -214,7 +217,7 @@ static const char *name_var(Fn *f, Lv v)
 
 static void print_define(Fn *f, const LsData *s, bool constant, const char *value)
 {
-	const char *type = c_type(f->u, f->f->lv.data[s->v.i].type);
+	const char *type = narrow_var(f->narrow, s->v) ? "int32_t" : c_type(f->u, f->f->lv.data[s->v.i].type);
 	line(f);
 	text_printf(f->out, "%s%s %s = %s;\n", constant ? "const " : "", type, name_var(f, s->v), value);
 }
@@ -237,7 +240,7 @@ static void print_for(Fn *f, const LsData *s)
 	names_push(&f->names);
 	const char *v = name_var(f, s->v);
 	line(f);
-	text_printf(f->out, "for (int64_t %s = %s; %s < %s; ", v, lo, v, hi);
+	text_printf(f->out, "for (%s %s = %s; %s < %s; ", narrow_var(f->narrow, s->v) ? "int32_t" : "int64_t", v, lo, v, hi);
 	if (s->step == 1)
 		text_printf(f->out, "%s++)", v);
 	else
@@ -742,6 +745,12 @@ static void print_kernel(const Fn *f, const char *name, Text *out)
 	text_printf(out, "%s\treturn %s;\n}\n", top_text(f, 2), f->used.checks ? "failed" : "0");
 }
 
+/* Whether the text reads the low half of the parameter. */
+static bool is_cut(const Fn *f, uint32_t k)
+{
+	return f->param_used[k] && narrow_param(f->narrow, k);
+}
+
 /* All buffers and parameters, read or not: whoever launches the kernel knows the function only. */
 static void print_block_kernel(const Fn *f, const char *name, Text *out)
 {
@@ -755,9 +764,14 @@ static void print_block_kernel(const Fn *f, const char *name, Text *out)
 			    a->restrict_ok ? " " : "", f->buf[k]);
 	}
 	for (uint32_t k = 0; k < f->f->param.n; k++)
-		text_printf(out, "const int64_t %s, ", f->param[k]);
+		text_printf(out, "const int64_t %s%s, ", f->param[k], is_cut(f, k) ? "_64" : "");
 	text_printf(out, "const int64_t first, %s *failure, const int64_t launch)\n{\n", b->failure);
-	text_printf(out, "\tif (weft_stopped(failure, launch))\n\t\treturn;\n\t[[maybe_unused]] const int64_t %s = first + %s;\n", f->var[f->f->task.i], b->task);
+	text_add(out, "\tif (weft_stopped(failure, launch))\n\t\treturn;\n");
+	for (uint32_t k = 0; k < f->f->param.n; k++)
+		if (is_cut(f, k))
+			text_printf(out, "\tconst int32_t %s = (int32_t)%s_64;\n", f->param[k], f->param[k]);
+	const bool narrow = narrow_var(f->narrow, f->f->task);
+	text_printf(out, "\t[[maybe_unused]] const %s %s = %s(first + %s);\n", narrow ? "int32_t" : "int64_t", f->var[f->f->task.i], narrow ? "(int32_t)" : "", b->task);
 	if (f->used.checks)
 		text_add(out, "\tbool failed = false;\n");
 	for (uint32_t k = 0; k < LOOP_TOPS; k++)
@@ -880,6 +894,8 @@ void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const 
 	Fn f = {.u = u, .f = l, .role = role, .entry = entry, .kernel_name = kernel_name, .name = name};
 	if (loop_is_of_block(l) && !u->dialect->block)
 		ctx_bug(l->ir->ctx, "C: %s is executed by a block of threads", l->name);
+	if (role == FN_KERNEL && u->dialect->block)
+		f.narrow = narrow_of(l, u->arena);
 	fn_init(&f);
 	names_push(&f.names);
 	for (uint32_t k = 0; k < LOOP_TOPS; k++)

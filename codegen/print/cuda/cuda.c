@@ -80,7 +80,7 @@ static const char *const own[] = {
 static const CBlock block = {
 	.kernel = "extern \"C\" __global__ void __launch_bounds__(%u, 1)",
 	.task = "blockIdx.x",
-	.thread = "(int64_t)threadIdx.x",
+	.thread = "(int32_t)threadIdx.x",
 	.sync = "__syncthreads",
 	BLOCK_NAMES,
 };

@@ -169,7 +169,7 @@ static const char *const own[] = {"first", "failure", "launch", "failed", "value
 static const CBlock block = {
 	.kernel = "extern \"C\" __global__ void WEFT_THREADS(%u)",
 	.task = "WEFT_BLOCK",
-	.thread = "(int64_t)WEFT_THREAD",
+	.thread = "(int32_t)WEFT_THREAD",
 	.sync = "weft_sync",
 	BLOCK_NAMES,
 };

@@ -228,6 +228,29 @@ static uint32_t add_phase(DistinctKernels *d, SchedPhase *p)
 	return add_function(d, p->f);
 }
 
+static LoopRange range_of(SymTab *syms, Sym s)
+{
+	LoopRange r;
+	sym_range(syms, s, &r.lo, &r.hi);
+	return r;
+}
+
+void note_launch(SymTab *syms, LoopFn *f, const SchedPhase *p)
+{
+	const LoopRange tasks = range_of(syms, p->ntasks);
+	const bool fresh = !f->given.n;
+	for (uint32_t j = 0; j < p->nparam + p->nliteral; j++) {
+		const int64_t literal = j < p->nparam ? 0 : p->literal[j - p->nparam];
+		const LoopRange now = j < p->nparam ? range_of(syms, p->param[j]) : (LoopRange){literal, literal};
+		if (fresh)
+			array_push(f->ir->ctx->arena, &f->given, now);
+		LoopRange *all = &f->given.data[j];
+		*all = (LoopRange){now.lo < all->lo ? now.lo : all->lo, now.hi > all->hi ? now.hi : all->hi};
+	}
+	const int64_t most = tasks.hi > 1 ? tasks.hi : 1;
+	f->tasks_most = most > f->tasks_most ? most : f->tasks_most;
+}
+
 /* Buffers by order of appearance: the schedule belongs to equal kernels, too. */
 static Scheduled schedule(DistinctKernels *d, const Kernel *k)
 {

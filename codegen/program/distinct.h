@@ -56,6 +56,10 @@ void distinct_kernel(DistinctKernels *d, const Kernel *);
  * function there has the same text, and appends the call to d->kernel. */
 void distinct_call(DistinctKernels *, const StepCall *);
 
+/* Adds what a launch of the phase passes to what launches of the function pass: LoopFn.given and
+ * tasks_most. */
+void note_launch(SymTab *, LoopFn *, const SchedPhase *);
+
 /* phases.c: Decides which launches run in the phase of the launch before, because they do not
  * depend on it, and sets Scheduled.continues of d->kernel. Call it after all kernels of the steps
  * were scheduled, in the order of the steps. owner: by buffer, a buffer that may have the same

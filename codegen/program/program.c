@@ -309,30 +309,6 @@ static Lx task_count(Builder *b, const Scheduled *k, const SchedPhase *p)
 	return written && empty.i ? lx_select(f, empty, lx_int(f, 0), n) : n;
 }
 
-static LoopRange range_of(const Builder *b, Sym s)
-{
-	LoopRange r;
-	sym_range(b->syms, s, &r.lo, &r.hi);
-	return r;
-}
-
-/* Adds what a launch passes to what others pass. */
-static void note_launch(Builder *b, LoopFn *f, const SchedPhase *p)
-{
-	const LoopRange tasks = range_of(b, p->ntasks);
-	const bool fresh = !f->given.n;
-	for (uint32_t j = 0; j < p->nparam + p->nliteral; j++) {
-		const int64_t literal = j < p->nparam ? 0 : p->literal[j - p->nparam];
-		const LoopRange now = j < p->nparam ? range_of(b, p->param[j]) : (LoopRange){literal, literal};
-		if (fresh)
-			array_push(b->arena, &f->given, now);
-		LoopRange *all = &f->given.data[j];
-		*all = (LoopRange){now.lo < all->lo ? now.lo : all->lo, now.hi > all->hi ? now.hi : all->hi};
-	}
-	const int64_t most = tasks.hi > 1 ? tasks.hi : 1;
-	f->tasks_most = most > f->tasks_most ? most : f->tasks_most;
-}
-
 static void launch(Builder *b, const Scheduled *k)
 {
 	for (uint32_t i = 0; i < k->schedule->phase.n; i++) {
@@ -348,7 +324,7 @@ static void launch(Builder *b, const Scheduled *k)
 		for (uint32_t j = 0; j < p->nliteral; j++)
 			arg[narg++] = lx_int(b->f, p->literal[j]);
 		uint32_t call = add_call(b, k, i);
-		note_launch(b, b->e->program->fn.data[k->fn[i]], p);
+		note_launch(b->syms, b->e->program->fn.data[k->fn[i]], p);
 		ls_launch(b->f, call, task_count(b, k, p), arg, p->narg, narg);
 	}
 }

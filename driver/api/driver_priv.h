@@ -70,11 +70,10 @@ void release_held(Weft *);
 /* Returns a new object of the API for a graph, with one entry "run", in the arena. path: the model
  * file, for messages and the model's name; it is copied. */
 WeftGraph *graph_wrap(Weft *, Graph *, const char *path);
-/* Merges constants with equal contents in graphs of one Ir, g[n], in place; g[k] is of entry k modulo
- * from->nentry. keep_names:
- * parameters are merged only if their names are equal, too. Returns false after an error: with
- * keep_names, if parameters of two graphs have one name and different contents. from: its entries'
- * paths are for messages. */
+/* Merges constants with equal contents in graphs of one Ir, g[n], in place; g[k] is of entry k
+ * modulo from->nentry. keep_names: parameters are merged only if their names are equal, too.
+ * Returns false after an error: with keep_names, if parameters of two graphs have one name and
+ * different contents. from: its entries' paths are for messages. */
 bool join_constants(Weft *, const WeftGraph *from, Graph *const *g, uint32_t n, bool keep_names);
 /* Returns what has the name: "an input" of the graph, or "a parameter", which is state of the graph
  * or a parameter of any graph of its Ir. Returns NULL if the name is free. */

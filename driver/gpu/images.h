@@ -8,8 +8,8 @@
 #include "driver/artifact/compile.h"
 #include "driver/gpu/nvrtc.h"
 
-/* Compiles the kernels of n programs (target, fn, name and n are set), and writes all images into an
- * object in the folder, whose path *object receives; the object defines the symbol `data`. Sets
+/* Compiles the kernels of n programs (target, fn, name and n are set), and writes all images into
+ * an object in the folder, whose path *object receives; the object defines the symbol `data`. Sets
  * data, image, of and nimage of the programs, in the arena. use[k], room for the kernels of program
  * k, must be zeros: it receives what they take of a multiprocessor, without the name; all stays 0
  * if nobody knows. Images come from the cache and go into it, unless WeftOptions.no_cache. Returns

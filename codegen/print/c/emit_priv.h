@@ -140,8 +140,8 @@ CExpr c_look_up(CUnit *, const ScTable *, uint32_t lanes, CExpr index);
 typedef struct Narrow Narrow;
 /* Finds out which i64 scalars of a function that blocks of threads execute fit into 32 bits. */
 const Narrow *narrow_of(const LoopFn *, Arena *);
-/* The functions below return false for Narrow NULL. Whether the C expression of x is an int32_t: its
- * parts are, and all values fit. */
+/* The functions below return false for Narrow NULL. Whether the C expression of x is an int32_t:
+ * its parts are, and all values fit. */
 bool narrow_lx(const Narrow *, Lx x);
 /* Whether x, of which narrow_lx is false, has operands that are all int32_t: one of them must be
  * cast to int64_t, so that C computes x in 64 bits. Not for NULL. */

@@ -8,6 +8,7 @@
 /* What the text refers to. */
 typedef struct {
 	bool checks, fails, bufs, slots, extents;
+	bool *buf, *param; /* by number */
 } Used;
 
 typedef struct {
@@ -24,7 +25,6 @@ typedef struct {
 	const char **var;   /* C name by variable */
 	const char **buf, **param;
 	const Narrow *narrow; /* of blocks of threads; NULL: all indices have 64 bits */
-	bool *buf_used, *param_used;
 	Used used;
 } Fn;
 
@@ -54,7 +54,7 @@ static CExpr c_leaf(Fn *f, const LxData *d)
 	case LX_INT: return c_int(f->u, d->type, d->u.i);
 	case LX_FLOAT: return c_float(f->u, d->type, d->u.f);
 	case LX_PARAM:
-		f->param_used[d->u.k] = true;
+		f->used.param[d->u.k] = true;
 		return c_atom(f->param[d->u.k]);
 	default: return c_atom(f->var[d->u.v.i]);
 	}
@@ -134,7 +134,7 @@ static const char *c_array(Fn *f, LMem m, bool write)
 	f->used.bufs = true;
 	if (f->role != FN_KERNEL)
 		return arena_printf(arena, "((%s%s *)buf[%u])", write ? "" : "const ", type, m.k);
-	f->buf_used[m.k] = true;
+	f->used.buf[m.k] = true;
 	if (dtype_raw(f->f->buf.data[m.k].dtype) == dtype_raw(m.dtype))
 		return f->buf[m.k];
 	return arena_printf(arena, "((%s%s *)%s)", write ? "" : "const ", type, f->buf[m.k]);
@@ -704,7 +704,7 @@ static void print_buffers(const Fn *f, Text *out)
 {
 	for (uint32_t k = 0; k < f->f->buf.n; k++) {
 		const LArg *b = &f->f->buf.data[k];
-		if (f->buf_used[k])
+		if (f->used.buf[k])
 			text_printf(out, "\t%s%s *%s%s = f->buf[%u];\n", b->written ? "" : "const ",
 			            c_storage(b->dtype), b->restrict_ok ? "restrict " : "", f->buf[k], k);
 	}
@@ -715,9 +715,9 @@ static bool print_params(const Fn *f, Text *out, const char *from, uint32_t begi
 {
 	bool any = false;
 	for (uint32_t k = begin; k < end; k++) {
-		if (f->param_used[k])
+		if (f->used.param[k])
 			text_printf(out, "\tconst int64_t %s = %s[%u];\n", f->param[k], from, k - begin);
-		any = any || f->param_used[k];
+		any = any || f->used.param[k];
 	}
 	return any;
 }
@@ -731,7 +731,7 @@ static void print_kernel(const Fn *f, const char *name, Text *out)
 {
 	bool frame = f->used.bufs || f->used.checks;
 	for (uint32_t k = 0; k < f->f->param.n; k++)
-		frame = frame || f->param_used[k];
+		frame = frame || f->used.param[k];
 	text_printf(out, "int %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n", name);
 	if (!frame)
 		text_add(out, "\t(void)f;\n");
@@ -748,7 +748,7 @@ static void print_kernel(const Fn *f, const char *name, Text *out)
 /* Whether the text reads the low half of the parameter. */
 static bool is_cut(const Fn *f, uint32_t k)
 {
-	return f->param_used[k] && narrow_param(f->narrow, k);
+	return f->used.param[k] && narrow_param(f->narrow, k);
 }
 
 /* All buffers and parameters, read or not: whoever launches the kernel knows the function only. */
@@ -829,8 +829,8 @@ static void fn_init(Fn *f)
 	f->var = ARENA_ARRAY(arena, const char *, l->lv.n);
 	f->buf = ARENA_ARRAY(arena, const char *, l->buf.n);
 	f->param = ARENA_ARRAY(arena, const char *, l->param.n);
-	f->buf_used = ARENA_ARRAY(arena, bool, l->buf.n);
-	f->param_used = ARENA_ARRAY(arena, bool, l->param.n);
+	f->used.buf = ARENA_ARRAY(arena, bool, l->buf.n);
+	f->used.param = ARENA_ARRAY(arena, bool, l->param.n);
 	for (uint32_t k = 0; k < l->buf.n && f->role == FN_KERNEL; k++)
 		f->buf[k] = names_add(&f->names, l->buf.data[k].name);
 	for (uint32_t k = 0; k < l->param.n; k++)

@@ -50,6 +50,44 @@ void block_align(Code *s, LMem m, uint32_t bytes)
 	a->align = a->align < bytes ? bytes : a->align;
 }
 
+static uint32_t access_lanes(uint32_t wide, DType d)
+{
+	const uint32_t most = SHARED_ALIGN / dtype_size(d);
+	return wide < most ? wide : most;
+}
+
+void block_load_wide(Code *s, Kx load, uint32_t axis, Lx x, uint32_t wide)
+{
+	Eval *e = &s->e;
+	LMem mem = eval_load_memory(e, load);
+	const uint32_t lanes = access_lanes(wide, mem.dtype);
+	const DType d = e->k->kx.data[load.i].dtype;
+	block_align(s, mem, lanes * dtype_size(mem.dtype));
+	for (uint32_t k = 0; k < wide; k += lanes) {
+		eval_at(e, axis, lx_add(e->f, x, lx_int(e->f, k)));
+		if (eval_known(e, load).i)
+			continue;
+		Lv v = ls_load(e->f, e->f->buf.data[mem.k].name, mem, eval_index(e, e->nest->offset[load.i]), (LType){d, lanes}, (Lx){0});
+		for (uint32_t i = 0; i < lanes; i++) {
+			eval_at(e, axis, lx_add(e->f, x, lx_int(e->f, k + i)));
+			eval_assume(e, load, lanes == 1 ? lx_var(e->f, v) : lx_lane(e->f, lx_var(e->f, v), i));
+		}
+	}
+}
+
+void block_store_wide(Code *s, uint32_t stage, uint32_t axis, Lx x, uint32_t wide, const Lx *value)
+{
+	Eval *e = &s->e;
+	LMem mem = eval_memory(e, e->k->stage.data[stage].buf);
+	const uint32_t lanes = access_lanes(wide, mem.dtype);
+	block_align(s, mem, lanes * dtype_size(mem.dtype));
+	for (uint32_t k = 0; k < wide; k += lanes) {
+		eval_at(e, axis, lx_add(e->f, x, lx_int(e->f, k)));
+		Lx v = lanes == 1 ? value[k] : lx_pack(e->f, value + k, lanes);
+		ls_store(e->f, mem, eval_index(e, e->nest->store[stage]), v, (Lx){0});
+	}
+}
+
 void block_point(Code *s)
 {
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {

@@ -9,49 +9,10 @@ typedef struct {
 
 /* ---- several elements in one access ---- */
 
-static uint32_t access_lanes(const GpuPointsPlan *p, DType d)
-{
-	const uint32_t most = SHARED_ALIGN / dtype_size(d);
-	return p->wide < most ? p->wide : most;
-}
-
-/* The elements at x, x + 1, ... along the fast axis become known at those points. */
-static void load_wide(Points *r, Kx load, Lx x)
-{
-	Eval *e = &r->s->e;
-	LMem mem = eval_load_memory(e, load);
-	const uint32_t lanes = access_lanes(r->p, mem.dtype);
-	const DType d = e->k->kx.data[load.i].dtype;
-	block_align(r->s, mem, lanes * dtype_size(mem.dtype));
-	for (uint32_t k = 0; k < r->p->wide; k += lanes) {
-		eval_at(e, r->p->fast, lx_add(e->f, x, lx_int(e->f, k)));
-		if (eval_known(e, load).i)
-			continue;
-		Lv v = ls_load(e->f, e->f->buf.data[mem.k].name, mem, eval_index(e, e->nest->offset[load.i]), (LType){d, lanes}, (Lx){0});
-		for (uint32_t i = 0; i < lanes; i++) {
-			eval_at(e, r->p->fast, lx_add(e->f, x, lx_int(e->f, k + i)));
-			eval_assume(e, load, lanes == 1 ? lx_var(e->f, v) : lx_lane(e->f, lx_var(e->f, v), i));
-		}
-	}
-}
-
 static void load_all(Points *r, Lx x)
 {
 	for (uint32_t i = 0; i < r->p->nvector; i++)
-		load_wide(r, r->p->vector[i], x);
-}
-
-static void store_wide(Points *r, uint32_t stage, Lx x)
-{
-	Eval *e = &r->s->e;
-	LMem mem = eval_memory(e, e->k->stage.data[stage].buf);
-	const uint32_t lanes = access_lanes(r->p, mem.dtype);
-	block_align(r->s, mem, lanes * dtype_size(mem.dtype));
-	for (uint32_t k = 0; k < r->p->wide; k += lanes) {
-		eval_at(e, r->p->fast, lx_add(e->f, x, lx_int(e->f, k)));
-		Lx v = lanes == 1 ? r->value[k] : lx_pack(e->f, &r->value[k], lanes);
-		ls_store(e->f, mem, eval_index(e, e->nest->store[stage]), v, (Lx){0});
-	}
+		block_load_wide(r->s, r->p->vector[i], r->p->fast, x, r->p->wide);
 }
 
 /* Stage by stage, and in each element by element. */
@@ -75,7 +36,7 @@ static void point_wide(Points *r, Lx x)
 				eval_stage_value(e, i, r->value[k] = eval_let(e, "r", r->value[k]));
 		}
 		if (st->result == RESULT_GLOBAL && st->kind == STAGE_MAP)
-			store_wide(r, i, x);
+			block_store_wide(r->s, i, r->p->fast, x, r->p->wide, r->value);
 	}
 }
 

@@ -259,19 +259,49 @@ static void keep(const Run *run, const bool *mark, uint32_t k)
 	}
 }
 
+static bool is_kept(const Rows *r, Kx load)
+{
+	for (uint32_t c = 0; c < r->ncached; c++)
+		if (r->cached[c].x.i == load.i && r->cached[c].set)
+			return true;
+	return false;
+}
+
+/* The group of elements from k on, which are all there. */
+static void kept_group(Run *run, const bool *mark, uint32_t k)
+{
+	Rows *r = run->r;
+	Eval *e = &r->s->e;
+	const Stage *st = stage_of(r, run->stage);
+	const uint32_t along = r->p->along, wide = r->p->kept.wide;
+	const bool stores = wide > 1 && st->kind == STAGE_MAP && st->result == RESULT_GLOBAL;
+	Lx value[GPU_WIDE];
+	for (uint32_t i = 0; i < r->p->kept.nvector; i++)
+		if (mark[r->p->kept.vector[i].i] && !is_kept(r, r->p->kept.vector[i]))
+			block_load_wide(r->s, r->p->kept.vector[i], along, r->at[k], wide);
+	for (uint32_t i = 0; i < wide; i++) {
+		eval_at(e, along, r->at[k + i]);
+		keep(run, mark, k + i);
+		if (stores) {
+			provide(r, run->stage);
+			value[i] = eval_convert(e, eval_value(e, st->value), dtype_compute(st->dtype));
+		} else if (st->result != RESULT_LOCAL) {
+			element(run);
+		}
+	}
+	if (stores)
+		block_store_wide(r->s, run->stage, along, r->at[k], wide, value);
+}
+
 static void kept_elements(Run *run)
 {
 	Rows *r = run->r;
 	Eval *e = &r->s->e;
 	const bool *mark = reached(r, run->stage);
-	const Stage *st = stage_of(r, run->stage);
-	for (uint32_t k = 0; k < r->p->kept; k++) {
+	for (uint32_t k = 0; k < r->p->kept.n; k += r->p->kept.wide) {
 		if (r->in[k].i)
 			ls_if(e->f, r->in[k]);
-		eval_at(e, r->p->along, r->at[k]);
-		keep(run, mark, k);
-		if (st->result != RESULT_LOCAL)
-			element(run);
+		kept_group(run, mark, k);
 		if (r->in[k].i)
 			ls_end(e->f);
 	}
@@ -327,7 +357,7 @@ static void elements(Run *run)
 {
 	Rows *r = run->r;
 	LoopFn *f = r->s->e.f;
-	if (r->p->kept) {
+	if (r->p->kept.n) {
 		kept_elements(run);
 	} else {
 		if (r->valid.i)
@@ -421,7 +451,7 @@ static void map(Rows *r, uint32_t stage)
 	if (st->result == RESULT_LOCAL && r->p->row_bytes)
 		r->row[stage] = ls_shared(r->s->e.f, "row", st->dtype, (uint64_t)sum_most(r->s->e.syms, r->s->e.nest->extent[r->p->along]));
 	run.n = gpu_rows_axes(r->p, st, run.axis);
-	if (st->result != RESULT_LOCAL || r->p->row_bytes || r->p->kept)
+	if (st->result != RESULT_LOCAL || r->p->row_bytes || r->p->kept.n)
 		elements(&run);
 	eval_stage_stored(&r->s->e, stage);
 }
@@ -497,14 +527,15 @@ static void find_cached(Rows *r)
 static void keep_elements(Rows *r)
 {
 	Eval *e = &r->s->e;
-	const int64_t team = r->p->team;
-	Lx n = eval_size(e, e->nest->extent[r->p->along]);
+	const int64_t team = r->p->team, wide = r->p->kept.wide;
+	int64_t least, most;
+	Lx n = eval_size(e, e->nest->extent[r->p->along]), own = lx_mul(e->f, r->place, lx_int(e->f, wide));
+	sym_range(e->syms, e->nest->extent[r->p->along], &least, &most);
 	find_cached(r);
-	for (uint32_t k = 0; k < r->p->kept; k++) {
-		int64_t least, most;
-		sym_range(e->syms, e->nest->extent[r->p->along], &least, &most);
-		r->at[k] = eval_let(e, "x", lx_add(e->f, r->place, lx_int(e->f, k * team)));
-		r->in[k] = both(r, r->valid, least >= (k + 1) * team ? (Lx){0} : lx_cmp(e->f, SC_lt, r->at[k], n));
+	for (uint32_t k = 0; k < r->p->kept.n; k++) {
+		const int64_t group = k / wide * wide;
+		r->at[k] = k > group ? lx_add(e->f, r->at[group], lx_int(e->f, k - group)) : eval_let(e, "x", lx_add(e->f, own, lx_int(e->f, k * team)));
+		r->in[k] = both(r, r->valid, least >= (group + wide) * team ? (Lx){0} : lx_cmp(e->f, SC_lt, r->at[group], n));
 		for (uint32_t c = 0; c < r->ncached; c++) {
 			const LType t = {e->k->kx.data[r->cached[c].x.i].dtype, 1};
 			r->cached[c].var[k] = ls_var(e->f, "kept", dtype_is_float(t.dtype) ? lx_float(e->f, t, 0) : lx_int_of(e->f, t, 0));
@@ -573,7 +604,7 @@ static void run_phase(Code *s, const GpuRowsPlan *p, uint32_t phase)
 	r.row = ARENA_ARRAY(s->e.arena, LMem, s->e.k->stage.n);
 	find_point(&r, in_parts);
 	find_elements(&r);
-	if (p->kept)
+	if (p->kept.n)
 		keep_elements(&r);
 	run_stages(&r);
 	const Sym blocks = in_parts ? p->nblock : sym_ceildiv(syms, p->points, sym_int(syms, p->rows));

@@ -90,13 +90,21 @@ enum {
  * parts: a point has several blocks, each with `per` elements of the axis. A phase ends with each
  * reduction: blocks leave their results in a temporary, and teams of later phases combine all of
  * them in order. */
+typedef struct {
+	uint32_t n;             /* elements that each thread has; 0: a loop */
+	uint32_t wide;          /* neighbouring elements of a thread: n is a multiple, and each
+	                           thread has every `team`-th such group. Above 1: stores along the
+	                           axis move a group in one access, and so do */
+	const Kx *vector;       /* these loads */
+	uint32_t nvector;
+} GpuKept;
 typedef struct GpuRowsPlan {
 	const Nest *nest;
 	uint32_t order[MAX_AXES], n; /* the outer axes, slowest first */
 	uint32_t along;
 	bool columns;
 	uint32_t team, rows;
-	uint32_t kept;          /* elements that each thread has; 0: a loop */
+	GpuKept kept;
 	uint64_t row_bytes;     /* of shared memory for results along the axis; 0: none */
 	int64_t per;            /* 0: a point has one block */
 	Sym points, parts, nblock;
@@ -105,6 +113,9 @@ typedef struct GpuRowsPlan {
 	KernelCost cost;
 } GpuRowsPlan;
 
+/* Whether elements of an access at `offset` that begin at multiples of `wide` along the axis lie
+ * side by side, from a multiple of `wide` in memory on. */
+bool gpu_is_aligned(const Nest *, Sym offset, uint32_t axis, int64_t wide);
 /* Sets axis[], room for 2 * MAX_RANK + 1, to the inner axes of a stage but for `along`, then
  * `along`, also if the stage has not that axis. Returns their number. */
 uint32_t gpu_rows_axes(const GpuRowsPlan *, const Stage *, uint32_t *axis);

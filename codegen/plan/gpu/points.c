@@ -66,8 +66,7 @@ static uint32_t choose_fast(const Nest *n)
 
 /* ---- how much one access moves ---- */
 
-/* Elements at multiples of `wide` along the axis lie at multiples of `wide` in memory. */
-static bool is_aligned(const Nest *n, Sym offset, uint32_t axis, int64_t wide)
+bool gpu_is_aligned(const Nest *n, Sym offset, uint32_t axis, int64_t wide)
 {
 	Sym coef, rest;
 	return nest_coef_is(n, offset, axis, 1) && sym_linear(n->syms, offset, n->var[axis], &coef, &rest) &&
@@ -78,7 +77,7 @@ static bool stores_wide(const Nest *n, uint32_t axis, uint32_t wide)
 {
 	bool any = false;
 	for (uint32_t i = 0; i < n->k->stage.n; i++) {
-		if (n->store[i].i && !is_aligned(n, n->store[i], axis, wide))
+		if (n->store[i].i && !gpu_is_aligned(n, n->store[i], axis, wide))
 			return false;
 		any = any || n->store[i].i;
 	}
@@ -106,7 +105,7 @@ static void choose_wide(const Nest *n, GpuPointsPlan *p)
 		if (w * code <= MOST_CODE && nest_hint(n, p->fast) >= w && stores_wide(n, p->fast, w))
 			p->wide = w;
 	for (uint32_t i = 1; p->wide > 1 && i < n->k->kx.n; i++)
-		if (n->offset[i].i && !n->k->kx.data[i].guard.i && is_aligned(n, n->offset[i], p->fast, p->wide))
+		if (n->offset[i].i && !n->k->kx.data[i].guard.i && gpu_is_aligned(n, n->offset[i], p->fast, p->wide))
 			list[p->nvector++] = (Kx){i};
 	p->vector = list;
 }

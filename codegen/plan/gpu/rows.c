@@ -129,7 +129,7 @@ static double predict(const PlanInput *in, const GpuRowsPlan *p)
 		if (is_reduction(st))
 			/* a barrier; exchanges */
 			w.rounds += p->columns || p->team > WARP ? 0.2 : 0.1;
-		w.rounds += has_inner(st) ? rounds / AHEAD / (p->kept && i ? 4 : 1) : 0;
+		w.rounds += has_inner(st) ? rounds / AHEAD / (p->kept.n && i ? 4 : 1) : 0;
 		w.bytes += n->store[i].i ? bytes_of_store(in, p, i, points) : 0;
 	}
 	for (uint32_t i = 1; i < n->k->kx.n; i++) {
@@ -165,7 +165,7 @@ static void choose_kept(const Nest *n, GpuRowsPlan *p)
 	int64_t most = sum_most(n->syms, n->extent[p->along]);
 	const int64_t each = most == INT64_MAX ? most : (most + p->team - 1) / p->team;
 	if (!p->per && is_single(n) && each <= GPU_KEPT && (double)each * code_of(n) <= MOST_CODE)
-		p->kept = each < 1 ? 1 : (uint32_t)each;
+		p->kept.n = each < 1 ? 1 : (uint32_t)each;
 }
 
 /* Results along the axis in shared memory, if a team is a block and one row fits. */
@@ -173,7 +173,7 @@ static void choose_shared(const PlanInput *in, GpuRowsPlan *p)
 {
 	const Nest *n = p->nest;
 	uint64_t bytes = 0;
-	if (p->kept || p->per || p->rows > 1)
+	if (p->kept.n || p->per || p->rows > 1)
 		return;
 	for (uint32_t i = 0; i < n->k->stage.n; i++) {
 		const Stage *st = &n->k->stage.data[i];
@@ -243,9 +243,43 @@ static SumPlan plan_sums(const GpuRowsPlan *p, const Stage *st)
 	return sum_plan(most, n, sum_limit(st->combine, st->acc, st->dtype));
 }
 
+static bool stores_wide(const Nest *n, uint32_t along, uint32_t wide)
+{
+	for (uint32_t i = 0; i < n->k->stage.n; i++)
+		if (n->store[i].i && has_inner(&n->k->stage.data[i]) && !gpu_is_aligned(n, n->store[i], along, wide))
+			return false;
+	return true;
+}
+
+/* Neighbouring elements in one access, where rows are whole numbers of groups and hardly any
+ * threads have one less than others. */
+static void choose_wide(GpuRowsPlan *p)
+{
+	const Nest *n = p->nest;
+	Kx *list = ARENA_ARRAY(n->arena, Kx, n->k->kx.n);
+	p->kept.wide = 1;
+	if (!p->kept.n || p->columns)
+		return;
+	const int64_t most = sum_most(n->syms, n->extent[p->along]);
+	for (uint32_t w = GPU_WIDE; w > 1 && p->kept.wide == 1; w /= 2) {
+		const int64_t own = (most + (int64_t)w * p->team - 1) / ((int64_t)w * p->team) * w;
+		const bool busy = own <= p->kept.n || own * p->team * 4 <= most * 5;
+		const bool fits = busy && own <= GPU_KEPT && (double)own * code_of(n) <= MOST_CODE;
+		if (!fits || !sym_divides(n->syms, w, n->extent[p->along]) || !stores_wide(n, p->along, w))
+			continue;
+		p->kept.wide = w;
+		p->kept.n = (uint32_t)own;
+	}
+	for (uint32_t i = 1; p->kept.wide > 1 && i < n->k->kx.n; i++)
+		if (n->offset[i].i && !n->k->kx.data[i].guard.i && gpu_is_aligned(n, n->offset[i], p->along, p->kept.wide))
+			list[p->kept.nvector++] = (Kx){i};
+	p->kept.vector = list;
+}
+
 static void finish(const PlanInput *in, GpuRowsPlan *p)
 {
 	const Nest *n = p->nest;
+	choose_wide(p);
 	SumPlan *sums = ARENA_ARRAY(n->arena, SumPlan, n->k->stage.n);
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
 		sums[i] = plan_sums(p, &n->k->stage.data[i]);
@@ -362,8 +396,10 @@ void print_gpu_rows(const Plan *plan, Text *out)
 		text_printf(out, " %s<%s", sym_name(n->syms, n->var[p->order[i]]), sym_str(n->syms, n->extent[p->order[i]]));
 	text_printf(out, ", along %s<%s by %u threads, %u %s a block", sym_name(n->syms, n->var[p->along]), sym_str(n->syms, n->extent[p->along]), p->team,
 		    p->rows, p->columns ? "columns" : p->rows > 1 ? "rows" : "row");
-	if (p->kept)
-		text_printf(out, ", %u element%s in registers", p->kept, p->kept > 1 ? "s" : "");
+	if (p->kept.n)
+		text_printf(out, ", %u element%s in registers", p->kept.n, p->kept.n > 1 ? "s" : "");
+	if (p->kept.wide > 1)
+		text_printf(out, ", %u elements an access", p->kept.wide);
 	if (p->row_bytes)
 		text_printf(out, ", rows in %llu bytes of shared memory", (unsigned long long)p->row_bytes);
 	if (p->per)

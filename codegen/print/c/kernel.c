@@ -771,7 +771,7 @@ static void print_block_kernel(const Fn *f, const char *name, Text *out)
 		if (is_cut(f, k))
 			text_printf(out, "\tconst int32_t %s = (int32_t)%s_64;\n", f->param[k], f->param[k]);
 	const bool narrow = narrow_var(f->narrow, f->f->task);
-	text_printf(out, "\t[[maybe_unused]] const %s %s = %s(first + %s);\n", narrow ? "int32_t" : "int64_t", f->var[f->f->task.i], narrow ? "(int32_t)" : "", b->task);
+	text_printf(out, narrow ? "\t[[maybe_unused]] const int32_t %s = (int32_t)(first + %s);\n" : "\t[[maybe_unused]] const int64_t %s = first + %s;\n", f->var[f->f->task.i], b->task);
 	if (f->used.checks)
 		text_add(out, "\tbool failed = false;\n");
 	for (uint32_t k = 0; k < LOOP_TOPS; k++)

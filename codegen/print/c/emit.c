@@ -149,6 +149,18 @@ void emit_c_select(Arena *arena, const EmitSelect *s, const Target *least, EmitF
 	text_printf(t, "};\n\treturn weft_rt_select(level, %u);\n}\n", s->n);
 }
 
+void c_head_comment(const LoopFn *l, Text *out)
+{
+	if (!l->comment || !*l->comment)
+		return;
+	text_add(out, "/* ");
+	size_t n = strlen(l->comment);
+	while (n && l->comment[n - 1] == '\n')
+		n--;
+	c_comment(out, arena_strndup(out->arena, l->comment, n), "\n * ");
+	text_add(out, " */\n");
+}
+
 void emit_c_kernel(LoopFn *f, const Target *t, Text *out)
 {
 	CUnit u;

@@ -63,6 +63,8 @@ void unit_init(CUnit *, Ctx *, const Target *, const CDialect *);
  * header that declares kernels; NULL: none is included. vector: the name of the header that
  * declares intrinsics; NULL: Prelude.include. It is included only if the unit uses intrinsics. */
 void unit_head(CUnit *, Text *out, const char *kernels, const char *vector);
+/* Appends the comment of a function, the lines of its graph, if it has one. */
+void c_head_comment(const LoopFn *, Text *out);
 /* Appends the head of the artifact's exported function (NULL: "weft_model"), to be followed by the
  * body in braces. */
 void c_export(Text *out, const char *export_name);

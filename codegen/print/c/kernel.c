@@ -863,18 +863,6 @@ static void print_library(Fn *f, const char *name, Text *out)
 	text_printf(out, "%s\treturn %s;\n}\n\n", top_text(f, 1), text_of(f, l->result));
 }
 
-static void print_head_comment(const LoopFn *l, Text *out)
-{
-	if (!l->comment || !*l->comment)
-		return;
-	text_add(out, "/* ");
-	size_t n = strlen(l->comment);
-	while (n && l->comment[n - 1] == '\n')
-		n--;
-	c_comment(out, arena_strndup(out->arena, l->comment, n), "\n * ");
-	text_add(out, " */\n");
-}
-
 /* The body of a kernel is that of its loop over tasks. */
 static void print_top(Fn *f, uint32_t k)
 {
@@ -901,7 +889,7 @@ void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const 
 	for (uint32_t k = 0; k < LOOP_TOPS; k++)
 		print_top(&f, k);
 	c_user_tables(u, l, name, out);
-	print_head_comment(l, out);
+	c_head_comment(l, out);
 	if (role == FN_KERNEL && u->dialect->block)
 		print_block_kernel(&f, name, out);
 	else if (role == FN_KERNEL)

@@ -142,6 +142,7 @@ bool onnx_import_sizes(const Item *, bool *done);
 typedef bool (*Importer)(const Item *);
 /* Returns how a node of ai.onnx is imported; NULL if it is a call or unknown (special.c). */
 Importer onnx_special_importer(const char *op);
+bool onnx_import_sequence(const Item *); /* sequence.c */
 bool onnx_import_if(const Item *); /* control.c */
 bool onnx_import_loop(const Item *);
 bool onnx_import_scan(const Item *);

@@ -288,7 +288,13 @@ static bool cast(Fold *f)
 {
 	DType d = onnx_dtype(onnx_item_int(f->it, "to", 0));
 	f->dtype = d;
-	return (d == DT_i64 || d == DT_i32) && copy(f, f->in[0].has_dim);
+	TRY((d == DT_i64 || d == DT_i32 || d == DT_bool) && copy(f, f->in[0].has_dim));
+	for (uint32_t k = 0; d == DT_bool && k < f->n; k++) {
+		int64_t v;
+		TRY(sym_is_const(f->t, f->out[k], &v));
+		f->out[k] = sym_int(f->t, v != 0);
+	}
+	return true;
 }
 
 static const struct {

@@ -1,4 +1,4 @@
-/* Operators that are more than a call: constants, sequences and optionals. */
+/* Operators that are more than a call: constants and ranges. */
 #include <math.h>
 #include <string.h>
 
@@ -120,7 +120,22 @@ static const struct {
 } specials[] = {
 	{"Constant", import_constant},
 	{"Identity", import_identity},
+	{"SequenceConstruct", onnx_import_sequence},
+	{"SequenceEmpty", onnx_import_sequence},
+	{"SequenceAt", onnx_import_sequence},
+	{"SequenceInsert", onnx_import_sequence},
+	{"SequenceErase", onnx_import_sequence},
+	{"SequenceLength", onnx_import_sequence},
+	{"SequenceMap", onnx_import_sequence},
+	{"SplitToSequence", onnx_import_sequence},
+	{"ConcatFromSequence", onnx_import_sequence},
+	{"Optional", onnx_import_sequence},
+	{"OptionalHasElement", onnx_import_sequence},
+	{"OptionalGetElement", onnx_import_sequence},
 	{"Range", import_range},
+	{"If", onnx_import_if},
+	{"Loop", onnx_import_loop},
+	{"Scan", onnx_import_scan},
 	{"Shape", import_identity}, /* sizes.c has them */
 	{"Size", import_identity},
 };

@@ -5,7 +5,8 @@
  *     or int[] may depend on data.
  *   - If the node has no such input, the argument is an attribute of its name: most operators had
  *     attributes in old opsets where they have inputs now.
- *   - Arguments behind "*" are attributes of their names. A Tensor is an attribute that holds a
+ *   - Arguments behind "*" are attributes of their names. A list of texts is one str, with blanks
+ *     between. A Tensor is an attribute that holds a
  *     tensor. A ScalarType is the number of a data type. The int `outputs` is the number of results
  *     that the node has names for. The int `elem0` (`elem1`, ...) is the number of the data type of
  *     input 0, if the dtype only keeps its values (onnx_kept_type), else 0; `elem` is the number of
@@ -93,8 +94,16 @@ static const OnnxAttr *find_attr(Call *c, const Arg *a)
 static bool text_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
 {
 	Ctx *ctx = c->it->s->im->ctx;
-	if (!x->s.p && x->s.n)
-		return wrong(c, a, "a text");
+	if (x->strings.n) {
+		Text text;
+		text_init(&text, ctx->scratch);
+		for (uint32_t k = 0; k < x->strings.n; k++) {
+			text_add(&text, k ? " " : "");
+			text_addn(&text, (const char *)x->strings.data[k].p, x->strings.data[k].n);
+		}
+		*out = attr_str(c->it->s->im->ir, text.data);
+		return true;
+	}
 	if (x->s.n && memchr(x->s.p, 0, x->s.n))
 		return wrong(c, a, "a text without NUL");
 	*out = attr_str(c->it->s->im->ir, arena_strndup(ctx->scratch, (const char *)x->s.p, x->s.n));

@@ -44,6 +44,16 @@ def json():
          b"And(LessThan(Symbol('s0'), Integer(4)), Not(Ne(s1, 3)))\nPow(Symbol('s0'), Integer(2))\n")
 
 
+def onnx():
+    for path in sorted(glob.glob(tests + "/../../shared/onnx-node/*/model.onnx")):
+        with open(path, "rb") as f:
+            data = f.read()
+        if len(data) < 2000:
+            seed(data)
+            words.update(w.decode() for w in re.findall(rb"[A-Za-z_][\w]{1,30}", data))
+    words.update(["\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\xff\\x01", "\\x80\\x80\\x80\\x80\\x80\\x01"])
+
+
 def text():
     for path in sorted(glob.glob(tests + "/*/*.txt")):
         with open(path, encoding="utf-8") as f:
@@ -71,7 +81,7 @@ def userop():
     words.update(["Tensor", "int", "int[]", "float", "bool", "::", "->", "...", "min(", "max(", "f32", "i64", "T[", "9223372036854775807"])
 
 
-{"archive": archives, "json": json, "text": text, "tensors": tensors, "userop": userop}[target]()
+{"archive": archives, "json": json, "onnx": onnx, "text": text, "tensors": tensors, "userop": userop}[target]()
 with open(out + "/dict", "w", encoding="utf-8") as f:
     for word in sorted(words):
         quoted = word if "\\x" in word else word.replace("\\", "\\\\")

@@ -9,6 +9,9 @@
 
 /* ---- types ---- */
 
+/* The file has no size for which costs could be compared. */
+enum { USUAL_SIZE = 16 };
+
 /* An identifier made of a name of the file. */
 static const char *symbol_name(Import *im, const char *text)
 {
@@ -25,7 +28,7 @@ static Sym symbol(Import *im, const char *text, int64_t hint)
 	Sym s = sym_find(im->syms, name, (uint32_t)strlen(name));
 	if (!s.i) {
 		s = sym_var(im->syms, name, SYMVAR_SIZE, 0, SYM_INF);
-		sym_set_hint(im->syms, s, hint);
+		sym_set_hint(im->syms, s, hint ? hint : USUAL_SIZE);
 	}
 	return s;
 }

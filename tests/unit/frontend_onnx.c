@@ -1,0 +1,300 @@
+/* Models of ONNX, written here byte by byte: what they become, and that damaged and hostile ones are
+ * refused with one clear error. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "frontend/onnx/model.h"
+#include "frontend/onnx/onnx.h"
+
+/* ---- a writer of protocol buffers ---- */
+
+static Arena *arena;
+
+typedef struct {
+	uint8_t *p;
+	size_t n;
+} Bytes;
+
+static Bytes join(Bytes a, Bytes b)
+{
+	Bytes out = {arena_alloc(arena, a.n + b.n), a.n + b.n};
+	if (a.n)
+		memcpy(out.p, a.p, a.n);
+	if (b.n)
+		memcpy(out.p + a.n, b.p, b.n);
+	return out;
+}
+
+static Bytes varint(uint64_t v)
+{
+	Bytes out = {arena_alloc(arena, 10), 0};
+	do {
+		out.p[out.n++] = (uint8_t)((v & 127) | (v > 127 ? 128 : 0));
+		v >>= 7;
+	} while (v);
+	return out;
+}
+
+static Bytes number(uint32_t field, uint64_t v)
+{
+	return join(varint(field << 3), varint(v));
+}
+
+static Bytes block(uint32_t field, Bytes b)
+{
+	return join(join(varint(field << 3 | 2), varint(b.n)), b);
+}
+
+static Bytes text(uint32_t field, const char *s)
+{
+	return block(field, (Bytes){(uint8_t *)(uintptr_t)s, strlen(s)});
+}
+
+static Bytes all(uint32_t n, ...)
+{
+	Bytes out = {NULL, 0};
+	va_list ap;
+	va_start(ap, n);
+	for (uint32_t k = 0; k < n; k++)
+		out = join(out, va_arg(ap, Bytes));
+	va_end(ap);
+	return out;
+}
+
+/* ---- parts of models ---- */
+
+enum { FLOAT = 1, INT64 = 7, STRING = 8 };
+
+/* A tensor type; the extent -1 is the dimension "N". */
+static Bytes info(const char *name, int64_t type, uint32_t rank, const int64_t *dim)
+{
+	Bytes shape = {NULL, 0};
+	for (uint32_t k = 0; k < rank; k++)
+		shape = join(shape, block(1, dim[k] < 0 ? text(2, "N") : number(1, (uint64_t)dim[k])));
+	Bytes tensor = all(2, number(1, (uint64_t)type), block(2, shape));
+	return all(2, text(1, name), block(2, block(1, tensor)));
+}
+
+static Bytes node(const char *op, const char *in, const char *in2, const char *out, Bytes attr)
+{
+	return block(1, all(5, text(1, in), in2 ? text(1, in2) : (Bytes){NULL, 0}, text(2, out), text(4, op), attr));
+}
+
+static Bytes tensor(const char *name, int64_t type, uint32_t rank, const int64_t *dim, Bytes rest)
+{
+	Bytes out = {NULL, 0};
+	for (uint32_t k = 0; k < rank; k++)
+		out = join(out, number(1, (uint64_t)dim[k]));
+	return all(4, out, number(2, (uint64_t)type), text(8, name), rest);
+}
+
+static Bytes model(Bytes graph)
+{
+	return all(3, number(1, 8), block(7, graph), block(8, number(2, 17)));
+}
+
+static const int64_t two[] = {2}, three[] = {3}, dynamic[] = {-1, 3};
+static const Bytes none = {NULL, 0};
+
+static Bytes graph_of(Bytes nodes, Bytes more)
+{
+	return all(5, nodes, text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)), block(12, info("y", FLOAT, 2, dynamic)), more);
+}
+
+/* ---- reading ---- */
+
+static char said[4000];
+
+/* The graph as text, or what is said of the model. */
+static const char *read_as(Bytes b)
+{
+	Ctx *ctx = ctx_new();
+	uint8_t *copy = malloc(b.n + 1);
+	memcpy(copy, b.p, b.n);
+	ctx->file = "m.onnx";
+	if (setjmp(ctx->unwind)) {
+		snprintf(said, sizeof said, "unwound: %s", ctx->bug_text);
+	} else {
+		Text t;
+		text_init(&t, ctx->arena);
+		Graph *g = onnx_load_bytes(ir_new(ctx), "m.onnx", copy, b.n, NULL);
+		if (g)
+			graph_print(g, &t);
+		else
+			ctx_print(ctx, &t);
+		assert_int_equal(ctx->nerror, g ? 0 : 1);
+		snprintf(said, sizeof said, "%s", t.data);
+	}
+	free(copy);
+	ctx_free(ctx);
+	return said;
+}
+
+static void expect(Bytes b, const char *what)
+{
+	const char *got = read_as(b);
+	if (!strstr(got, what))
+		fail_msg("expected \"%s\", got: %s", what, got);
+}
+
+static Bytes relu(void)
+{
+	return node("Relu", "x", NULL, "y", none);
+}
+
+static void test_reads(void **state)
+{
+	(void)state;
+	expect(model(graph_of(relu(), none)), "graph @g(%x: f32[N, 3])");
+	expect(model(graph_of(relu(), none)), "%y = onnx.Relu.1(%x)");
+	/* an initializer, in raw form and as numbers */
+	float v[3] = {1, 2, 3};
+	Bytes raw = block(9, (Bytes){(uint8_t *)v, sizeof v}), floats = block(4, (Bytes){(uint8_t *)v, sizeof v});
+	expect(model(graph_of(node("Add", "x", "w", "y", none), block(5, tensor("w", FLOAT, 1, three, raw)))), "onnx.Add.7");
+	expect(model(graph_of(node("Add", "x", "w", "y", none), block(5, tensor("w", FLOAT, 1, three, floats)))), "onnx.Add.7");
+}
+
+static void test_sizes(void **state)
+{
+	(void)state;
+	/* Reshape(x, Shape(x)): nothing of it is computed when the model runs */
+	Bytes nodes = join(node("Shape", "x", NULL, "s", none), node("Reshape", "x", "s", "y", none));
+	expect(model(graph_of(nodes, none)), "onnx.Reshape.1(%x, shape=[N, 3]");
+	assert_null(strstr(read_as(model(graph_of(nodes, none))), "from_size"));
+}
+
+static void test_wrong_models(void **state)
+{
+	(void)state;
+	expect(number(1, 8), "the model has no graph");
+	expect(model(graph_of(node("Relu", "z", NULL, "y", none), none)), "input z is the result of no node before this one");
+	/* a cycle */
+	expect(model(graph_of(join(node("Relu", "b", NULL, "a", none), node("Relu", "a", NULL, "b", none)), none)), "input b is the result of no node");
+	expect(model(graph_of(join(relu(), relu()), none)), "y is defined twice");
+	expect(model(graph_of(none, none)), "no node gives output y");
+	expect(model(graph_of(join(node("Foo", "x", NULL, "y", none), node("Bar", "x", NULL, "z", none)), none)),
+	       "not supported: Foo of opset 17, Bar of opset 17");
+	Bytes attr = block(5, all(3, text(1, "beta"), number(20, 1), number(3, 1)));
+	expect(model(graph_of(node("Relu", "x", NULL, "y", attr), none)), "attribute beta is not supported");
+	Bytes strings = all(4, relu(), text(2, "g"), block(11, info("x", STRING, 2, dynamic)), block(12, info("y", FLOAT, 2, dynamic)));
+	expect(model(strings), "input x is of STRING, which is not supported");
+	/* the file contradicts the inferred type */
+	Bytes other = all(4, relu(), text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)), block(12, info("y", FLOAT, 1, two)));
+	expect(model(other), "the model states the type FLOAT[2], but it is f32[N, 3]");
+}
+
+static void test_hostile_tensors(void **state)
+{
+	(void)state;
+	static const int64_t huge[] = {INT64_C(1) << 40}, large[] = {1000000000}, negative[] = {-5}, wide[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+	Bytes raw = block(9, (Bytes){(uint8_t *)(uintptr_t)"abcd", 4});
+	const struct {
+		Bytes tensor;
+		const char *what;
+	} cases[] = {
+		{tensor("w", FLOAT, 1, large, none), "0 bytes of numbers, its type needs 4000000000"},
+		{tensor("w", FLOAT, 1, large, raw), "4 bytes of data, its type needs 4000000000"},
+		{tensor("w", INT64, 1, large, none), "at most 0 numbers, its type needs 1000000000"},
+		{tensor("w", FLOAT, 1, huge, none), "its type needs 4398046511104"},
+		{tensor("w", FLOAT, 1, negative, none), "extents are impossible"},
+		{tensor("w", FLOAT, 13, wide, raw), "13 dimensions, expected at most 12"},
+		{tensor("w", STRING, 0, NULL, raw), "is of STRING"},
+		{tensor("w", 99, 0, NULL, raw), "is of type 99"},
+		{tensor("w", INT64, 1, two, block(7, (Bytes){(uint8_t *)(uintptr_t)"\x01\xff", 2})), "a number has no end"},
+	};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+		expect(model(graph_of(node("Add", "x", "w", "y", none), block(5, cases[k].tensor))), cases[k].what);
+}
+
+static Bytes external(const char *location, const char *offset)
+{
+	Bytes where = block(13, join(text(1, "location"), text(2, location)));
+	Bytes from = offset ? block(13, join(text(1, "offset"), text(2, offset))) : none;
+	return all(3, where, from, number(14, 1));
+}
+
+static void test_external_data(void **state)
+{
+	(void)state;
+	const struct {
+		Bytes rest;
+		const char *what;
+	} cases[] = {
+		{external("../secret", NULL), "expected a file in the model's folder"},
+		{external("a/../../secret", NULL), "expected a file in the model's folder"},
+		{external("/etc/passwd", NULL), "expected a file in the model's folder"},
+		{external("no-such-file", NULL), "no-such-file"},
+		{external("", NULL), "expected a file in the model's folder"},
+		{external("w.bin", "-1"), "expected a number"},
+		{number(14, 1), "external data without a location"},
+	};
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+		expect(model(graph_of(node("Add", "x", "w", "y", none), block(5, tensor("w", FLOAT, 1, three, cases[k].rest)))), cases[k].what);
+}
+
+static void test_nesting(void **state)
+{
+	(void)state;
+	/* types of sequences of sequences ..., and subgraphs in subgraphs */
+	Bytes type = none, graph = relu();
+	for (int k = 0; k < 200; k++)
+		type = block(4, block(1, type));
+	expect(model(all(3, relu(), text(2, "g"), block(11, join(text(1, "x"), block(2, type))))), "messages are nested too deeply");
+	for (int k = 0; k < 60; k++)
+		graph = block(1, join(text(4, "If"), block(5, join(text(1, "then_branch"), block(6, graph)))));
+	expect(model(graph), "messages are nested too deeply");
+}
+
+/* Every prefix of a model, and every change of a bit: read, or refused with one error. */
+static void test_damaged(void **state)
+{
+	(void)state;
+	float v[3] = {1, 2, 3};
+	Bytes raw = block(9, (Bytes){(uint8_t *)v, sizeof v});
+	Bytes nodes = join(node("Shape", "x", NULL, "s", none), join(node("Reshape", "x", "s", "z", none), node("Add", "z", "w", "y", none)));
+	Bytes b = model(graph_of(nodes, block(5, tensor("w", FLOAT, 1, three, raw))));
+	for (size_t n = 0; n < b.n; n++)
+		read_as((Bytes){b.p, n});
+	for (size_t k = 0; k < 8 * b.n; k++) {
+		b.p[k / 8] ^= (uint8_t)(1u << k % 8);
+		const char *got = read_as(b);
+		if (!strncmp(got, "unwound", 7))
+			fail_msg("bit %zu: %s", k, got);
+		b.p[k / 8] ^= (uint8_t)(1u << k % 8);
+	}
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	arena = arena_new(NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	arena_free(arena);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_reads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wrong_models, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_tensors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_external_data, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nesting, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

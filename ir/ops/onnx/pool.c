@@ -100,6 +100,8 @@ static Node greatest_places(Build *b, Node n, Node x, Node elements, const Windo
 		p = b_bin(b, OP_mul, p, aten_size(b, step[k], DT_i64));
 		place = place.i ? b_bin(b, OP_add, place, p) : p;
 	}
+	if (!place.i)
+		return place;
 	Shape s = aten_shape(b, place);
 	Node image = b_bin(b, OP_mul, aten_iota_dim(b, &s, 0, DT_i64), aten_size(b, b_dim(b, x, 1), DT_i64));
 	image = b_bin(b, OP_mul, b_bin(b, OP_add, image, aten_iota_dim(b, &s, 1, DT_i64)), aten_size(b, each, DT_i64));

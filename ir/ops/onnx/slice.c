@@ -228,6 +228,8 @@ static Node build_one_hot(Build *b, Node n)
 		return b_error(b, "axis %lld of indices of rank %u", (long long)axis, rank);
 	Sym depth = node_sym(b->g, n, "depth");
 	index = b_convert(b, index, DT_i64);
+	if (!index.i)
+		return index;
 	index = b_select(b, b_bin_scalar(b, OP_lt, index, 0), b_bin(b, OP_add, index, aten_size(b, depth, DT_i64)), index);
 	Shape s = shape_insert(aten_shape(b, index), (uint32_t)axis, depth);
 	Node hot = b_bin(b, OP_eq, b_unsqueeze(b, index, (int)axis), aten_iota_dim(b, &s, (uint32_t)axis, DT_i64));

@@ -61,6 +61,7 @@ bool window_read(Build *b, Node n, Node x, const int64_t *kernel, uint32_t ns, W
 		w->dilation[k] = 1;
 	TRY(!dilates || window_ints(b, n, "dilations", ns, 1, 1, w->dilation));
 	const char *how = node_str(b->g, n, "auto_pad");
+	uint32_t errors = b->g->ir->ctx->nerror;
 	for (uint32_t k = 0; k < ns; k++) {
 		bool given = how[0] == 'N';
 		w->kernel[k] = kernel[k];
@@ -71,7 +72,7 @@ bool window_read(Build *b, Node n, Node x, const int64_t *kernel, uint32_t ns, W
 			same_borders(b, w, k, how[5] == 'U');
 		count_windows(b, w, k, ceil);
 	}
-	return true;
+	return b->g->ir->ctx->nerror == errors;
 }
 
 bool window_is_even(Build *b, const Window *w, int64_t *pad)

@@ -1,5 +1,5 @@
-/* Models of ONNX, written here byte by byte: what they become, and that damaged and hostile ones are
- * refused with one clear error. */
+/* Models of ONNX, written here byte by byte: what they become, and that damaged and hostile ones
+ * are refused with one clear error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -220,7 +220,8 @@ static Node blocks(Build *b, Node n, bool to_space)
 		Sym out[4] = {d[0], sym_muli(t, d[1], size * size), in[2], in[4]};
 		aten_require_multiple(b, d[2], size, "SpaceToDepth: the height is no multiple of blocksize");
 		aten_require_multiple(b, d[3], size, "SpaceToDepth: the width is no multiple of blocksize");
-		return b_reshape(b, b_permute(b, b_reshape(b, x, 6, in), (uint32_t[]){0, 3, 5, 1, 2, 4}), 4, out);
+		const uint32_t *perm = aten_is(b, n, "mode", "CRD") ? (uint32_t[]){0, 1, 3, 5, 2, 4} : (uint32_t[]){0, 3, 5, 1, 2, 4};
+		return aten_check_word(b, n, "mode", "DCR CRD") ? b_reshape(b, b_permute(b, b_reshape(b, x, 6, in), perm), 4, out) : (Node){0};
 	}
 	aten_require_multiple(b, d[1], size * size, "DepthToSpace: the depth is no multiple of the square of blocksize");
 	Sym depth = sym_divi(t, d[1], size * size);
@@ -248,7 +249,7 @@ OP(onnx_DepthToSpace_1){
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_SpaceToDepth_1){
-	.schema = "onnx.SpaceToDepth.1(Tensor input, *, int blocksize) -> Tensor",
+	.schema = "onnx.SpaceToDepth.1(Tensor input, *, int blocksize, str mode=\"DCR\") -> Tensor",
 	.build = build_space_to_depth,
 	.no_sample = NODE_TESTS,
 };

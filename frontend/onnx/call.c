@@ -352,16 +352,6 @@ static bool bind_results(const Item *it, Node y)
 	return true;
 }
 
-/* Whether it may draw random numbers: keys are given to the operators that it expands to. */
-static bool draws(const Item *it)
-{
-	static const char *const name[] = {"Dropout", "Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"};
-	for (size_t k = 0; k < sizeof name / sizeof *name; k++)
-		if (!strcmp(name[k], it->n->op))
-			return true;
-	return false;
-}
-
 bool onnx_import_call(const Item *it, Op op)
 {
 	Call c = {.it = it, .op = op, .schema = op_schema(op)};
@@ -372,11 +362,9 @@ bool onnx_import_call(const Item *it, Op op)
 			return onnx_item_error(it, "has %u inputs, more than %s takes", it->nin, op_name(op));
 	TRY(check_attrs(&c));
 	Build *b = &it->s->b;
-	b->keep = true;
-	Node y = draws(it) ? b_node(b, op, c.in.data, c.in.n, c.attr, c.schema->narg) : b_call(b, op, c.in.data, c.in.n, c.attr, c.schema->narg);
+	Node y = b_call(b, op, c.in.data, c.in.n, c.attr, c.schema->narg);
 	/* an expansion finds sizes in data anew each time: it is the one here */
 	if (y.i && node_has_data_size(b->g, y))
 		y = b_node(b, op, c.in.data, c.in.n, c.attr, c.schema->narg);
-	b->keep = false;
 	return y.i && bind_results(it, y);
 }

@@ -67,6 +67,39 @@ OP(onnx_Conv_1){
 	.no_sample = NODE_TESTS,
 };
 
+/* ---- with a state ---- */
+
+/* A convolution of each channel with the elements up to the present one: those before the first are
+ * the state, zeros without one. The new state is the last elements. */
+static Node build_causal_conv(Build *b, Node n)
+{
+	Node x = arg(b, n, "input"), w = arg(b, n, "weight"), past = arg(b, n, "past_state");
+	int64_t kernel, channels;
+	SymTab *t = b_syms(b);
+	if (aten_rank(b, x) != 3 || aten_rank(b, w) != 3)
+		return b_error(b, "operands of rank %u and %u, expected 3", aten_rank(b, x), aten_rank(b, w));
+	if (!aten_check_word(b, n, "activation", "none silu swish") || !aten_const(b, b_dim(b, w, 2), &kernel) || !aten_const(b, b_dim(b, x, 1), &channels))
+		return (Node){0};
+	if (kernel < 1)
+		return b_error(b, "weights without elements");
+	if (!past.i)
+		past = b_full(b, node_dtype(b->g, x), 0, 3, (Sym[]){b_dim(b, x, 0), b_dim(b, x, 1), b_int(b, kernel - 1)});
+	Node all = kernel == 1 ? x : b_concat(b, (Node[]){past, x}, 2, 2);
+	const Window v = {.ns = 1, .kernel = {kernel}, .stride = {1}, .dilation = {1}};
+	Node y = convolution(b, all, w, arg(b, n, "bias"), &v, NULL, false, channels);
+	if (!aten_is(b, n, "activation", "none"))
+		y = onnx_call(b, "aten.silu", &y, 1, NULL, 0);
+	Sym end = b_dim(b, all, 2);
+	Node last = b_slice(b, all, 2, sym_addi(t, end, 1 - kernel), end, b_int(b, 1));
+	return y.i ? b_tuple(b, (Node[]){y, last}, 2) : y;
+}
+
+OP(onnx_CausalConvWithState_27){
+	.schema = "onnx.CausalConvWithState.27(Tensor input, Tensor weight, Tensor? bias, Tensor? past_state, *, str activation=\"none\") -> (Tensor, Tensor)",
+	.build = build_causal_conv,
+	.no_sample = NODE_TESTS,
+};
+
 /* ---- transposed ---- */
 
 /* The borders that are cut off, and those that are added behind: low[], high[] as of b_pad. */

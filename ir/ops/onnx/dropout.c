@@ -9,7 +9,7 @@ static Node dropout(Build *b, Node n, double ratio, bool training)
 	if (!aten_check_within(b, "ratio", ratio, 0, 1))
 		return (Node){0};
 	if (training && ratio > 0)
-		return onnx_call(b, "aten.native_dropout", &x, 1, (Attr[]){attr_none(), attr_float(ratio), attr_bool(true)}, 3);
+		return b_error(b, "training with a ratio above 0 draws random numbers: that is not supported");
 	return b_tuple(b, (Node[]){x, b_full(b, DT_bool, 1, s.rank, s.dim)}, 2);
 }
 

@@ -115,15 +115,17 @@ bool onnx_type_agrees(Scope *s, const OnnxInfo *info, Value *v)
 
 /* ---- inputs and initializers ---- */
 
-static bool is_initializer(const OnnxGraph *g, const char *name)
+/* The names of all initializers. */
+static void init_names(const OnnxGraph *g, Intern *names)
 {
 	for (uint32_t k = 0; k < g->init.n; k++)
-		if (g->init.data[k].name && !strcmp(g->init.data[k].name, name))
-			return true;
-	for (uint32_t k = 0; k < g->sparse_init.n; k++)
-		if (g->sparse_init.data[k].values && g->sparse_init.data[k].values->name && !strcmp(g->sparse_init.data[k].values->name, name))
-			return true;
-	return false;
+		if (g->init.data[k].name)
+			intern(names, g->init.data[k].name, strlen(g->init.data[k].name), NULL);
+	for (uint32_t k = 0; k < g->sparse_init.n; k++) {
+		const OnnxTensor *v = g->sparse_init.data[k].values;
+		if (v && v->name)
+			intern(names, v->name, strlen(v->name), NULL);
+	}
 }
 
 static bool add_init(Scope *s, const char *name, int64_t type, const Tensor *t)
@@ -185,9 +187,14 @@ static bool add_input(Scope *s, const OnnxInfo *info, uint32_t k)
 static bool add_inputs(Scope *s, const OnnxGraph *g)
 {
 	uint32_t n = 0;
-	for (uint32_t k = 0; k < g->in.n; k++)
-		if (!g->in.data[k].name || !is_initializer(g, g->in.data[k].name))
+	Intern inits;
+	intern_init(&inits, s->im->ctx->scratch);
+	init_names(g, &inits);
+	for (uint32_t k = 0; k < g->in.n; k++) {
+		const char *name = g->in.data[k].name;
+		if (!name || !intern_find(&inits, name, strlen(name)))
 			TRY(add_input(s, &g->in.data[k], n++));
+	}
 	return true;
 }
 

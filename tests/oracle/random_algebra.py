@@ -50,6 +50,12 @@ def regular(x):
     return a + 2 * torch.eye(a.shape[-1], dtype=x.dtype)
 
 
+def distinct(x):
+    """No two eigenvalues are equal: derivatives of vectors are not finite there."""
+    a = regular(x)
+    return a + torch.diag_embed(3 * torch.arange(a.shape[-1], dtype=torch.float64)).to(a.dtype) * 3
+
+
 def real(x):
     return torch.view_as_real(x).flatten(-2) if x.is_complex() else x
 
@@ -125,9 +131,9 @@ steps(
     lu_solve=lambda x: L.lu_solve(*L.lu_factor(regular(x)), x),
     lu_solve_adjoint=lambda x: L.lu_solve(*L.lu_factor(regular(x)), x, adjoint=True),
     qr=lambda x: (lambda q, r: q @ (r * 0.5))(*L.qr(torch.cat([regular(x), x * 0.5], -1).mH)),
-    qr_square=lambda x: (lambda q, r: q @ r.mH @ q.mH)(*L.qr(regular(x))),
+    qr_square=lambda x: (lambda q, r: q @ r @ (r.mH @ r))(*L.qr(regular(x))),
     eigvalsh=lambda x: L.eigvalsh(regular(x))[..., None, :] + x.abs().sum((-1, -2), keepdim=True),
-    eigh=lambda x: (lambda w, v: (v * w.sqrt()[..., None, :]) @ v.mH)(*L.eigh(regular(x))),
+    eigh=lambda x: (lambda w, v: (v * w.sqrt()[..., None, :]) @ v.mH)(*L.eigh(distinct(x))),
     svdvals=lambda x: L.svdvals(x + 0.1)[..., None, :],
     svd=lambda x: (lambda u, s, v: u @ (s[..., None] * v))(*L.svd(x, full_matrices=False)),
     pinv=lambda x: L.pinv(regular(x)[..., :, :2]) if x.shape[-2] > 1 else L.pinv(regular(x)),

@@ -262,7 +262,7 @@ static Node slice_of_concat(Build *b, Node n)
 	SymTab *t = b_syms(b);
 	uint32_t dim = 0;
 	Sym start, end, at = b_int(b, 0);
-	if (!is_op(b->g, x, OP_concat) || !single_cut(b, n, &dim, &start, &end) ||
+	if (!x.i || op_lower(node_op(b->g, x))->holds != HOLDS_OPERANDS || !single_cut(b, n, &dim, &start, &end) ||
 	    node_int(b->g, x, "dim") != (int64_t)dim)
 		return (Node){0};
 	for (uint32_t k = 0; k < node_nin(b->g, x); k++) {

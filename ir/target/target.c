@@ -1,6 +1,7 @@
 #include "ir/target/target.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <string.h>
 
 #include "ir/target/micro.h"
@@ -133,24 +134,38 @@ static Target extend(const Target *base, uint64_t set)
 	return t;
 }
 
-/* The base with these features; NULL if there is no room for one more. */
+/* Whether `extended` has the row, once it is made. */
+static bool make_extended(uint32_t k, const Target *base, uint64_t set)
+{
+	if (k < extended.n)
+		return true;
+	extended.arena = extended.arena ? extended.arena : arena_new(NULL);
+	if (k == MOST_EXTENDED || !extended.arena)
+		return false;
+	extended.at[k].base = base;
+	extended.at[k].features = set;
+	extended.at[k].target = extend(base, set);
+	extended.n++;
+	return true;
+}
+
+/* The base with these features; NULL if there is no room for one more. Out of memory, the lock is
+ * given back first. */
 static const Target *extended_target(const Target *base, uint64_t set)
 {
-	uint32_t k = 0;
 	pthread_mutex_lock(&extended.lock);
+	uint32_t k = 0;
 	while (k < extended.n && (extended.at[k].base != base || extended.at[k].features != set))
 		k++;
-	if (k == extended.n && k < MOST_EXTENDED) {
-		extended.arena = extended.arena ? extended.arena : arena_new(NULL);
-		if (extended.arena) {
-			extended.at[k].base = base;
-			extended.at[k].features = set;
-			extended.at[k].target = extend(base, set);
-			extended.n++;
-		}
-	}
-	const Target *t = k < extended.n ? &extended.at[k].target : NULL;
+	const Target *volatile t = NULL;
+	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
+	const bool ok = !setjmp(out_of_memory);
+	if (ok && make_extended(k, base, set))
+		t = &extended.at[k].target;
+	arena_catch(outer);
 	pthread_mutex_unlock(&extended.lock);
+	if (!ok)
+		arena_out_of_memory();
 	return t;
 }
 

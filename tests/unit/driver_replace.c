@@ -152,7 +152,7 @@ static uint32_t nlayout_of(const WeftModel *m, const char *name)
 static void test_get(void **state)
 {
 	(void)state;
-	static const char *const name[] = {"folded", "trained", "../../../examples/digits/digits_cnn"};
+	static const char *const name[] = {"folded", "trained", "../../../examples/digits/digits_cnn", "../mlp"};
 	Weft *w = weft_new();
 	WeftOptions o = {.size = sizeof o, .replaceable = true};
 	uint32_t all = 0, packed = 0, missing = 0;

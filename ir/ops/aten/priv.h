@@ -105,7 +105,9 @@ Sym aten_window_count(const Build *, Sym room, Sym reach, int64_t stride);
 /* ---- Python scalars ---- */
 
 /* Returns the dtype in which ATen computes with a tensor of dtype d and a Python scalar: d, unless
- * the scalar's category (bool < int < float < complex) is higher. d if the scalar is None. */
+ * the scalar's category (bool < int < float < complex) is higher. Then an int gives i64 and a float
+ * gives f32; a complex number gives c128 if d is f64, c32 if d is f16, else c64. d if the scalar is
+ * None. */
 DType aten_scalar_dtype(DType d, const Attr *);
 /* The next functions return a Python scalar as a node without dimensions; None is an error. They
  * differ in values that the dtype does not have. */
@@ -270,8 +272,9 @@ Node aten_softmax(Build *, Node x, uint32_t dim);
 /* Returns the logarithm of aten_softmax; 0 without dimensions. */
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
 /* Returns x[N, C, *in] interpolated linearly at fractional positions: at[k] [N, *out] is the
- * position along dimension 2 + k, for k < n <= 3. Elements outside of x are 0. Result: [N, C,
- * *out]. */
+ * position along dimension 2 + k, for k < n <= 3. All at[k] have one shape. Elements outside of x
+ * are 0. x and at[k] are wide: this function computes in their promoted dtype and widens nothing.
+ * Result: [N, C, *out], in that dtype. */
 Node aten_sample_linear(Build *, Node x, const Node *at, uint32_t n);
 /* Returns the loss of the elements x, by n's argument "reduction": 0 x itself, 1 the mean of all, 2
  * the sum of all. Another value is an error. */

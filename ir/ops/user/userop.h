@@ -57,7 +57,8 @@ enum { MOST_PARTS = 8 };
  * in the context's arena; NULL after errors, which the context has recorded. */
 const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
 /* Returns the registered operator (Ir.userop) of that name, "mylib::decay", "mylib.decay" or
- * "mylib.decay.default"; NULL if there is none. */
+ * "mylib.decay.default". Of a name that begins with "weft::" or "weft.", returns the compiler's own
+ * operator (userop_builtin), which nobody registers. NULL if there is none. */
 const UserOp *userop_find(const Ir *, const char *name);
 /* The compiler's own operator of that name, which begins with "weft::" or "weft."; NULL if there is
  * none. */
@@ -65,8 +66,8 @@ const UserOp *userop_builtin(const Ir *, const char *name);
 /* Returns the name, in the arena, of the symbol by which code that runs in this process refers to
  * WeftOpDef.user. No symbol of a C program has the name. */
 const char *userop_user_symbol(Arena *, const UserOp *);
-/* Returns the operator that a node of OP_call calls; NULL if no operator of that name is
- * registered. */
+/* Returns the operator that a node of OP_call calls: a registered one, or the compiler's own (as
+ * userop_find). NULL if there is no operator of that name. */
 const UserOp *userop_of(const Graph *, Node);
 /* Whether WeftOpDef.flags has the flag, WEFT_OP_EFFECT or another one. */
 static inline bool userop_is(const UserOp *op, unsigned flag)

@@ -244,11 +244,13 @@ int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 		if (current_at(&in->state, s))
 			memory_copy(in, current_now(&copy->state), current_at(&in->state, s), in->model->state_bytes, WEFT_ON_DEVICE);
 	}
+#ifdef WEFT_DEVICES
+	const int waited = copy ? memory_wait(copy, WEFT_OK, status) : WEFT_OK;
+#endif
 	current_end(in, &in->state, s);
 	current_end(in, &in->weights, w);
 	instance_leave(in, STATE_READ);
 #ifdef WEFT_DEVICES
-	const int waited = copy ? memory_wait(copy, WEFT_OK, status) : WEFT_OK;
 	if (waited != WEFT_OK)
 		return weft_rt_close(copy), waited;
 #endif

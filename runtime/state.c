@@ -68,7 +68,9 @@ SMALL static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor
 	if (state) {
 		memory_copy(in, state, current_now(&in->state), in->model->state_bytes, WEFT_ON_DEVICE);
 		change(in, state, offset, from);
-		code = current_replace(in, &in->state, state, drop_state, status);
+		code = memory_wait(in, WEFT_OK, status);
+		if (code == WEFT_OK)
+			code = current_replace(in, &in->state, state, drop_state, status);
 		if (code != WEFT_OK)
 			memory_free(in, state);
 	}

@@ -38,8 +38,6 @@ typedef struct MicroKernel {
 const MicroKernel *micro_at(uint32_t k);
 /* Whether the instruction set has the row. Scalar ones have no rows with groups. */
 bool micro_has(const Isa *, const MicroKernel *);
-/* Whether the instruction set has the row. */
-bool micro_has(const Isa *, const MicroKernel *);
 /* Returns the row number `nth` of those that the instruction set has for operands that lie in
  * memory as a and b, summed in acc; the best first, the last one converts. NULL after the last, or
  * if acc is no dtype of sums (f32, f64, i32). */

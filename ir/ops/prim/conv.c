@@ -478,6 +478,7 @@ static bool eval_winograd_output(EvalCtx *e, Graph *g, Node n, const Tensor *in,
 OP(winograd_input) {
 	.schema = "winograd_input(Tensor x, *, int tile, int[] tiles) -> Tensor",
 	.doc = "x[N, C, H, W] -> [(tile + 2)^2, N, C, tiles...]: B' d B of each tile's inputs d (ir/ops/winograd.h)",
+	.no_deriv = "convolutions are differentiated before they are transformed (Winograd)",
 	.infer = infer_winograd_input,
 	.eval = eval_winograd_input,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .bordered = 1},
@@ -488,6 +489,7 @@ OP(winograd_input) {
 OP(winograd_output) {
 	.schema = "winograd_output(Tensor x, *, int tile, int[] size) -> Tensor",
 	.doc = "x[(tile + 2)^2, N, H, W, C] of H x W tiles -> [N, C, size...]: A' x A of each tile (ir/ops/winograd.h)",
+	.no_deriv = "convolutions are differentiated before they are transformed (Winograd)",
 	.infer = infer_winograd_output,
 	.eval = eval_winograd_output,
 	.lower = {.role = LOWER_TILES, .fuses = FUSE_ONCE, .reads = ALL_OPERANDS},

@@ -543,7 +543,7 @@ OP(fft_lines) {
 	.batch = batch_fft_lines,
 	.infer = infer_fft_lines,
 	.eval = eval_fft,
-	.lower = {.role = LOWER_ROOT, .reads = 1 << 1},
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.accumulates = true,
 	.sample = "f32[3, 4, 2], f32[4, 2] of 1 0 0 -1 -1 0 0 1, dim=1, inverse=false; "
 		  "f32[2, 3, 2], f32[2, 2] of 1 0 -1 0, dim=0, inverse=true",

@@ -215,7 +215,8 @@ Sym sym_var_at(const SymTab *, uint32_t k);
 /* ---- from one table into another ---- */
 
 /* A translation of expressions of table `from`, which may contain variables of from's current scope
- * only, to expressions of `to`. Lies in to's arena. */
+ * only, to expressions of `to`, which is another table than `from`. Lies in to's arena, and reads
+ * `from`. */
 typedef struct SymImport SymImport;
 /* Returns a translation into a new scope of `to`, which becomes the current one. The scope has
  * variables of the same names, kinds, ranges and hints as from's current scope, without the bounds

@@ -51,7 +51,7 @@ static bool next_item(const Reader *r, const WireMessage *m, WireBytes *from, It
 {
 	const uint8_t *at = from->p;
 	uint64_t key, n;
-	if (!wire_varint(from, &key))
+	if (!wire_varint(from, &key) || key >> 3 == 0)
 		return malformed(r, m, at, "the number of a field is malformed");
 	it->number = key >> 3;
 	it->type = key & 7;

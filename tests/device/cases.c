@@ -444,7 +444,8 @@ static void graphs(Model *x)
 	printf("equal\n");
 }
 
-/* All weights become numbers that make() gives. */
+/* All weights become numbers that depend on their names: models of one file for different targets
+ * may list them in different orders. */
 static void set_all(Model *x)
 {
 	const char *name[64];
@@ -453,12 +454,14 @@ static void set_all(Model *x)
 	uint32_t n = x->m->nsource < 64 ? x->m->nsource : 64;
 	for (uint32_t k = 0; k < n; k++) {
 		const WeftParamInfo *p = weft_source(x->m, k);
-		size_t count = 1;
+		size_t count = 1, first = 0;
+		for (const char *c = p->name; *c; c++)
+			first += (unsigned char)*c;
 		for (uint32_t d = 0; d < p->rank; d++)
 			count *= (size_t)(shape[k][d] = p->dim[d]);
 		float *data = calloc(count, 8);
 		for (size_t i = 0; i < count && p->dtype.code == WEFT_FLOAT; i++)
-			data[i] = 0.0625f * (float)((i + k) % 11) + 0.25f;
+			data[i] = 0.0625f * (float)((i + first) % 11) + 0.25f;
 		name[k] = p->name;
 		value[k] = (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)p->rank, .dtype = p->dtype, .shape = shape[k]};
 	}

@@ -23,10 +23,11 @@ def read_tensors(path):
 
 
 def read_types(path):
-    """{name: (code, shape, values)}, as write_tensors takes it, numbers in names in their order."""
+    """{name: (code, shape, values)}, as write_tensors takes it, numbers in names in their order. Of complex tensors the
+    values are the real and imaginary parts by turns."""
     data = path.read_bytes()
     n = int.from_bytes(data[:8], "little")
-    codes = {name: code for code, name in TYPES.items()}
+    codes = {name: code for code, name in TYPES.items()} | {"C64": "f", "C128": "d"}
     result = {}
     for name, t in json.loads(data[8:8 + n]).items():
         if name != "__metadata__":

@@ -172,7 +172,8 @@ def transforms(backend):
 def weights(backend):
     """multinomial takes what PyTorch takes."""
     nan, inf = math.nan, math.inf
-    wrong = {"negative, infinite or NaN": ([1, -1, 2], [1, nan, 2], [1, inf, 2], [-0.5, -inf, 0]), "all 0": ([0, 0, 0], [0.0, -0.0, 0])}
+    wrong = {"probability tensor contains either `inf`, `nan` or element < 0": ([1, -1, 2], [1, nan, 2], [1, inf, 2], [-0.5, -inf, 0]),
+             "invalid multinomial distribution (sum of probabilities <= 0)": ([0, 0, 0], [0.0, -0.0, 0])}
     for count, again in ((1, "false"), (2, "false"), (4, "true")):
         (here / "m.ir").write_text(f"graph @m(%w: f32[2, 3]) {{\n  %y = aten.multinomial(%w, num_samples={count}, replacement={again})"
                                    f" : i64[2, {count}]\n  return %y\n}}\n")

@@ -117,9 +117,10 @@ with tempfile.TemporaryDirectory() as name:
     for path, member in (torch_zip, "w/data.pkl"), (numpy_zip, "x.npy"), (script, "s/code/__torch__.py"):
         with zipfile.ZipFile(path, "w") as z:
             z.writestr(member, b"x")
-    onnx = b"\x08\x0a\x12\x07pytorch\x1a\x062.15.0:\x10" + b"\x00" * 32
+    broken = folder / "m.onnx"
+    broken.write_bytes(b"\x08\x0a\x12\x07pytorch\x1a\x062.15.0:\x10" + b"\x00" * 32)
+    refuse(["m.onnx", "GraphProto at byte", "the number of a field is malformed"], "show", broken)
     for file, content, words in [
-            ("m.onnx", onnx, ["ModelProto at byte", "beyond the end"]),
             ("m.pt2.xz", lzma.compress(data), ["xz", "unpack"]),
             ("m.pt2.gz", gzip.compress(data), ["gzip", "unpack"]),
             ("old.pt", b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", ["torch.save", "torch.export"]),

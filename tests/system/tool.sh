@@ -193,7 +193,8 @@ assert [p[0].split()[0] for p in plan] == ["rows", "rows", "points,"] and [len(p
 # Lines of the source: among kernels, in profiles of both forms, in the text of the program.
 grep -q '^        line: conv.py:565 in 0 (+2 lines)$' "$out/object" || { echo "FAIL: no line with others among the kernels of an object"; bad=1; }
 for form in "$model" "$out/k.so"; do
-	expect 0 'gemm.*  conv.py:565 in 3 (+1 line)$' "$weft" bench "$form" --inputs "$ref" --seconds 0.02 --no-op-by-op --profile --threads 1
+	expect 0 'gemm.*  conv.py:565 in 3$' "$weft" bench "$form" --inputs "$ref" --seconds 0.02 --no-op-by-op --profile --threads 1
+	expect 0 'generic.*  conv.py:565 in 3 (+1 line)$' "$weft" bench "$form" --inputs "$ref" --seconds 0.02 --no-op-by-op --profile --threads 1
 	expect 0 '"line": "linear.py:134 in 10"' "$weft" show "$form" --kernels --json
 done
 expect 0 '^# call 2: .*, conv.py:565 in 0 (+2 lines)$' "$weft" compile "$model" --emit program -o -

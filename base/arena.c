@@ -74,6 +74,16 @@ jmp_buf *arena_catch(jmp_buf *to)
 	return before;
 }
 
+bool arena_try(void (*f)(void *arg), void *arg)
+{
+	jmp_buf here, *outer = arena_catch(&here);
+	const bool ok = !setjmp(here);
+	if (ok)
+		f(arg);
+	arena_catch(outer);
+	return ok;
+}
+
 void arena_out_of_memory(void)
 {
 	if (!caught_by)

@@ -19,6 +19,9 @@ Arena *arena_new(jmp_buf *unwind);
 /* Sets where this thread unwinds to if an arena without `unwind` runs out of memory; NULL: abort().
  * Returns the place that was set before. */
 jmp_buf *arena_catch(jmp_buf *);
+/* Calls f(arg). Returns false if an arena without `unwind` ran out of memory in the call, which
+ * then ended there; what f did before stays done. */
+bool arena_try(void (*f)(void *arg), void *arg);
 /* Unwinds to the place that arena_catch set for this thread, with UNWIND_OOM; abort() if there is
  * none. */
 _Noreturn void arena_out_of_memory(void);

@@ -164,6 +164,12 @@ bool text_write_file(const Text *t, const char *path)
 	return ok;
 }
 
+bool text_ends(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+	return n >= k && !strcmp(s + n - k, end);
+}
+
 bool text_is_identifier(const char *s)
 {
 	if (!isalpha((unsigned char)*s) && *s != '_')

@@ -21,6 +21,14 @@ typedef struct {
 	ARRAY(uint32_t) loads; /* in order to count each once */
 } Group;
 
+/* Behind index maps. */
+static Node source_of(const Graph *g, Node n)
+{
+	while (lower_is_map(op_lower(node_op(g, n))) && node_in(g, n, 0).i)
+		n = node_in(g, n, 0);
+	return n;
+}
+
 bool group_makes_pairs(const Graph *g, Node n)
 {
 	const SymTab *syms = g->ir->syms;
@@ -31,9 +39,7 @@ bool group_makes_pairs(const Graph *g, Node n)
 		Node x = node_in(g, n, k);
 		if (!sym_is(syms, node_dim(g, x, node_rank(g, x) - 1), 1))
 			return false;
-		while (lower_is_map(op_lower(node_op(g, x))) && node_in(g, x, 0).i)
-			x = node_in(g, x, 0);
-		const LowerRole role = op_lower(node_op(g, x))->role;
+		const LowerRole role = op_lower(node_op(g, source_of(g, x)))->role;
 		if (role != LOWER_MAP && role != LOWER_LEAF && role != LOWER_MEMORY)
 			return false;
 	}
@@ -239,14 +245,6 @@ static bool gives_border(const Sweep *w, Node n)
 	return false;
 }
 
-/* Behind index maps. */
-static Node source_of(const Sweep *w, Node n)
-{
-	while (lower_is_map(how(w, n)) && node_in(w->g, n, 0).i)
-		n = node_in(w->g, n, 0);
-	return n;
-}
-
 /* In memory, whether its reader is or not; others might be computed where the reader is. */
 static bool is_stored_anyway(const Sweep *w, Node n)
 {
@@ -277,7 +275,7 @@ static bool cheaper_repeated(const Sweep *w, Node n)
 	if (w->no_fusion || how(w, n)->role != LOWER_MAP || w->node[n.i].loaded || takes_longer_repeated(w, n))
 		return false;
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
-		Node x = source_of(w, node_in(g, n, k));
+		Node x = source_of(g, node_in(g, n, k));
 		if (!x.i)
 			continue;
 		if (sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, x))) <= mine / 8) {

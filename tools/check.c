@@ -66,12 +66,6 @@ static CheckCase *cases_add(Cases *c, const char *model)
 	return &c->item[c->n++];
 }
 
-static bool has_suffix(const char *s, const char *suffix)
-{
-	size_t n = strlen(s), k = strlen(suffix);
-	return n >= k && !strcmp(s + n - k, suffix);
-}
-
 static bool is_data_set(const char *name)
 {
 	return !strncmp(name, DATA_SET, strlen(DATA_SET));

@@ -473,8 +473,7 @@ static bool open_case(Case *c)
 	c->files = weft_new();
 	LoadArgs load = c->o->load; /* what the reference has decides what inputs of ONNX models
 	                               fix */
-	size_t n = strlen(c->cs->model);
-	if (!load.values && n > 5 && !strcmp(c->cs->model + n - 5, ".onnx") && c->cs->nref)
+	if (!load.values && has_suffix(c->cs->model, ".onnx") && c->cs->nref)
 		load.values = c->cs->ref[0];
 	ro.load = &load;
 	if (!c->files || !ask(c, &mode) || !runner_open(&c->r, c->cs->model, &ro))

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "weft.h"
 
@@ -17,6 +18,13 @@ typedef struct {
 } Command;
 
 extern const Command command_compile, command_run, command_check, command_bench, command_show, command_ops;
+
+/* Whether s ends with `suffix`, or is it. */
+static inline bool has_suffix(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), k = strlen(suffix);
+	return n >= k && !strcmp(s + n - k, suffix);
+}
 
 /* ---- options ---- */
 

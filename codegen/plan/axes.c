@@ -79,14 +79,19 @@ static double access_score(const PlanInput *in, Sym offset, uint32_t axis)
 	return sym_is(in->nest->syms, coef, 0) ? 0.1 : -4;
 }
 
+/* Tails are read and stored one by one where whole vectors are shuffled. */
+static bool has_few_tails(const PlanInput *in, uint32_t axis)
+{
+	const int64_t lanes = target_lanes(in->target, DT_f32), n = nest_hint(in->nest, axis);
+	return n >= lanes && (n >= 4 * lanes || n % lanes == 0);
+}
+
 /* Reversed and every second element: loads and a shuffle, of whole vectors of at most a register
- * and without a condition. Tails are read one by one, so there must be few of them. */
+ * and without a condition. */
 static bool can_shuffle(const PlanInput *in, uint32_t load, uint32_t axis)
 {
 	const KxData *x = &in->nest->k->kx.data[load];
-	int64_t lanes = target_lanes(in->target, DT_f32), n = nest_hint(in->nest, axis);
-	return !x->guard.i && dtype_size(dtype_compute(x->dtype)) <= 4 && n >= lanes &&
-	       (n >= 4 * lanes || n % lanes == 0) &&
+	return !x->guard.i && dtype_size(dtype_compute(x->dtype)) <= 4 && has_few_tails(in, axis) &&
 	       (nest_coef_is(in->nest, in->nest->offset[load], axis, -1) ||
 		nest_coef_is(in->nest, in->nest->offset[load], axis, 2));
 }
@@ -106,15 +111,16 @@ bool axes_store_pairs(const Nest *nest, uint32_t stage, uint32_t axis)
 	       sym_eq(nest->syms, sym_addi(nest->syms, from, 1), to) == YES;
 }
 
-/* Tails are stored one by one. */
+bool axes_in_pair(const Nest *nest, uint32_t stage, uint32_t axis)
+{
+	return axes_store_pairs(nest, stage, axis) || (stage && axes_store_pairs(nest, stage - 1, axis));
+}
+
 static double store_score(const PlanInput *in, uint32_t stage, uint32_t axis)
 {
-	const int64_t lanes = target_lanes(in->target, DT_f32), n = nest_hint(in->nest, axis);
-	const bool few_tails = n >= lanes && (n >= 4 * lanes || n % lanes == 0);
-	if (few_tails && (axes_store_pairs(in->nest, stage, axis) ||
-			  (stage && axes_store_pairs(in->nest, stage - 1, axis))))
-		return 1;
-	return access_score(in, in->nest->store[stage], axis);
+	return has_few_tails(in, axis) && axes_in_pair(in->nest, stage, axis)
+		       ? 1
+		       : access_score(in, in->nest->store[stage], axis);
 }
 
 static double load_score(const PlanInput *in, uint32_t load, uint32_t axis)

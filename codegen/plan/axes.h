@@ -10,6 +10,8 @@
  * False for values of more than 4 bytes, of which as many as there are lanes are no vector
  * register. */
 bool axes_store_pairs(const Nest *, uint32_t stage, uint32_t axis);
+/* Whether the stage is one of two that axes_store_pairs says store pairs. */
+bool axes_in_pair(const Nest *, uint32_t stage, uint32_t axis);
 /* Whether a and b may become one axis, b fastest: stepping past the end of b continues at the next
  * a in every access, and the value of neither axis is computed with. False also if that is not
  * known. */

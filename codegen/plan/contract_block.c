@@ -138,7 +138,7 @@ static double block_work(const Cut *c, int64_t tiles, int64_t per)
 static bool cuts_rows(const Cut *c, int64_t tiles, int64_t per)
 {
 	return tiles > 1 &&
-	       (per <= 1 || tiles > c->together) && (per <= 1 || 4 * c->again <= c->tile * (double)(ceil_div(tiles, 2) * c->col_tiles));
+	       (per <= 1 || (tiles > c->together && 4 * c->again <= c->tile * (double)(ceil_div(tiles, 2) * c->col_tiles)));
 }
 
 /* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: rows are cut, which

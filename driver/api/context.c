@@ -9,19 +9,15 @@
 #include "base/temp.h"
 #include "ir/ops/op.h"
 
-static bool have_tables(void)
+static void make_tables(void *arg)
 {
-	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
-	int why = setjmp(out_of_memory);
-	if (why == 0)
-		op_init();
-	arena_catch(outer);
-	return why == 0;
+	(void)arg;
+	op_init();
 }
 
 Weft *weft_new(void)
 {
-	Weft *w = have_tables() ? calloc(1, sizeof *w) : NULL;
+	Weft *w = arena_try(make_tables, NULL) ? calloc(1, sizeof *w) : NULL;
 	if (!w)
 		return NULL;
 	w->ctx = ctx_new();

@@ -80,23 +80,17 @@ static bool attach_key(Graph *g)
 
 static const Pt2Transforms transforms = {member_batch, with_tangents, attach_key};
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t n = strlen(text), k = strlen(end);
-	return n >= k && !strcmp(text + n - k, end);
-}
-
 /* data: as long as the Weft. */
 static bool load_bytes(Load *l, const void *data, size_t size)
 {
 	Ctx *ctx = l->w->ctx;
-	if (ends_with(l->path, ".onnx") || is_onnx(data, size)) {
+	if (text_ends(l->path, ".onnx") || is_onnx(data, size)) {
 		OnnxOptions options = {0};
 		options.value = tensors_list(l->options.values, &options.nvalue);
 		Graph *g = onnx_load_bytes(user_ir(l->w), l->path, data, size, &options);
 		return g && loaded(l, g);
 	}
-	if (ends_with(l->path, ".pt2") || (size >= 2 && !memcmp(data, "PK", 2))) {
+	if (text_ends(l->path, ".pt2") || (size >= 2 && !memcmp(data, "PK", 2))) {
 		Pt2Options options = {.ignore_guard = l->options.ignore_guard,
 				      .nignore = l->options.nignore_guard,
 				      .transforms = &transforms};

@@ -59,12 +59,6 @@ const NamedTensor *tensors_list(const WeftTensors *t, uint32_t *n)
 	return *n ? t->item.data : NULL;
 }
 
-static bool has_suffix(const char *s, const char *suffix)
-{
-	size_t n = strlen(s), k = strlen(suffix);
-	return n >= k && !strcmp(s + n - k, suffix);
-}
-
 /* ---- reading ---- */
 
 /* "x.0,x.1", with or without brackets, quotes and blanks, names the key. */
@@ -97,9 +91,9 @@ static bool open_any(Ctx *ctx, const char *path, StFile *f)
 	struct stat st;
 	if (!stat(path, &st) && S_ISDIR(st.st_mode))
 		return onnx_open_data(ctx, path, f);
-	if (has_suffix(path, ".npz"))
+	if (text_ends(path, ".npz"))
 		return npz_open(ctx, path, f);
-	if (!has_suffix(path, ".npy"))
+	if (!text_ends(path, ".npy"))
 		return st_open(ctx, path, f);
 	NamedTensor *one = ARENA_NEW(ctx->arena, NamedTensor);
 	one->name = path_stem(ctx->arena, path);
@@ -205,12 +199,12 @@ static bool write_file(void *arg)
 	TRY(given(a->w, "weft_tensors_write", "the set of tensors", t) && given_text(a->w, "weft_tensors_write", "the path", a->path));
 	Text list;
 	text_init(&list, ctx->arena);
-	if (has_suffix(a->path, ".npy"))
+	if (text_ends(a->path, ".npy"))
 		return t->item.n == 1
 			       ? npy_save(ctx, a->path, &t->item.data[0].tensor)
 			       : ctx_error(ctx, a->path, "a .npy file holds one tensor, not %u",
 					   t->item.n);
-	if (has_suffix(a->path, ".npz"))
+	if (text_ends(a->path, ".npz"))
 		return npz_save(ctx, a->path, t->item.data, t->item.n);
 	NamedTensor *items = split_complex(ctx->arena, t, &list);
 	StMeta meta = {"complex", list.data};

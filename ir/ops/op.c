@@ -142,16 +142,23 @@ static void build_overload(Op op)
 	atomic_store_explicit(&overload[op], i, memory_order_release);
 }
 
+typedef struct {
+	void (*part)(Op);
+	Op op;
+} Building;
+
+static void build_part(void *arg)
+{
+	const Building *b = arg;
+	b->part(b->op);
+}
+
 /* Runs `part` for op while no other thread builds. Out of memory, the lock is given back first;
  * what is not complete is built at the next call. */
 static void build(void (*part)(Op), Op op)
 {
 	pthread_mutex_lock(&building);
-	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
-	bool ok = !setjmp(out_of_memory);
-	if (ok)
-		part(op);
-	arena_catch(outer);
+	const bool ok = arena_try(build_part, &(Building){part, op});
 	pthread_mutex_unlock(&building);
 	if (!ok)
 		arena_out_of_memory();

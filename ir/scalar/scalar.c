@@ -76,26 +76,34 @@ typedef struct {
 	DType in[4];
 } Query;
 
+/* A call of `find` with the answer. */
+typedef struct {
+	const ScFn *(*find)(const Query *);
+	const Query *q;
+	const ScFn *found;
+} Asked;
+
+static void find_in_cache(void *arg)
+{
+	Asked *a = arg;
+	make_cache();
+	a->found = a->find(a->q);
+}
+
 /* Find or build under the lock. Without memory, what was being built is forgotten, and built by
  * whoever asks next. */
 static const ScFn *ask(const ScFn *(*find)(const Query *), const Query *q)
 {
-	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
-	const ScFn *volatile f = NULL;
+	Asked a = {.find = find, .q = q};
 	lock_cache();
-	bool ok = !setjmp(out_of_memory);
-	if (ok) {
-		make_cache();
-		f = find(q);
-	}
+	const bool ok = arena_try(find_in_cache, &a);
 	for (uint32_t k = 0; !ok && k < cache.slot.n; k++)
 		if (cache.slot.data[k].state == SLOT_BUILDING)
 			cache.slot.data[k].state = SLOT_NEW;
 	unlock_cache();
-	arena_catch(outer);
 	if (!ok)
 		arena_out_of_memory();
-	return f;
+	return a.found;
 }
 
 /* Kind and name, each with its NUL, and the dtypes. */

@@ -1,7 +1,6 @@
 #include "ir/target/target.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <string.h>
 
 #include "ir/target/micro.h"
@@ -134,39 +133,41 @@ static Target extend(const Target *base, uint64_t set)
 	return t;
 }
 
-/* Whether `extended` has the row, once it is made. */
-static bool make_extended(uint32_t k, const Target *base, uint64_t set)
+/* A base with features. */
+typedef struct {
+	const Target *base;
+	uint64_t set;
+	const Target *found; /* NULL: there is no room for one more */
+} Wanted;
+
+static void find_or_make(void *arg)
 {
-	if (k < extended.n)
-		return true;
+	Wanted *w = arg;
+	uint32_t k = 0;
+	while (k < extended.n && (extended.at[k].base != w->base || extended.at[k].features != w->set))
+		k++;
 	extended.arena = extended.arena ? extended.arena : arena_new(NULL);
 	if (k == MOST_EXTENDED || !extended.arena)
-		return false;
-	extended.at[k].base = base;
-	extended.at[k].features = set;
-	extended.at[k].target = extend(base, set);
-	extended.n++;
-	return true;
+		return;
+	if (k == extended.n) {
+		extended.at[k].base = w->base;
+		extended.at[k].features = w->set;
+		extended.at[k].target = extend(w->base, w->set);
+		extended.n++;
+	}
+	w->found = &extended.at[k].target;
 }
 
-/* The base with these features; NULL if there is no room for one more. Out of memory, the lock is
- * given back first. */
+/* NULL if there is no room for one more. Out of memory, the lock is given back first. */
 static const Target *extended_target(const Target *base, uint64_t set)
 {
+	Wanted w = {.base = base, .set = set};
 	pthread_mutex_lock(&extended.lock);
-	uint32_t k = 0;
-	while (k < extended.n && (extended.at[k].base != base || extended.at[k].features != set))
-		k++;
-	const Target *volatile t = NULL;
-	jmp_buf out_of_memory, *outer = arena_catch(&out_of_memory);
-	const bool ok = !setjmp(out_of_memory);
-	if (ok && make_extended(k, base, set))
-		t = &extended.at[k].target;
-	arena_catch(outer);
+	const bool ok = arena_try(find_or_make, &w);
 	pthread_mutex_unlock(&extended.lock);
 	if (!ok)
 		arena_out_of_memory();
-	return t;
+	return w.found;
 }
 
 const char *target_feature_at(const Target *base, uint32_t k, const char **needs)

@@ -12,6 +12,14 @@ uint32_t onnx_axis(Build *b, Node n, const char *name, Node x)
 	return (uint32_t)(axis < 0 ? axis + rank : axis);
 }
 
+Node *onnx_list(const Build *b, Node n, const char *name, uint32_t *count)
+{
+	*count = aten_list(b, n, name, NULL, 0);
+	Node *x = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, *count);
+	aten_list(b, n, name, x, *count);
+	return x;
+}
+
 Node onnx_call(Build *b, const char *name, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr)
 {
 	Op op = op_find(name);

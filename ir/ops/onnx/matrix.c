@@ -35,10 +35,8 @@ OP(onnx_Gemm_1){
 
 static Node build_einsum(Build *b, Node n)
 {
-	uint32_t first, count = node_args(b->g, n, "Inputs", &first);
-	Node *x = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, count);
-	for (uint32_t k = 0; k < count; k++)
-		x[k] = node_in(b->g, n, first + k);
+	uint32_t count;
+	Node *x = onnx_list(b, n, "Inputs", &count);
 	return onnx_call(b, "aten.einsum", x, count, (Attr[]){*node_attr(b->g, n, "equation"), attr_int(b->g->ir, count)}, 2);
 }
 

@@ -16,6 +16,8 @@
 /* Returns the dimension that an int argument names, of x: negative ones count from the end. An
  * error if x has no such dimension, which returns 0. */
 uint32_t onnx_axis(Build *, Node n, const char *name, Node x);
+/* Returns the operands of a Tensor[] argument, *count of them, in scratch memory. */
+Node *onnx_list(const Build *, Node n, const char *name, uint32_t *count);
 /* Returns x as the operand of a call of another operator of the op table, all other arguments as
  * their defaults but those given in attr (`nattr` of them, by argument). */
 Node onnx_call(Build *, const char *op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);

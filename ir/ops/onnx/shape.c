@@ -154,10 +154,8 @@ OP(onnx_Tile_6){
 
 static Node build_concat(Build *b, Node n)
 {
-	uint32_t first, count = node_args(b->g, n, "inputs", &first);
-	Node *x = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, count);
-	for (uint32_t k = 0; k < count; k++)
-		x[k] = node_in(b->g, n, first + k);
+	uint32_t count;
+	Node *x = onnx_list(b, n, "inputs", &count);
 	if (!count || !x[0].i)
 		return b_error(b, "no operand, expected one at least");
 	uint32_t axis = onnx_axis(b, n, "axis", x[0]);

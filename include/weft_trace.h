@@ -229,8 +229,9 @@ static inline WeftValue weft_binary(WeftTrace *t, const char *op, WeftValue x, W
 	return weft_trace_call(t, op, a, 2);
 }
 /* Calls the operator `op` on a tensor and a number, and returns its result: weft_with_number(t,
- * "aten.add.Tensor", x, 1). The number takes the dtype of a float tensor; beside integers the
- * result is f32, as in PyTorch. (For an integer, call weft_trace_call with weft_arg_int.) */
+ * "aten.add.Tensor", x, 1). `op` takes a number as its second operand: in this overload, or in the
+ * overload .Scalar of the same name. The number takes the dtype of a float tensor; beside integers
+ * the result is f32, as in PyTorch. (For an integer, call weft_trace_call with weft_arg_int.) */
 static inline WeftValue weft_with_number(WeftTrace *t, const char *op, WeftValue x, double y)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_float(y)};

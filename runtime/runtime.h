@@ -254,8 +254,9 @@ int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftSt
 /* WeftModel.state_reset: sets all state to its initial contents. Returns WEFT_OK, or an error code
  * with a message. */
 int weft_rt_state_reset(WeftInstance *, WeftStatus *);
-/* WeftModel.set_weights and get_weights of models that have neither replaceable weights nor state:
- * returns WEFT_ERR_ARGUMENT, with a message that says so. */
+/* WeftModel.set_weights and get_weights of models that have neither replaceable weights nor state.
+ * Returns WEFT_ERR_ARGUMENT, with the message that the model was compiled without
+ * --replaceable-weights. */
 int weft_rt_no_weights(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *,
 		       WeftStatus *);
 /* WeftModel.state_get and state_set of models that have neither state nor replaceable weights:

@@ -58,7 +58,8 @@ void reverse_mark(Reverse *, Node);
 void reverse_spread(Reverse *, Node from, Node last);
 /* Adds ct (none: zero) to the cotangent of a node that is no tuple, if the node is active. */
 void reverse_add(Reverse *, Node value, Node ct);
-/* Returns the cotangent, as added so far, of a node that is no tuple; none means zero. */
+/* Returns the cotangent, as added so far, of a node that is no tuple; none means zero, also for a
+ * node that is outside of the range or not active. */
 Node reverse_cotangent(const Reverse *, Node value);
 /* Walks from `last` back to the node behind `before` (none: to the first), and adds the cotangents
  * of the operands of each active node, by its rule. A rule may replace a node with graphs. Returns

@@ -80,11 +80,14 @@ typedef struct {
 	Panels panels;
 } OperandA;
 
-/* A dimension of a with a border of zeros, over which a window slides (contract_border.c). */
+/* A dimension of a with a border of zeros, over which a window slides: a is read at the index
+ * coef * row + step * k + start of the dimension, and is 0 where the index is outside of [lo,
+ * hi). */
 typedef struct {
-	uint32_t k, row; /* the summed axis (the tap), and the row axis */
-	int64_t step, coef;
-	Sym start, lo, hi;
+	uint32_t k, row;    /* axes of the nest: the summed axis (the tap), and the row axis */
+	int64_t step, coef; /* constants above 0 */
+	Sym start;          /* contains neither axis */
+	Sym lo, hi;         /* Buffer.inner_lo, inner_hi of the dimension */
 } Window;
 
 typedef struct {

@@ -25,7 +25,8 @@ bool given_graph_or_body(Weft *, const char *function, WeftGraph *);
 
 /* Copies options of a caller, a structure that begins with its size in a uint32_t, into ours at
  * `to`, of n bytes. Fields of ours that the caller's size does not cover, and all if `options` is
- * NULL, stay as they are. Checks nothing: call options_fit next, with the first field of `to`. */
+ * NULL, stay as they are. The caller clears `to` before: a size that stays 0 means NULL options.
+ * Checks nothing: call options_fit next, with the first field of `to`. */
 void options_copy(void *to, size_t n, const void *options);
 /* Checks the size (the first field) of options that options_copy copied into a structure of n
  * bytes: the size is set, and not larger than n, that of a newer version. Options that were NULL

@@ -154,8 +154,9 @@ typedef union {
 	int64_t i;
 	uint64_t u;
 } ScVal;
-/* Returns the value of the function for the arguments arg[0 .. nparam - 1], exactly as compiled
- * code computes it (f32 arithmetic rounds to f32; fma rounds once). */
+/* Returns the value of the function, which a function of this header returned, for the arguments
+ * arg[0 .. nparam - 1], exactly as compiled code computes it (f32 arithmetic rounds to f32; fma
+ * rounds once). */
 ScVal scalar_eval(const ScFn *, const ScVal *arg);
 /* Evaluates the function as scalar_eval does, for n elements: arg[k][i] is argument k of element i;
  * sets out[i] to its value. */

@@ -40,7 +40,8 @@ typedef struct {
  * take NULL as a trace with an error. */
 WeftTrace *weft_trace_new(Weft *, const char *name);
 /* Ends the trace; a later call with the trace is an error. Returns the graph, or NULL after an
- * error: a call of the trace had an error, or the model has no output. */
+ * error: a call of the trace had an error, a body has not ended, or the model has neither an output
+ * nor an assignment. */
 WeftGraph *weft_trace_end(WeftTrace *);
 
 /* ---- what a model takes ---- */

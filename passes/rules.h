@@ -17,7 +17,8 @@ typedef struct {
 extern const Rule scalar_rules[], shape_rules[], reduce_rules[], conv_rules[];
 
 /* Whether n is a splat (node_splat) of the number v. False if n is none, or if its number is an
- * expression of symbols. A bool true is 1. -0 is not 0. */
+ * expression of symbols. A bool true is 1. -0 is not 0, NaN is no number, and a
+ * complex splat is none, also with an imaginary part 0. */
 bool is_splat(const Graph *, Node, double v);
 /* Whether n is a node (not none) of that operator. */
 static inline bool is_op(const Graph *g, Node n, Op op)

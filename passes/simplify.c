@@ -18,19 +18,25 @@ static const Rule *const lists[] = {scalar_rules, shape_rules, reduce_rules, con
 bool is_splat(const Graph *g, Node n, double v)
 {
 	int64_t i;
+	double number;
 	Attr a;
 	if (!node_splat(g, n, &a))
 		return false;
 	switch (a.kind) {
 	case ATTR_bool:
-		return (double)a.b == v;
+		number = a.b;
+		break;
 	case ATTR_int:
-		return sym_is_const(g->ir->syms, a.s, &i) && (double)i == v;
+		TRY(sym_is_const(g->ir->syms, a.s, &i));
+		number = (double)i;
+		break;
 	case ATTR_float:
-		return a.f == v && signbit(a.f) == signbit(v);
+		number = a.f;
+		break;
 	default:
 		return false;
 	}
+	return number == v && signbit(number) == signbit(v);
 }
 
 bool is_one(const Graph *g, Sym s)

@@ -30,7 +30,7 @@ bool section_map(Program *p, uint32_t jobs, SectionMap **out);
 const char *section_hash(Program *p);
 /* The names in a file of the section, by kind. */
 typedef struct {
-	const char *symbol, *triple; /* for SECTION_OBJECT */
+	const char *symbol, *triple; /* for SECTION_OBJECT; triple NULL: of this machine */
 	const char *hash;            /* for SECTION_FILE: section_hash */
 } SectionNames;
 

@@ -105,8 +105,12 @@ CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t
 
 /* ---- helpers (prelude.c) ---- */
 
-/* Returns the name of the helper function `op` with result type `to` and operands of type `from`,
- * and adds the helper, and what it calls, to the unit. An unknown op is an internal error. */
+/* Returns the name of the helper function `op`, and adds the helper, and what it calls, to the
+ * unit. `to` and `from` choose its row (PreludeRow): of an ScOp the types of its result and its
+ * first operand, as prelude_types changes them; of a gather or scatter the type of the moved
+ * elements and that of the indices; of each other helper (splat, mask, any, load, store, lo, join,
+ * ...) twice the type of the vector or mask that is made, moved or taken apart. An op that is
+ * unknown, or has no row for the types, is an internal error. */
 const char *c_helper(CUnit *, const char *op, LType to, LType from);
 /* Whether the n bytes at `name` are the op of helper functions ("min" of "min_f32x16"), so that
  * a library function whose name begins so needs a prefix. */

@@ -363,7 +363,7 @@ static bool bounds_nothing(const Build *b, const Attr *a, DType d, bool upper)
 	if (!dtype_is_int(d) || a->kind != ATTR_int || !sym_is_const(b_syms(b), a->s, &v))
 		return false;
 	dtype_limits(d, &low, &high);
-	return upper ? v >= high : v <= low;
+	return upper ? v >= high && d != DT_u64 : v <= low; /* u64 has values above INT64_MAX */
 }
 
 /* A lower bound of an unsigned dtype is not negative here, and an upper one must not be. */

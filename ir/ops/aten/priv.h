@@ -37,7 +37,8 @@ bool aten_ints(Build *, Node n, const char *name, uint32_t want, int64_t fill, i
 /* Fills in out[want] from an int[] argument as aten_ints does, but accepts symbolic sizes. Returns
  * false after an error. */
 bool aten_syms(Build *, Node n, const char *name, uint32_t want, int64_t fill, Sym *out);
-/* Returns the value of a ScalarType argument; `otherwise` if the argument is None. */
+/* Returns the value of a ScalarType argument; `otherwise` if the argument is None or no
+ * ScalarType. */
 DType aten_dtype_or(const Build *, Node n, const char *name, DType otherwise);
 /* Returns the set of dimensions that an int or int[] argument names, of a tensor of that rank;
  * negative ones count from the end. None or an empty list: all dimensions. Errors, after which the
@@ -119,7 +120,8 @@ Node aten_scalar(Build *, Node x, const Attr *);
 Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
 /* Returns a Python scalar as a value of fills and bounds, in the given dtype. A value out of range
  * is an error, but a negative integer that an unsigned dtype has with the other sign wraps, and a
- * symbolic integer is not checked. None is an error. */
+ * symbolic integer is not checked. An integer dtype takes the integer part of a float; a real dtype
+ * takes no complex number with an imaginary part (an error). None is an error. */
 Node aten_scalar_as(Build *, const Attr *, DType);
 /* Returns a Python scalar as a factor (alpha, beta, value of addcmul), in the given dtype: of an
  * integer dtype as aten_scalar_as; a value out of range of a float dtype becomes infinity. None is
@@ -156,7 +158,8 @@ Node aten_squeeze_dims(Build *, Node x, uint32_t dims);
 /* Returns x with its dimensions first .. last merged into one. */
 Node aten_flatten(Build *, Node x, uint32_t first, uint32_t last);
 /* Returns x converted to dtype d, then clamped to [low, high], where an Attr of kind ATTR_none is
- * no bound. A constant integer bound beyond the range of an integer dtype has no effect if all
+ * no bound; where low is above high, the result is high. Bounds become values as by aten_scalar_as.
+ * A constant integer bound beyond the range of an integer dtype has no effect if all
  * values are within it, and is an error if no value is. */
 Node aten_clamp(Build *, Node x, DType d, const Attr *low, const Attr *high);
 /* Returns the elements start .. end - 1 of x along dim. Negative bounds count from the end and are

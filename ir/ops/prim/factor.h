@@ -25,8 +25,8 @@ Node factor_solve(Build *, Node a, Node b, Triangle, bool pairs);
 /* x[B.., index[B.., i..], ...], with `batch` dimensions B; the index (i64) is in range, which
  * nothing checks. */
 Node factor_take(Build *, Node x, Node index, uint32_t batch);
-/* x with part[B.., i.., ...] in place of what factor_take of that index takes. No index occurs
- * twice. */
+/* x with part[B.., i.., ...] in place of what factor_take of that index takes. The index is in
+ * range and does not occur twice; nothing checks either. */
 Node factor_place(Build *, Node x, Node index, Node part, uint32_t batch);
 /* x[.., order[.., i], :] for order i64 [.., k]: rows of matrices in another order. */
 Node factor_rows(Build *, Node x, Node order, bool pairs);

@@ -31,7 +31,8 @@ Parts mat_divide(Build *, Parts x, Parts y);
 Parts mat_times(Build *, Parts x, Parts y);
 /* The conjugate transpose. */
 Parts mat_adjoint(Build *, Parts x);
-/* The real number v, without dimensions, of the dtype of `like`. */
+/* The number v, without dimensions, as an operand beside `like`: of its dtype, and with an
+ * imaginary part 0 if `like` is complex. No parts if `like` has none. */
 Parts mat_number(Build *, Parts like, double v);
 /* x where cond (bool) holds, y elsewhere, broadcast. */
 Parts mat_select(Build *, Node cond, Parts x, Parts y);

@@ -52,8 +52,8 @@ DType b_promote(const Build *, const Node *x, uint32_t n);
  * default, and so does ATTR_none unless the argument is optional. More attributes than the schema
  * has arguments are an internal error. Attributes are converted as Python accepts them (int for
  * float). A composite without .infer is expanded instead, and the result is the node of its value,
- * unless b->keep keeps it. Returns none after an error, and for a composite that is expanded and
- * has no result. */
+ * unless b->keep keeps it. Returns none after an error; a composite that is expanded and has no
+ * result gives an empty tuple. */
 Node b_node(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
 
 /* As b_node, but expands no composite: adds a node of the composite itself, with the type that its

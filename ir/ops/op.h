@@ -451,8 +451,8 @@ TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
 void graph_require(Graph *);
 
 /* Adds the expansion of a call of a composite with these operands and attributes, by .expand or
- * .build. Returns the result (a tuple if there are several); no node after errors, and for a
- * composite without a result. Of several errors only the first is recorded. */
+ * .build. Returns the result, a tuple if there are several or none; no node after errors. Of
+ * several errors only the first is recorded. */
 Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
 /* Adds the expansion of a node n of a composite and returns as op_expand does; n stays in the
  * graph, unread by the expansion. b->before must be n, or a node before n. An expansion in a

@@ -155,9 +155,7 @@ static bool is_written_input(const Runner *r, uint32_t output)
 /* "y.0", or of a reference with several calls "0.y.0", "1.y.0", ... NULL: it has none. */
 static const WeftTensor *find(const Case *c, uint32_t call, TensorKey key)
 {
-	char text[512];
-	key_text(&key, c->calls ? (int)call : -1, text, sizeof text);
-	return weft_tensors_find(c->ref, text);
+	return key_find(c->ref, &key, c->calls ? (int)call : -1);
 }
 
 /* Gradients of parameters are called gp.NAME or g.NAME. */

@@ -60,6 +60,40 @@ void key_text(const TensorKey *key, int call, char *out, size_t n)
 	snprintf(out, n, "%s%s.%s", call_prefix(call, before), key->kind, key->name ? key->name : number);
 }
 
+/* "x.3.0": a tensor of a list. */
+static bool in_list(const char *name)
+{
+	if ((*name != 'x' && *name != 'y') || name[1] != '.')
+		return false;
+	size_t digits = strspn(name + 2, "0123456789");
+	return digits && name[2 + digits] == '.' && isdigit((unsigned char)name[3 + digits]);
+}
+
+static bool has_lists(const WeftTensors *t)
+{
+	for (uint32_t k = 0; k < weft_tensors_count(t); k++)
+		if (in_list(weft_tensors_name(t, k)))
+			return true;
+	return weft_tensors_meta(t, "lists");
+}
+
+/* A file with lists has its tensors in order. */
+const WeftTensor *key_find(const WeftTensors *t, const TensorKey *key, int call)
+{
+	char text[512];
+	bool counted = !key->name && call < 0 && (!strcmp(key->kind, "x") || !strcmp(key->kind, "y")) && has_lists(t);
+	uint32_t n = 0;
+	key_text(key, call, text, sizeof text);
+	if (!counted)
+		return weft_tensors_find(t, text);
+	for (uint32_t k = 0; k < weft_tensors_count(t); k++) {
+		const char *name = weft_tensors_name(t, k);
+		if (*name == *key->kind && name[1] == '.' && n++ == key->k)
+			return weft_tensors_at(t, k);
+	}
+	return NULL;
+}
+
 static TensorKey numbered(const char *kind, uint32_t k)
 {
 	return (TensorKey){kind, k, NULL};

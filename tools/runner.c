@@ -407,8 +407,7 @@ const WeftTensor *runner_find_input(const Runner *r, const WeftTensors *t, int c
 	char text[512];
 	const char *name = runner_input(r, k)->name;
 	const TensorKey key = runner_input_key(r, k);
-	key_text(&key, call, text, sizeof text);
-	const WeftTensor *v = weft_tensors_find(t, text);
+	const WeftTensor *v = key_find(t, &key, call);
 	const char *own = strchr(name, '.');
 	/* "ct.1" of an output called 1 is that of output 1 */
 	if (v || (key.kind[0] != 'x' && own && isdigit((unsigned char)own[1])))

@@ -211,13 +211,21 @@ static bool take_attr(Call *c, const Arg *a, Attr *out)
 
 /* ---- inputs ---- */
 
+/* The key of operators that draw random numbers (ir/ops/prim/random.h). */
+static bool is_key(const Arg *a)
+{
+	return a->kw_only && !strcmp(a->name, "rng");
+}
+
 static bool take_tensor(Call *c, const Arg *a)
 {
 	const OnnxAttr *x;
 	Node n = {0};
 	Value *v = a->kw_only ? NULL : onnx_item_in(c->it, c->next);
 	c->next += !a->kw_only;
-	if (v && !(v->is_list && !v->item.n && a->optional)) {
+	if (is_key(a)) {
+		n = b_full_int(&c->it->s->b, DT_u64, 0, 1, (Sym[]){b_int(&c->it->s->b, 2)});
+	} else if (v && !(v->is_list && !v->item.n && a->optional)) {
 		n = onnx_value_node(c->it->s, v);
 		TRY(n.i);
 	} else if ((x = find_attr(c, a))) {
@@ -352,6 +360,14 @@ static bool bind_results(const Item *it, Node y)
 	return true;
 }
 
+/* The type is known now; random_attach (passes/random.h) gives the node the model's key. */
+static void drop_key(Graph *g, Node n)
+{
+	uint32_t at;
+	node_args(g, n, "rng", &at);
+	graph_set_operand(g, n, at, (Node){0});
+}
+
 bool onnx_import_call(const Item *it, Op op)
 {
 	Call c = {.it = it, .op = op, .schema = op_schema(op)};
@@ -363,6 +379,8 @@ bool onnx_import_call(const Item *it, Op op)
 	TRY(check_attrs(&c));
 	Build *b = &it->s->b;
 	Node y = b_call(b, op, c.in.data, c.in.n, c.attr, c.schema->narg);
+	if (y.i && op_arg_index(op, "rng") >= 0)
+		drop_key(b->g, y);
 	/* an expansion finds sizes in data anew each time: it is the one here */
 	if (y.i && node_has_data_size(b->g, y))
 		y = b_node(b, op, c.in.data, c.in.n, c.attr, c.schema->narg);

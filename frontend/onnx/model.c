@@ -37,6 +37,15 @@ static const WireField sparse_fields[] = {
 };
 static const WireMessage sparse_message = MESSAGE("SparseTensorProto", OnnxSparse, sparse_fields);
 
+/* Both messages have these fields; of an optional one of them is there. */
+static const WireMessage held_message;
+static const WireField held_fields[] = {
+	SUB(3, true, OnnxHeld, tensor, tensor_message),
+	SUB(5, true, OnnxHeld, sequence, held_message),
+	SUB(7, true, OnnxHeld, optional, held_message),
+};
+static const WireMessage held_message = MESSAGE("SequenceProto or OptionalProto", OnnxHeld, held_fields);
+
 static const WireMessage graph_message;
 
 static const WireField attr_fields[] = {
@@ -159,9 +168,14 @@ OnnxModel *onnx_model_read(Ctx *ctx, const void *data, size_t size)
 	return m;
 }
 
-bool onnx_tensor_read(Ctx *ctx, const void *data, size_t size, Tensor *out)
+bool onnx_tensor_read(Ctx *ctx, const void *data, size_t size, OnnxTensor *out)
 {
-	OnnxTensor t = {0};
 	const WireBytes file = {data, size};
-	return wire_read(ctx, file, file, &tensor_message, &t) && onnx_tensor(ctx, &t, NULL, "the tensor", out);
+	return wire_read(ctx, file, file, &tensor_message, out);
+}
+
+bool onnx_held_read(Ctx *ctx, const void *data, size_t size, OnnxHeld *out)
+{
+	const WireBytes file = {data, size};
+	return wire_read(ctx, file, file, &held_message, out);
 }

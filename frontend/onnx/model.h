@@ -54,6 +54,13 @@ typedef struct {
 	ARRAY(OnnxEntry) metadata;
 } OnnxNode;
 
+/* The values of a sequence, or the one of an optional. */
+typedef struct OnnxHeld OnnxHeld;
+struct OnnxHeld {
+	ARRAY(OnnxTensor) tensor;
+	ARRAY(OnnxHeld) sequence, optional;
+};
+
 typedef struct {
 	int64_t value;
 	bool has_value;
@@ -118,9 +125,11 @@ typedef struct {
 
 /* Reads a model. Returns NULL after an error, also if it has no graph. */
 OnnxModel *onnx_model_read(Ctx *, const void *data, size_t size);
-/* Reads a tensor, as ONNX's test data has them: a file of one TensorProto. The contents lie in
- * `data` where they can. Returns false after an error. */
-bool onnx_tensor_read(Ctx *, const void *data, size_t size, Tensor *out);
+/* Read a file of ONNX's test data, a TensorProto; a SequenceProto or an OptionalProto. Return false
+ * after an error. */
+bool onnx_tensor_read(Ctx *, const void *data, size_t size, OnnxTensor *out);
+bool onnx_held_read(Ctx *, const void *data, size_t size, OnnxHeld *out);
+
 /* Numbers of TensorProto.DataType that the importer names. */
 enum {
 	ONNX_FLOAT8E4M3FNUZ = 18, ONNX_FLOAT8E5M2FNUZ = 20,

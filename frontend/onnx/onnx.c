@@ -115,8 +115,7 @@ bool onnx_type_agrees(Scope *s, const OnnxInfo *info, Value *v)
 
 /* ---- inputs and initializers ---- */
 
-/* The names of all initializers. */
-static void init_names(const OnnxGraph *g, Intern *names)
+void onnx_init_names(const OnnxGraph *g, Intern *names)
 {
 	for (uint32_t k = 0; k < g->init.n; k++)
 		if (g->init.data[k].name)
@@ -153,9 +152,8 @@ bool onnx_scope_inits(Scope *s, const OnnxGraph *g)
 	return true;
 }
 
-static const Tensor *given_value(const Import *im, uint32_t k)
+static const Tensor *given_value(const Import *im, const char *name)
 {
-	const char *name = arena_printf(im->ctx->scratch, "x.%u", k);
 	for (uint32_t i = 0; im->options && i < im->options->nvalue; i++)
 		if (!strcmp(im->options->value[i].name, name))
 			return &im->options->value[i].tensor;
@@ -168,20 +166,85 @@ static const Tensor *deciding(const Tensor *t, DType d)
 	return t && t->dtype == d && tensor_numel(t) <= MAX_SIZES ? t : NULL;
 }
 
-static bool add_input(Scope *s, const OnnxInfo *info, uint32_t k)
+/* An input of the graph. given: the value that the caller gave, or NULL. */
+static Value *tensor_input(Scope *s, const OnnxInfo *info, const Tensor *given)
 {
 	Import *im = s->im;
-	const Tensor *given = given_value(im, k);
-	if (!info->name || !*info->name)
-		return ctx_error(im->ctx, NULL, "input %u has no name", k);
 	TypeId type = onnx_type_of_info(im, info, given);
-	TRY(type.i);
+	if (!type.i)
+		return NULL;
 	Value *v = onnx_value_of(s, graph_add_input(s->b.g, info->name, INPUT_USER, type));
 	v->elem = onnx_kept_type(info->type->tensor->elem);
 	v->known = deciding(given, node_dtype(s->b.g, v->node));
-	v->input = v->known ? (int32_t)k : -1;
+	v->input = v->known ? (int32_t)im->checked.n : -1;
 	array_push(im->ctx->arena, &im->checked, false);
-	return onnx_scope_bind(s, info->name, v);
+	return v;
+}
+
+/* The tensors of a sequence have sizes of their own. */
+static OnnxType *own_sizes(Import *im, const OnnxTensorType *t)
+{
+	OnnxType *type = ARENA_NEW(im->ctx->arena, OnnxType);
+	type->tensor = arena_dup(im->ctx->arena, t, sizeof *t);
+	if (!t->shape)
+		return type;
+	OnnxShape *shape = type->tensor->shape = ARENA_NEW(im->ctx->arena, OnnxShape);
+	for (uint32_t k = 0; k < t->shape->dim.n; k++) {
+		OnnxDim dim = t->shape->dim.data[k];
+		dim.param = NULL;
+		array_push(im->ctx->arena, &shape->dim, dim);
+	}
+	return type;
+}
+
+/* As many inputs NAME.0, NAME.1, ... as the caller gave values for. */
+static Value *sequence_input(Scope *s, const OnnxInfo *info, const OnnxType *elem, const char *key)
+{
+	Import *im = s->im;
+	Value *list = onnx_value_list(im, NULL, 0);
+	const Tensor *given;
+	for (uint32_t k = 0; (given = given_value(im, arena_printf(im->ctx->scratch, "%s.%u", key, k))); k++) {
+		OnnxInfo one = {arena_printf(im->ctx->arena, "%s.%u", info->name, k), own_sizes(im, elem->tensor)};
+		Value *v = tensor_input(s, &one, given);
+		if (!v)
+			return NULL;
+		array_push(im->ctx->arena, &list->item, v);
+	}
+	return list;
+}
+
+/* A sequence, an optional, or an optional sequence of tensors. */
+static Value *list_input(Scope *s, const OnnxInfo *info, const char *key)
+{
+	Import *im = s->im;
+	const OnnxType *type = info->type->optional ? info->type->optional->elem : info->type;
+	const char *what = info->type->sequence ? "a sequence" : "an optional";
+	const OnnxType *elem = type && type->sequence ? type->sequence->elem : NULL;
+	if (!type || !(type->tensor || (elem && elem->tensor))) {
+		ctx_error(im->ctx, NULL, "input %s is %s of other values than tensors, which is not supported", info->name, what);
+		return NULL;
+	}
+	if (!im->options || !im->options->nvalue) {
+		ctx_error(im->ctx, NULL, "input %s is %s: what it holds must be given when the model is read, as values %s%s", info->name, what, key,
+			  elem ? arena_printf(im->ctx->scratch, ".0, %s.1, ...", key) : "");
+		return NULL;
+	}
+	if (elem)
+		return sequence_input(s, info, elem, key);
+	const Tensor *given = given_value(im, key);
+	OnnxInfo held = {info->name, (OnnxType *)type};
+	return given ? tensor_input(s, &held, given) : onnx_value_list(im, NULL, 0);
+}
+
+static bool add_input(Scope *s, const OnnxInfo *info, uint32_t k)
+{
+	Import *im = s->im;
+	const char *key = arena_printf(im->ctx->scratch, "x.%u", k);
+	if (!info->name || !*info->name)
+		return ctx_error(im->ctx, NULL, "input %u has no name", k);
+	bool list = info->type && (info->type->sequence || info->type->optional);
+	Value *v = list ? list_input(s, info, key) : tensor_input(s, info, given_value(im, key));
+	return v && onnx_scope_bind(s, info->name, v);
 }
 
 static bool add_inputs(Scope *s, const OnnxGraph *g)
@@ -189,12 +252,20 @@ static bool add_inputs(Scope *s, const OnnxGraph *g)
 	uint32_t n = 0;
 	Intern inits;
 	intern_init(&inits, s->im->ctx->scratch);
-	init_names(g, &inits);
+	onnx_init_names(g, &inits);
 	for (uint32_t k = 0; k < g->in.n; k++) {
 		const char *name = g->in.data[k].name;
 		if (!name || !intern_find(&inits, name, strlen(name)))
 			TRY(add_input(s, &g->in.data[k], n++));
 	}
+	return true;
+}
+
+static bool add_output(Scope *s, const char *name, Value *v)
+{
+	Node n = onnx_value_node(s, v);
+	TRY(n.i);
+	graph_add_output(s->b.g, name, n, -1);
 	return true;
 }
 
@@ -206,9 +277,9 @@ static bool add_outputs(Scope *s, const OnnxGraph *g)
 		if (!v)
 			return ctx_error(s->im->ctx, NULL, "no node gives output %s", info->name ? info->name : "without a name");
 		TRY(onnx_type_agrees(s, info, v));
-		Node n = onnx_value_node(s, v);
-		TRY(n.i);
-		graph_add_output(s->b.g, info->name, n, -1);
+		for (uint32_t i = 0; v->is_list && i < v->item.n; i++)
+			TRY(add_output(s, arena_printf(s->im->ctx->arena, "%s.%u", info->name, i), v->item.data[i]));
+		TRY(v->is_list || add_output(s, info->name, v));
 	}
 	return true;
 }
@@ -252,7 +323,7 @@ static void list_unknown(Unknown *u, const OnnxOpsets *opset, const OnnxNode *no
 		for (uint32_t a = 0; a < x->attr.n; a++)
 			if (x->attr.data[a].g)
 				list_unknown(u, opset, x->attr.data[a].g->node.data, x->attr.data[a].g->node.n);
-		if (!x->op || function_of(u->im, x) || (onnx_is_main_domain(x->domain) && onnx_special_importer(x->op)))
+		if (!x->op || function_of(u->im, x) || onnx_special_importer(x))
 			continue;
 		int64_t version = version_of(opset, x->domain);
 		if (op_find_onnx(u->im->ctx, x->domain, x->op, version))
@@ -387,7 +458,7 @@ static bool import_node(Scope *s, const OnnxNode *n)
 		TRY(onnx_import_sizes(&it, &done));
 	if (done)
 		return true;
-	Importer special = onnx_is_main_domain(n->domain) ? onnx_special_importer(n->op) : NULL;
+	Importer special = onnx_special_importer(n);
 	if (special)
 		return special(&it);
 	Op op = op_find_onnx(im->ctx, n->domain, n->op, it.opset);

@@ -127,6 +127,8 @@ bool onnx_scope_nodes(Scope *, const OnnxNode *, uint32_t n);
 TypeId onnx_type_of_info(Import *, const OnnxInfo *, const Tensor *hint);
 /* Compares a value with the type that the file states. Returns false after an error. */
 bool onnx_type_agrees(Scope *, const OnnxInfo *, Value *);
+/* Adds the names of all initializers. */
+void onnx_init_names(const OnnxGraph *, Intern *);
 /* Initializers become values of the scope. Returns false after an error. */
 bool onnx_scope_inits(Scope *, const OnnxGraph *);
 
@@ -140,8 +142,9 @@ bool onnx_import_sizes(const Item *, bool *done);
 
 /* Imports of operators that are more than a call; false after an error. */
 typedef bool (*Importer)(const Item *);
-/* Returns how a node of ai.onnx is imported; NULL if it is a call or unknown (special.c). */
-Importer onnx_special_importer(const char *op);
+/* Returns how a node is imported; NULL if it is a call or unknown (special.c). */
+Importer onnx_special_importer(const OnnxNode *);
+bool onnx_import_flex_attention(const Item *); /* flex.c */
 bool onnx_import_sequence(const Item *); /* sequence.c */
 bool onnx_import_if(const Item *); /* control.c */
 bool onnx_import_loop(const Item *);

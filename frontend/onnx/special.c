@@ -140,10 +140,12 @@ static const struct {
 	{"Size", import_identity},
 };
 
-Importer onnx_special_importer(const char *op)
+Importer onnx_special_importer(const OnnxNode *n)
 {
-	for (size_t k = 0; k < sizeof specials / sizeof *specials; k++)
-		if (!strcmp(specials[k].op, op))
+	if (n->domain && !strcmp(n->domain, "ai.onnx.preview") && !strcmp(n->op, "FlexAttention"))
+		return onnx_import_flex_attention;
+	for (size_t k = 0; k < sizeof specials / sizeof *specials && onnx_is_main_domain(n->domain); k++)
+		if (!strcmp(specials[k].op, n->op))
 			return specials[k].import;
 	return NULL;
 }

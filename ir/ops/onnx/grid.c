@@ -99,8 +99,6 @@ static Node build_roi_align(Build *b, Node n)
 	Ir *ir = b->g->ir;
 	if (!aten_check_word(b, n, "mode", "avg max") || !aten_check_word(b, n, "coordinate_transformation_mode", "half_pixel output_half_pixel"))
 		return (Node){0};
-	if (aten_is(b, n, "mode", "max"))
-		return b_error(b, "mode max is not supported");
 	Node in[] = {x, b_concat(b, (Node[]){b_unsqueeze(b, b_convert(b, image, aten_dtype(b, rois)), 1), rois}, 2, 1)};
 	Attr attr[] = {attr_none(),
 		       attr_none(),
@@ -109,7 +107,7 @@ static Node build_roi_align(Build *b, Node n)
 		       attr_sym(node_sym(b->g, n, "output_width")),
 		       attr_int(ir, node_int(b->g, n, "sampling_ratio")),
 		       attr_bool(aten_is(b, n, "coordinate_transformation_mode", "half_pixel"))};
-	return onnx_call(b, "torchvision.roi_align", in, 2, attr, 7);
+	return onnx_call(b, aten_is(b, n, "mode", "max") ? "roi_align_max" : "torchvision.roi_align", in, 2, attr, 7);
 }
 
 OP(onnx_RoiAlign_10){

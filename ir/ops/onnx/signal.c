@@ -115,3 +115,58 @@ OP(onnx_BlackmanWindow_17){
 	.build = build_blackman,
 	.no_sample = NODE_TESTS,
 };
+
+/* ---- mel spectrum ---- */
+
+enum { HERTZ_PER_UNIT = 700, MELS = 2595 };
+
+/* f64 of an input of one number. */
+static Node one_number(Build *b, Node n, const char *name)
+{
+	return b_convert(b, b_reshape(b, arg(b, n, name), 0, NULL), DT_f64);
+}
+
+static Node mel_of_hertz(Build *b, Node hertz)
+{
+	Node units = b_un(b, OP_log1p, b_bin_scalar(b, OP_div, hertz, HERTZ_PER_UNIT));
+	return b_bin_scalar(b, OP_div, b_bin_scalar(b, OP_mul, units, MELS), log(10));
+}
+
+/* The bins of the transform at which triangle i begins, peaks and ends are i, i + 1 and i + 2 of
+ * the result, f64 [bins + 2]. */
+static Node mel_edges(Build *b, Node n, Sym bins, Sym length)
+{
+	Node low = mel_of_hertz(b, one_number(b, n, "lower_edge_hertz")), high = mel_of_hertz(b, one_number(b, n, "upper_edge_hertz"));
+	Sym count = sym_addi(b_syms(b), bins, 2);
+	Node step = b_bin(b, OP_div, b_bin(b, OP_sub, high, low), aten_size(b, count, DT_f64));
+	Node mel = b_bin(b, OP_add, b_bin(b, OP_mul, b_iota(b, DT_f64, count), step), low);
+	Node hertz = b_bin_scalar(b, OP_mul, b_un(b, OP_expm1, b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_div, mel, MELS), log(10))), HERTZ_PER_UNIT);
+	Node scaled = b_bin(b, OP_mul, hertz, aten_size(b, sym_addi(b_syms(b), length, 1), DT_f64));
+	return b_un(b, OP_floor, b_bin(b, OP_div, scaled, one_number(b, n, "sample_rate")));
+}
+
+/* [length / 2 + 1, bins]: each column is a triangle over the bins of a Fourier transform. */
+static Node build_mel(Build *b, Node n)
+{
+	SymTab *t = b_syms(b);
+	Sym bins = node_sym(b->g, n, "num_mel_bins"), length = node_sym(b->g, n, "dft_length"), one = b_int(b, 1);
+	Node edges = mel_edges(b, n, bins, length), edge[3];
+	for (int k = 0; k < 3; k++)
+		edge[k] = b_slice(b, edges, 0, b_int(b, k), sym_addi(t, bins, k), one);
+	Node at = b_unsqueeze(b, b_iota(b, DT_f64, sym_addi(t, sym_floordiv(t, length, b_int(b, 2)), 1)), 1);
+	Node side[2]; /* rising, falling: where the triangle is, and 0 elsewhere */
+	for (int k = 0; k < 2; k++) {
+		Node here = b_bin(b, OP_bit_and, b_bin(b, k ? OP_gt : OP_ge, at, edge[k]), b_bin(b, OP_lt, at, edge[k + 1]));
+		Node far = k ? b_bin(b, OP_sub, edge[2], at) : b_bin(b, OP_sub, at, edge[0]);
+		side[k] = b_select(b, here, b_bin(b, OP_div, far, b_bin(b, OP_sub, edge[k + 1], edge[k])), b_scalar(b, DT_f64, 0));
+	}
+	Node y = b_select(b, b_bin(b, OP_eq, at, edge[1]), b_scalar(b, DT_f64, 1), b_bin(b, OP_add, side[0], side[1]));
+	return b_convert(b, y, aten_dtype_or(b, n, "output_datatype", DT_f32));
+}
+
+OP(onnx_MelWeightMatrix_17){
+	.schema = "onnx.MelWeightMatrix.17(SymInt num_mel_bins, SymInt dft_length, Tensor sample_rate, Tensor lower_edge_hertz, Tensor upper_edge_hertz, "
+		  "*, ScalarType? output_datatype=None) -> Tensor",
+	.build = build_mel,
+	.no_sample = NODE_TESTS,
+};

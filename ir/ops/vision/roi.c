@@ -1,6 +1,7 @@
 /* Operators of torchvision that pool regions of images: bins of each region, and places or pixels
  * in each bin. */
 #include <float.h>
+#include <math.h>
 
 #include "ir/ops/aten/priv.h"
 #include "ir/ops/prim/data_size.h"
@@ -168,50 +169,113 @@ static Between between(Build *b, const Rois *r, Axis a, Node len, Node count, Po
 	                 .weight = {b_select(b, p->used, b_bin(b, OP_sub, aten_like(b, at, 1), more), none), b_select(b, p->used, more, none)}};
 }
 
+/* The points of all bins: count[] is how many each region has along an axis, no node where that is
+ * sampling_ratio. */
+typedef struct {
+	Points p[2];
+	Between at[2];
+	Node count[2];
+} Grid;
+
+static Grid grid_of(Build *b, Node n, const Rois *r, const Node *len)
+{
+	int64_t each = aten_int(b, n, "sampling_ratio");
+	Grid g = {0};
+	for (uint32_t a = 0; a < 2; a++) {
+		g.p[a].n = b_int(b, each);
+		if (each <= 0)
+			g.count[a] = adaptive_count(b, r, (Axis)a, len[a], op_name(node_op(b->g, n)), &g.p[a].n);
+		g.at[a] = between(b, r, (Axis)a, len[a], g.count[a], &g.p[a]);
+	}
+	return g;
+}
+
+/* The pixels around the points, times their weights, joined by `op`: [K, PH, PW, rows, columns,
+ * C]. */
+static Node join_corners(Build *b, const Rois *r, const Grid *g, Op op)
+{
+	Node all = {0};
+	for (uint32_t corner = 0; corner < 4; corner++) {
+		Node weight = b_bin(b, OP_mul, spread(b, r, g->p, ROW, g->at[ROW].weight[corner >> 1]),
+		                    spread(b, r, g->p, COLUMN, g->at[COLUMN].weight[corner & 1]));
+		Node v = pixels(b, r, g->p, g->at[ROW].pixel[corner >> 1], g->at[COLUMN].pixel[corner & 1]);
+		v = b_bin(b, OP_mul, v, b_unsqueeze(b, weight, -1));
+		all = all.i ? b_bin(b, op, all, v) : v;
+	}
+	return all;
+}
+
 /* [K, PH, PW, C]: the sum over the points of each bin, divided by their number; at least 1 where
  * least_one. */
 static Node mean_of_points(Build *b, Node n, const Rois *r, const Node *len, bool least_one)
 {
 	int64_t each = aten_int(b, n, "sampling_ratio");
-	Points p[2];
-	Between at[2];
-	Node count[2] = {{0}}, sum = {0};
-	for (uint32_t a = 0; a < 2; a++) {
-		p[a].n = b_int(b, each);
-		if (each <= 0)
-			count[a] = adaptive_count(b, r, (Axis)a, len[a], op_name(node_op(b->g, n)), &p[a].n);
-		at[a] = between(b, r, (Axis)a, len[a], count[a], &p[a]);
-	}
-	for (uint32_t corner = 0; corner < 4; corner++) {
-		Node weight = b_bin(b, OP_mul, spread(b, r, p, ROW, at[ROW].weight[corner >> 1]),
-		                    spread(b, r, p, COLUMN, at[COLUMN].weight[corner & 1]));
-		Node v = pixels(b, r, p, at[ROW].pixel[corner >> 1], at[COLUMN].pixel[corner & 1]);
-		v = b_bin(b, OP_mul, v, b_unsqueeze(b, weight, -1));
-		sum = sum.i ? b_bin(b, OP_add, sum, v) : v;
-	}
-	sum = aten_sum(b, sum, 3u << 3, false);
+	Grid g = grid_of(b, n, r, len);
+	Node sum = aten_sum(b, join_corners(b, r, &g, OP_add), 3u << 3, false);
 	if (!sum.i)
 		return sum;
 	if (each > 0)
 		return b_bin_scalar(b, OP_div, sum, (double)each * (double)each);
-	Node all = b_bin(b, OP_mul, count[ROW], count[COLUMN]);
+	Node all = b_bin(b, OP_mul, g.count[ROW], g.count[COLUMN]);
 	return b_bin(b, OP_div, sum, aten_per_dim(b, least_one ? b_bin_scalar(b, OP_maximum, all, 1) : all, sum, 0));
+}
+
+/* [K, PH, PW, C]: the greatest over the points of each bin; 0 of a bin without points. */
+static Node greatest_of_points(Build *b, Node n, const Rois *r, const Node *len)
+{
+	Grid g = grid_of(b, n, r, len);
+	Node v = join_corners(b, r, &g, OP_maximum), used[2];
+	if (!v.i || !g.count[ROW].i)
+		return aten_reduce(b, REDUCE_MAX, v, 3u << 3, false);
+	for (uint32_t a = 0; a < 2; a++) {
+		Node has = b_bin(b, OP_lt, b_iota(b, r->dtype, g.p[a].n), of_roi(b, r, g.count[a]));
+		has = b_broadcast(b, has, 3, (Sym[]){r->k, r->bins[a], g.p[a].n});
+		used[a] = spread(b, r, g.p, (Axis)a, has);
+	}
+	Node all = b_unsqueeze(b, b_bin(b, OP_bit_and, used[ROW], used[COLUMN]), -1), zero = aten_like(b, v, 0);
+	Node most = aten_reduce(b, REDUCE_MAX, b_select(b, all, v, aten_like(b, v, -(double)INFINITY)), 3u << 3, false);
+	return b_select(b, aten_reduce(b, REDUCE_OR, all, 3u << 3, false), most, zero);
+}
+
+/* The regions and the extents of theirs; aligned: a pixel's centre is half a pixel from its edge,
+ * and regions may be smaller than a pixel. */
+static bool read_aligned(Build *b, Node n, Rois *r, Node *len)
+{
+	bool aligned = node_bool(b->g, n, "aligned");
+	TRY(read_rois(b, n, aligned ? 0.5 : 0, false, r));
+	for (uint32_t a = 0; a < 2; a++) {
+		len[a] = b_bin(b, OP_sub, r->to[a], r->from[a]);
+		if (!aligned)
+			len[a] = b_bin_scalar(b, OP_maximum, len[a], 1);
+	}
+	return true;
 }
 
 static Node build_roi_align(Build *b, Node n)
 {
 	Rois r;
-	bool aligned = node_bool(b->g, n, "aligned");
-	if (!read_rois(b, n, aligned ? 0.5 : 0, false, &r))
-		return (Node){0};
 	Node len[2];
-	for (uint32_t a = 0; a < 2; a++) {
-		len[a] = b_bin(b, OP_sub, r.to[a], r.from[a]);
-		if (!aligned)
-			len[a] = b_bin_scalar(b, OP_maximum, len[a], 1);
-	}
-	return pooled(b, n, mean_of_points(b, n, &r, len, true));
+	return read_aligned(b, n, &r, len) ? pooled(b, n, mean_of_points(b, n, &r, len, true)) : (Node){0};
 }
+
+/* ONNX's mode max. */
+static Node build_roi_align_max(Build *b, Node n)
+{
+	Rois r;
+	Node len[2];
+	return read_aligned(b, n, &r, len) ? pooled(b, n, greatest_of_points(b, n, &r, len)) : (Node){0};
+}
+OP(roi_align_max){
+	.schema = "roi_align_max(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int "
+		  "sampling_ratio, bool aligned) -> Tensor",
+	.doc = "the greatest weighted pixel in each bin of regions of images, as of ONNX's RoiAlign",
+	.build = build_roi_align_max,
+	.sample = "f32[n=2, 2, 6, 5], f32[3, 5] of 0 1 0.5 9 7 1 -4 -3 2.5 4 0 3 3 12 16, spatial_scale=0.5, pooled_height=3, "
+		  "pooled_width=2, sampling_ratio=2, aligned=false; "
+		  "f32[2, 2, 6, 5], f32[k=3, 5] of 0 1 0.5 9 7 1 -4 -3 2.5 4 0 3 3 12 60, spatial_scale=0.5, pooled_height=3, "
+		  "pooled_width=2, sampling_ratio=0, aligned=true",
+};
+
 OP(torchvision_roi_align){
 	.schema = "torchvision.roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int "
 		  "sampling_ratio, bool aligned) -> Tensor",

@@ -166,6 +166,13 @@ static Tolerance chosen(const Tolerance *given, const WeftTensor *reference, Wef
 	return t;
 }
 
+Comparison compare_types(const WeftTensor *result, const WeftTensor *reference)
+{
+	Comparison c = {.ratio = -1};
+	c.ok = same_type(result, reference, &c);
+	return c;
+}
+
 Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as,
 		   const Tolerance *given)
 {

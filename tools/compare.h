@@ -47,6 +47,8 @@ Tolerance tolerance_in(const char *precision, const WeftTensors *, const TensorK
  * 0. */
 Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as,
 		   const Tolerance *);
+/* As compare, of dtypes and shapes only: ok with any values. */
+Comparison compare_types(const WeftTensor *result, const WeftTensor *reference);
 /* For results that are defined only up to a phase (vectors of eig, eigh, svd, qr), so that two of
  * them can be compared: if output k of the operator op ("linalg.eigh") is one, sets *out to a copy
  * of t, a row-major tensor, in double precision, in which every vector is multiplied by a number of

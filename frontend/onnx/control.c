@@ -184,6 +184,21 @@ static Graph *branch_graph(const Item *it, const OnnxGraph *g, const Captures *c
 	return s.b.g;
 }
 
+static bool same_results(const Graph *a, const Graph *b)
+{
+	for (uint32_t k = 0; k < a->output.n; k++)
+		if (node_type_id(a, a->output.data[k].node).i != node_type_id(b, b->output.data[k].node).i)
+			return false;
+	return true;
+}
+
+/* Whether given inputs decide one bool: *out. */
+static bool decided_bool(Scope *s, const Value *v, bool *out)
+{
+	Tensor t;
+	return onnx_value_decided(s, v, &t) && tensor_numel(&t) == 1 && (*out = tensor_f64(&t, 0) != 0, true);
+}
+
 bool onnx_import_if(const Item *it)
 {
 	const OnnxGraph *g[2] = {body_of(it, "then_branch"), body_of(it, "else_branch")};
@@ -197,8 +212,11 @@ bool onnx_import_if(const Item *it)
 		return inline_branch(it, g[!yes]);
 	TRY(captures_of(&c, it->s, g[0]) && captures_of(&c, it->s, g[1]));
 	Graph *yes_graph = branch_graph(it, g[0], &c, "yes"), *no_graph = yes_graph ? branch_graph(it, g[1], &c, "no") : NULL;
+	TRY(no_graph);
+	if (!same_results(yes_graph, no_graph) && decided_bool(it->s, pred, &yes))
+		return inline_branch(it, g[!yes]);
 	Node test = condition(it->s, pred);
-	TRY(no_graph && test.i);
+	TRY(test.i);
 	Node *in = ARENA_ARRAY(it->s->im->ctx->scratch, Node, c.node.n + 1);
 	in[0] = test;
 	if (c.node.n)

@@ -12,7 +12,7 @@
 enum { MAX_FILES = 256, MAX_TENSORS = 4096 };
 
 /* What the backend tests of ONNX allow of floats: rtol, atol, units in the last place. */
-static const char tolerance[] = "1e-3 1e-7 0";
+static const char tolerance[] = "1e-3 1e-7 0", tolerance_bf16[] = "0x1p-6 1e-7 0";
 
 typedef struct {
 	Ctx *ctx;
@@ -119,8 +119,9 @@ static void add_meta(Data *d)
 	for (uint32_t k = 0; k < f->n; k++) {
 		if (*f->tensor[k].name != 'y')
 			continue;
-		if (dtype_is_float(f->tensor[k].tensor.dtype))
-			f->meta[f->nmeta++] = (StMeta){arena_printf(d->ctx->arena, "allow.%u", output), tolerance};
+		DType type = f->tensor[k].tensor.dtype;
+		if (dtype_is_float(type))
+			f->meta[f->nmeta++] = (StMeta){arena_printf(d->ctx->arena, "allow.%u", output), type == DT_bf16 ? tolerance_bf16 : tolerance};
 		output++;
 	}
 	if (d->lists)

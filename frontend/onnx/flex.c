@@ -68,9 +68,7 @@ bool onnx_import_flex_attention(const Item *it)
 		return onnx_item_error(it, "softmax_precision is %s, expected a type of floats", onnx_dtype_name(it->s->im->ctx, precision));
 	if (!scale && !sym_is_const(b_syms(b), node_dim(b->g, x[0], 3), &size))
 		return onnx_item_error(it, "without scale the size of heads must be a constant");
-	/* both factors are scaled, so that products stay within f16 */
-	double root = sqrt(scale ? (double)scale->f : 1 / sqrt((double)size));
-	Node score = b_matmul(b, b_bin_scalar(b, OP_mul, x[0], root), b_transpose(b, b_bin_scalar(b, OP_mul, x[1], root), 2, 3));
+	Node score = b_bin_scalar(b, OP_mul, b_matmul_wide(b, x[0], b_transpose(b, x[1], 2, 3)), scale ? (double)scale->f : 1 / sqrt((double)size));
 	score = modified(it, "score_mod", b_convert(b, score, wide));
 	TRY(score.i);
 	Node p = b_node(b, op_find("onnx.Softmax.13"), &score, 1, NULL, 0);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "frontend/files/file.h"
+#include "frontend/frame.h"
 #include "frontend/onnx/priv.h"
 
 /* ---- types ---- */
@@ -178,6 +179,7 @@ static Value *tensor_input(Scope *s, const OnnxInfo *info, const Tensor *given)
 	v->known = deciding(given, node_dtype(s->b.g, v->node));
 	v->input = v->known ? (int32_t)im->checked.n : -1;
 	array_push(im->ctx->arena, &im->checked, false);
+	array_push(im->ctx->arena, &im->input, v);
 	return v;
 }
 
@@ -406,6 +408,7 @@ static bool import_function(const Item *it, const OnnxFunction *f)
 	Scope *outer = it->s, s;
 	onnx_scope_init(&s, outer->im, outer->b.g, NULL, &f->opset);
 	s.b.where = outer->b.where;
+	s.loc = outer->b.loc;
 	s.function = f;
 	s.call = it->n;
 	s.caller = outer;
@@ -441,12 +444,49 @@ static bool read_inputs(Item *it)
 	return true;
 }
 
+static const char *metadata(const OnnxNode *n, const char *key)
+{
+	for (uint32_t k = 0; k < n->metadata.n; k++)
+		if (n->metadata.data[k].key && n->metadata.data[k].value && !strcmp(n->metadata.data[k].key, key))
+			return n->metadata.data[k].value;
+	return NULL;
+}
+
+/* "layers.0" of "['', 'layers.0', 'relu']", modules around a node; "" without any. */
+static const char *module_of(Import *im, const OnnxNode *n)
+{
+	const char *scopes = metadata(n, "pkg.torch.onnx.name_scopes"), *last = scopes ? strrchr(scopes, ',') : NULL;
+	const char *start = last;
+	while (start && start > scopes && start[-1] != ',' && start[-1] != '[')
+		start--;
+	if (!last || last - start < 2)
+		return "";
+	start += strspn(start, " '");
+	return last - start > 1 ? arena_strndup(im->ctx->scratch, start, (size_t)(last - start - 1)) : "";
+}
+
+/* "net.py:12 in layers.0", which PyTorch's exporter states; NULL: it does not. */
+static const char *source_of(Import *im, const OnnxNode *n)
+{
+	const char *frame = frame_of_trace(im->ctx, metadata(n, "pkg.torch.onnx.stack_trace")), *module = module_of(im, n);
+	return frame && *module ? arena_printf(im->ctx->scratch, "%s in %s", frame, module) : frame;
+}
+
+/* A node without a line is of the call around it. */
+static void set_place(Scope *s, const OnnxNode *n)
+{
+	Import *im = s->im;
+	const char *label = n->name && *n->name ? n->name : n->out.n ? n->out.data[0] : "", *source = source_of(im, n);
+	s->b.where = arena_printf(im->ctx->arena, "%s: node %s (%s%s%s)", im->ctx->file ? im->ctx->file : "model", label, n->op ? n->op : "?",
+				  source ? ", " : "", source ? source : "");
+	s->b.loc = source ? ir_loc(im->ir, source) : s->loc;
+}
+
 static bool import_node(Scope *s, const OnnxNode *n)
 {
 	Import *im = s->im;
 	bool done = false;
-	const char *label = n->name && *n->name ? n->name : n->out.n ? n->out.data[0] : "";
-	s->b.where = arena_printf(im->ctx->arena, "%s: node %s (%s)", im->ctx->file ? im->ctx->file : "model", label, n->op ? n->op : "?");
+	set_place(s, n);
 	Item it = {.s = s, .n = n, .opset = version_of(s->opset, n->domain)};
 	if (!n->op)
 		return onnx_item_error(&it, "a node without an operator");

@@ -42,6 +42,7 @@ typedef struct {
 	const char *folder;
 	Graph *main;
 	uint32_t nsize;           /* sizes from data so far */
+	ARRAY(Value *) input;     /* of the main graph */
 	ARRAY(bool) checked;      /* by input: the graph compares it with its given value */
 	Intern functions;         /* "domain:name:overload" -> index in model->function + 1 */
 } Import;
@@ -55,6 +56,7 @@ struct Scope {
 	const OnnxFunction *function; /* that is inlined; NULL: none */
 	const OnnxNode *call;         /* its call, and the scope of the call */
 	Scope *caller;
+	LocId loc; /* of the node around: of an inlined function or a subgraph */
 	uint32_t depth;
 	Intern names;
 	ARRAY(Value *) value;
@@ -79,6 +81,10 @@ Node onnx_value_node(Scope *, Value *);
 /* Returns the elements, if they are known at import; NULL, without a message. The value of an input
  * that was given with the options is known, and is checked at each call from now on. */
 const Tensor *onnx_value_elements(Scope *, Value *);
+/* Whether the values of inputs that were given with the options decide a value of the main graph:
+ * *out, in the arena. Those inputs are checked at each call from now on. Returns false if they do
+ * not: after an error only where the value cannot be computed. */
+bool onnx_value_decided(Scope *, const Value *, Tensor *out);
 /* Sets *out and *n to the sizes of a value; false, without a message, if they are not known. An
  * input's are not, whatever value was given. */
 bool onnx_value_as_sizes(Scope *, Value *, const Sym **out, uint32_t *n);

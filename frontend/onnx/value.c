@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "frontend/onnx/priv.h"
+#include "ir/interp/interp.h"
 #include "ir/ops/common.h"
 
 void onnx_scope_init(Scope *s, Import *im, Graph *g, Scope *outer, const OnnxOpsets *opset)
@@ -12,6 +13,7 @@ void onnx_scope_init(Scope *s, Import *im, Graph *g, Scope *outer, const OnnxOps
 		s->call = outer->call;
 		s->caller = outer->caller;
 		s->b.where = outer->b.where;
+		s->loc = outer->b.loc;
 	}
 	intern_init(&s->names, im->ctx->scratch);
 }
@@ -152,6 +154,57 @@ const Tensor *onnx_value_elements(Scope *s, Value *v)
 	if (v->known)
 		check_input(s, v);
 	return v->known;
+}
+
+/* Marks n and all that it reads. */
+static void mark_needed(const Graph *g, Node n, bool *needed)
+{
+	needed[n.i] = true;
+	for (; n.i; n = node_prev(g, n))
+		for (uint32_t k = 0; needed[n.i] && k < node_nin(g, n); k++)
+			needed[node_in(g, n, k).i] = true;
+}
+
+/* A graph without inputs that computes n, where their values are known; NULL: one is not. */
+static Graph *without_inputs(Scope *s, Node n, const bool *needed)
+{
+	Import *im = s->im;
+	Graph *from = im->main, *g = graph_new(im->ir, "decided");
+	Node *map = arena_calloc(im->ctx->scratch, from->node.n, sizeof *map);
+	Scope at = {.im = im, .b = {.g = g}};
+	for (uint32_t k = 0; k < im->input.n; k++) {
+		const Value *v = im->input.data[k];
+		if (!needed[v->node.i])
+			continue;
+		if (!v->known)
+			return NULL;
+		Value is = {.known = v->known};
+		map[v->node.i] = constant_node(&at, &is);
+	}
+	for (Node x = from->first; x.i; x = node_next(from, x)) {
+		if (needed[x.i] && node_op(from, x) != OP_input)
+			map[x.i] = graph_copy_node(g, (Node){0}, from, x, map);
+		if (x.i == n.i)
+			break;
+	}
+	graph_add_output(g, "y", map[n.i], -1);
+	return g;
+}
+
+bool onnx_value_decided(Scope *s, const Value *v, Tensor *out)
+{
+	Import *im = s->im;
+	if (!v->node.i || v->home != im->main || node_has_data_size(im->main, v->node))
+		return false;
+	bool *needed = arena_calloc(im->ctx->scratch, im->main->node.n, sizeof *needed);
+	mark_needed(im->main, v->node, needed);
+	needed[0] = false;
+	Graph *g = without_inputs(s, v->node, needed);
+	TRY(g && interp(im->ctx, g, NULL, 0, out, 1, im->ctx->arena));
+	for (uint32_t k = 0; k < im->input.n; k++)
+		if (needed[im->input.data[k]->node.i])
+			check_input(s, im->input.data[k]);
+	return true;
 }
 
 static bool sizes_of_elements(Scope *s, const Tensor *t, const Sym **out, uint32_t *n)

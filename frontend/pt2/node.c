@@ -1,7 +1,7 @@
 /* One node of the file -> nodes of the graph. */
 #include <string.h>
 
-#include "frontend/files/file.h"
+#include "frontend/frame.h"
 #include "frontend/pt2/priv.h"
 
 /* ---- scopes ---- */
@@ -50,45 +50,6 @@ bool scope_meta(Scope *s, const char *name, Meta *m)
 
 /* ---- positions ---- */
 
-/* One of PyTorch's own files: ".../site-packages/torch/nn/modules/linear.py"? The folder alone does
- * not tell, a user may have one of that name. */
-static bool is_torch_file(const char *path, size_t n)
-{
-	static const char *const inside[] = {"nn/", "_", "fx/", "ao/", "utils/", "export/", "autograd/",
-					     "jit/", "functional.py", "distributed/"};
-	for (const char *p = path; (p = strstr(p, "torch/")) && p < path + n; p++) {
-		if (p > path && p[-1] != '/')
-			continue;
-		for (size_t k = 0; k < sizeof inside / sizeof *inside; k++)
-			if (!strncmp(p + 6, inside[k], strlen(inside[k])))
-				return true;
-	}
-	return false;
-}
-
-/* The last frame of a Python stack trace that is not PyTorch's own (else the last) as "net.py:12";
- * NULL when there is none. */
-static const char *last_frame(Import *im, const char *trace)
-{
-	const char *user = NULL, *any = NULL, *next = trace;
-	while (next && (next = strstr(next, "File \""))) {
-		next += strlen("File \"");
-		size_t n = strcspn(next, "\"\n");
-		any = next;
-		if (!is_torch_file(next, n))
-			user = next;
-	}
-	const char *file = user ? user : any, *end = file ? strchr(file, '"') : NULL;
-	if (!end)
-		return NULL;
-	const char *path = arena_strndup(im->ctx->scratch, file, (size_t)(end - file));
-	const char *line = strstr(end, "line ");
-	size_t n = line ? strspn(line + 5, "0123456789") : 0;
-	if (!n)
-		return file_base(path);
-	return arena_printf(im->ctx->scratch, "%s:%.*s", file_base(path), (int)n, line + 5);
-}
-
 /* "encoder.layer.0": the innermost module of "key,path,class;key,path,class;..."; "" for the model
  * itself. */
 static const char *module_path(Import *im, const json_t *metadata)
@@ -107,7 +68,7 @@ static const char *module_path(Import *im, const json_t *metadata)
 const char *node_frame(Import *im, const json_t *node)
 {
 	const json_t *metadata = json_object_get(node, "metadata");
-	const char *frame = last_frame(im, json_str(metadata, "stack_trace"));
+	const char *frame = frame_of_trace(im->ctx, json_str(metadata, "stack_trace"));
 	const char *module = module_path(im, metadata);
 	if (!frame || !*module)
 		return frame;

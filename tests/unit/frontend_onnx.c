@@ -113,7 +113,7 @@ static Bytes graph_of(Bytes nodes, Bytes more)
 static char said[4000];
 
 /* The graph as text, or what is said of the model. */
-static const char *read_as(Bytes b)
+static const char *read_with(Bytes b, const OnnxOptions *options)
 {
 	Ctx *ctx = ctx_new();
 	uint8_t *copy = malloc(b.n + 1);
@@ -124,7 +124,7 @@ static const char *read_as(Bytes b)
 	} else {
 		Text t;
 		text_init(&t, ctx->arena);
-		Graph *g = onnx_load_bytes(ir_new(ctx), "m.onnx", copy, b.n, NULL);
+		Graph *g = onnx_load_bytes(ir_new(ctx), "m.onnx", copy, b.n, options);
 		if (g)
 			graph_print(g, &t);
 		else
@@ -137,11 +137,21 @@ static const char *read_as(Bytes b)
 	return said;
 }
 
-static void expect(Bytes b, const char *what)
+static const char *read_as(Bytes b)
 {
-	const char *got = read_as(b);
+	return read_with(b, NULL);
+}
+
+static void expect_with(Bytes b, const OnnxOptions *options, const char *what)
+{
+	const char *got = read_with(b, options);
 	if (!strstr(got, what))
 		fail_msg("expected \"%s\", got: %s", what, got);
+}
+
+static void expect(Bytes b, const char *what)
+{
+	expect_with(b, NULL, what);
 }
 
 static Bytes relu(void)
@@ -168,6 +178,74 @@ static void test_sizes(void **state)
 	Bytes nodes = join(node("Shape", "x", NULL, "s", none), node("Reshape", "x", "s", "y", none));
 	expect(model(graph_of(nodes, none)), "onnx.Reshape.1(%x, shape=[N, 3]");
 	assert_null(strstr(read_as(model(graph_of(nodes, none))), "from_size"));
+}
+
+/* Names of inputs, outputs and dimensions are texts; those of the graph's nodes are made of them. */
+static void test_names(void **state)
+{
+	(void)state;
+	Bytes shape = block(2, join(block(1, text(2, "batch size")), block(1, number(1, 3))));
+	Bytes type = block(2, block(1, join(number(1, FLOAT), shape)));
+	Bytes in = block(11, join(text(1, "1/x:0 \"\xc3\xa4"), type)), out = block(12, join(text(1, "int"), type));
+	Bytes m = model(all(4, node("Relu", "1/x:0 \"\xc3\xa4", NULL, "int", none), text(2, "a b"), in, out));
+	expect(m, "graph @a_b(%_1_x_0____: f32[batch_size, 3] \"1/x:0 \\\"\xc3\xa4\")");
+	expect(m, "return %int");
+}
+
+/* What PyTorch's exporter says of a node's place in the source. */
+static void test_source_lines(void **state)
+{
+	(void)state;
+	static const char trace[] = "File \"/home/u/net.py\", line 12, in forward\n  return f(x)\n"
+				    "File \"/usr/lib/python3/site-packages/torch/nn/functional.py\", line 9, in relu\n";
+	const struct {
+		const char *key, *value;
+	} entry[] = {{"pkg.torch.onnx.stack_trace", trace}, {"pkg.torch.onnx.name_scopes", "['', 'layers.0', 'relu']"}};
+	Bytes metadata = none;
+	for (size_t k = 0; k < 2; k++)
+		metadata = join(metadata, block(9, join(text(1, entry[k].key), text(2, entry[k].value))));
+	expect(model(graph_of(node("Relu", "x", NULL, "y", metadata), none)), "; net.py:12 in layers.0");
+	expect(model(graph_of(node("Relu", "z", NULL, "y", metadata), none)), "node y (Relu, net.py:12 in layers.0): error: input z is the result of no node");
+}
+
+/* A sequence has as many tensors as the caller gives, an optional one or none. */
+static void test_lists(void **state)
+{
+	(void)state;
+	float v[6] = {0};
+	const NamedTensor value[] = {
+		{"x.0.0", {.dtype = DT_f32, .rank = 1, .dim = {2}, .data = v}},
+		{"x.0.1", {.dtype = DT_f32, .rank = 1, .dim = {3}, .data = v}},
+		{"x.1", {.dtype = DT_f32, .rank = 1, .dim = {3}, .data = v}},
+	};
+	const OnnxOptions both = {value, 3}, sequence = {value, 2};
+	int64_t any[] = {-1};
+	Bytes elem = block(1, all(2, number(1, FLOAT), block(2, block(1, text(2, "N")))));
+	Bytes list = block(11, join(text(1, "list"), block(2, block(4, block(1, elem)))));
+	Bytes maybe = block(11, join(text(1, "maybe"), block(2, block(9, block(1, elem)))));
+	Bytes at = all(3, node("Constant", "", NULL, "one", block(5, all(3, text(1, "value_int"), number(20, 2), number(3, 1)))),
+		       node("SequenceAt", "list", "one", "z", none), node("Relu", "z", NULL, "y", none));
+	Bytes m = model(all(5, at, text(2, "g"), list, maybe, block(12, info("y", FLOAT, 1, any))));
+	expect_with(m, &both, "(%list.0: f32[list_0_0], %list.1: f32[list_1_0], %maybe: f32[N])");
+	expect_with(m, &both, "onnx.Relu.1(%list.1)");
+	expect_with(m, &sequence, "%list.1: f32[list_1_0]) ->");
+	expect(m, "input list is a sequence: what it holds must be given when the model is read, as values x.0.0, x.0.1, ...");
+	/* the list itself as a result */
+	Bytes all_of = model(all(4, node("Identity", "list", NULL, "y", none), text(2, "g"), list, block(12, join(text(1, "y"), block(2, block(4, block(1, elem)))))));
+	expect_with(all_of, &sequence, "return %list.0 \"y.0\", %list.1 \"y.1\"");
+	/* a sequence of sequences */
+	Bytes deep = block(11, join(text(1, "list"), block(2, block(4, block(1, block(4, block(1, elem)))))));
+	expect_with(model(all(4, node("Relu", "list", NULL, "y", none), text(2, "g"), deep, block(12, info("y", FLOAT, 1, any)))), &both,
+		    "input list is a sequence of other values than tensors");
+}
+
+/* Nodes that draw random numbers have no key yet: random_attach gives them the model's. */
+static void test_random(void **state)
+{
+	(void)state;
+	Bytes high = block(5, all(3, text(1, "high"), number(20, 1), (Bytes){(uint8_t *)(uintptr_t)"\x15\0\0\0\x40", 5}));
+	expect(model(graph_of(node("RandomUniformLike", "x", NULL, "y", high), none)), "%y = onnx.RandomUniformLike.1(%x, high=2.0)");
+	expect(model(graph_of(node("Bernoulli", "x", NULL, "y", none), none)), "%y = onnx.Bernoulli.15(%x");
 }
 
 static void test_wrong_models(void **state)
@@ -290,6 +368,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_reads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_source_lines, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lists, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_models, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_tensors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_external_data, setup, teardown),

@@ -112,6 +112,17 @@ static Node probabilities(Build *b, Node score, Node bias, DType precision)
 	return b_convert(b, b_select(b, none, aten_like(b, p, 0), p), d);
 }
 
+/* How scores are scaled: by the attribute, or by 1 / sqrt(size of a head). */
+static Node scaled(Build *b, Node n, Node score, Sym size)
+{
+	int64_t width;
+	if (aten_has(b, n, "scale"))
+		return b_bin_scalar(b, OP_mul, score, node_float(b->g, n, "scale"));
+	if (sym_is_const(b_syms(b), size, &width))
+		return b_bin_scalar(b, OP_mul, score, 1 / sqrt((double)width));
+	return b_bin(b, OP_mul, score, b_un(b, OP_rsqrt, aten_size(b, size, aten_dtype(b, score))));
+}
+
 static Node build_attention(Build *b, Node n)
 {
 	Node q = arg(b, n, "Q"), k = arg(b, n, "K"), v = arg(b, n, "V"), past_k = arg(b, n, "past_key"), past_v = arg(b, n, "past_value");
@@ -134,27 +145,18 @@ static Node build_attention(Build *b, Node n)
 	k = repeated(b, k, nq / nkv);
 	v = repeated(b, v, nq / nkv);
 	Sym keys = b_dim(b, k, 2), queries = b_dim(b, q, 2);
-	/* both factors are scaled, so that products stay within f16 */
-	Node scale;
-	if (aten_has(b, n, "scale")) {
-		scale = b_scalar(b, d, sqrt(node_float(b->g, n, "scale")));
-	} else {
-		Node size = aten_size(b, b_dim(b, q, 3), DT_f64);
-		scale = b_convert(b, b_un(b, OP_rsqrt, b_un(b, OP_sqrt, size)), d);
-	}
-	q = b_bin(b, OP_mul, q, scale);
-	k = b_bin(b, OP_mul, k, scale);
-	Node score = b_matmul(b, q, b_transpose(b, k, 2, 3)), raw = score;
+	Node score = scaled(b, n, b_matmul_wide(b, q, b_transpose(b, k, 2, 3)), b_dim(b, q, 3)), raw = score;
+	DType wide = aten_dtype(b, score);
 	double cap = node_float(b->g, n, "softcap");
 	if (cap > 0)
 		score = b_bin_scalar(b, OP_mul, b_un(b, OP_tanh, b_bin_scalar(b, OP_div, score, cap)), cap);
-	Node capped = score, bias = mask_bias(b, arg(b, n, "attn_mask"), keys, d);
+	Node capped = score, bias = mask_bias(b, arg(b, n, "attn_mask"), keys, wide);
 	Node allowed = allowed_keys(b, n, queries, keys, past_k.i ? b_dim(b, past_k, 2) : b_int(b, 0));
 	if (allowed.i) {
-		allowed = minus_infinity(b, allowed, d);
+		allowed = minus_infinity(b, allowed, wide);
 		bias = bias.i ? b_bin(b, OP_add, bias, allowed) : allowed;
 	}
-	Node p = probabilities(b, score, bias, precision), y = b_matmul(b, p, v);
+	Node p = probabilities(b, score, bias, precision), y = b_matmul(b, b_convert(b, p, d), v);
 	if (flat)
 		y = merged(b, y);
 	if (aten_int(b, n, "outputs") < 4)

@@ -251,9 +251,9 @@ typedef struct {
 /* Writes the name to out[n], with its NUL. call: the number of the call, in files with several,
  * "CALL.KIND.<k>"; -1: the file has one. */
 void key_text(const TensorKey *, int call, char *out, size_t n);
-/* Returns the tensor of that name; NULL: the file has none. In a file with lists of tensors, x.<i>.0,
- * x.<i>.1, ..., or with the metadata `lists`, k counts all tensors of the kind in their order, those
- * of lists each by itself: as a graph's inputs and outputs. */
+/* Returns the tensor of that name; NULL: the file has none. In a file with lists of tensors,
+ * x.<i>.0, x.<i>.1, ..., or with the metadata `lists`, k counts all tensors of the kind in their
+ * order, those of lists each by itself: as a graph's inputs and outputs. */
 const WeftTensor *key_find(const WeftTensors *, const TensorKey *, int call);
 
 typedef struct {

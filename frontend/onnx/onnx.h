@@ -20,10 +20,10 @@ typedef struct {
 
 /* Reads a model from the contents of its file, which must stay as long as the context, because
  * constants refer to them. path: for messages, and the folder for files of external data. options
- * may be NULL. Inputs and outputs are the model's, in its order, each tensor of a sequence by itself
- * as NAME.0, NAME.1, ...; initializers are constants, also
- * where the model lists them among its inputs, and those of float dtypes with dimensions are
- * parameters. Returns NULL after errors. */
+ * may be NULL. Inputs and outputs are the model's, in its order, each tensor of a sequence by
+ * itself as NAME.0, NAME.1, ...; initializers are constants, also where the model lists them among
+ * its inputs, and those of float dtypes with dimensions are parameters. Returns NULL after
+ * errors. */
 Graph *onnx_load_bytes(Ir *, const char *path, const void *data, size_t size, const OnnxOptions *);
 
 /* Reads a folder of ONNX's test data, which lies beside model.onnx: input_<i>.pb becomes x.<i>,

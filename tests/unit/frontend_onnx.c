@@ -180,7 +180,8 @@ static void test_sizes(void **state)
 	assert_null(strstr(read_as(model(graph_of(nodes, none))), "from_size"));
 }
 
-/* Names of inputs, outputs and dimensions are texts; those of the graph's nodes are made of them. */
+/* Names of inputs, outputs and dimensions are texts; those of the graph's nodes are made of
+ * them. */
 static void test_names(void **state)
 {
 	(void)state;

@@ -1,10 +1,77 @@
 #include "tests/oracle/derivative.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 #include "ir/interp/interp.h"
 #include "transform/transform.h"
+
+/* ---- graphs ---- */
+
+/* The constants of the graph, fractions in f64. */
+static void wide_constants(const Ir *from, Ir *to)
+{
+	for (uint32_t k = 1; k < from->constant.n; k++) {
+		Const c = from->constant.data[k];
+		Tensor x = {.dtype = c.dtype, .rank = c.rank, .data = (void *)(uintptr_t)c.data};
+		memcpy(x.dim, c.dim, c.rank * sizeof *c.dim);
+		Tensor y = x;
+		y.dtype = dtype_is_float(c.dtype) ? DT_f64 : c.dtype;
+		y.data = arena_alloc(to->ctx->arena, tensor_bytes(&y) + 1);
+		for (int64_t i = 0; i < tensor_numel(&x); i++)
+			if (dtype_is_float(c.dtype))
+				tensor_set_f64(&y, i, tensor_f64(&x, i));
+			else
+				tensor_set_i64(&y, i, tensor_i64(&x, i));
+		ir_const(to, (Const){.name = c.name,
+				     .dtype = y.dtype,
+				     .rank = c.rank,
+				     .is_param = c.is_param,
+				     .dim = c.dim,
+				     .data = y.data,
+				     .bytes = tensor_bytes(&y)});
+	}
+}
+
+/* A word of the text that is a dtype to be widened; its length, or 0. */
+static size_t narrow_word(const char *p, const char **wide)
+{
+	static const char *const narrow[] = {"f8e4m3", "f8e5m2", "bf16", "f16", "f32", "c64"};
+	for (uint32_t k = 0; k < 6; k++) {
+		size_t n = strlen(narrow[k]);
+		*wide = k == 5 ? "c128" : "f64";
+		if (!strncmp(p, narrow[k], n) && !isalnum((unsigned char)p[-1]) &&
+		    !isalnum((unsigned char)p[n]))
+			return n;
+	}
+	return 0;
+}
+
+Graph *graph_widened(const Graph *g)
+{
+	Ctx *ctx = g->ir->ctx;
+	Ir *ir = ir_new(ctx);
+	Text t, u;
+	text_init(&t, ctx->arena);
+	text_init(&u, ctx->arena);
+	wide_constants(g->ir, ir);
+	graph_print(g, &t);
+	text_char(&u, *t.data);
+	for (const char *p = t.data + 1; *p;) {
+		const char *wide = "";
+		size_t n = narrow_word(p, &wide);
+		if (!strncmp(p, " sha=", 5)) /* of other values */
+			p += 5 + strspn(p + 5, "0123456789abcdef");
+		else if (n)
+			text_add(&u, wide), p += n;
+		else
+			text_char(&u, *p++);
+	}
+	return graph_parse(ir, u.data, "wide");
+}
+
+/* ---- messages ---- */
 
 static bool bad(Derivative *d, const char *what)
 {

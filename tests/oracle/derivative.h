@@ -30,6 +30,9 @@ typedef struct {
 	void *user;
 } Derivative;
 
+/* The graph with every fraction an f64, for differences: what is rounded has none. In an Ir of its
+ * own and the same context. NULL after ctx_error. */
+Graph *graph_widened(const Graph *);
 /* All inputs that are float or complex; false if there are none, or no such results. */
 bool point_of(Graph *, const Tensor *in, uint32_t nin, Arena *, Point *);
 /* With each value that it is derived by moved a little, away from kinks; what is infinite, NaN or

@@ -10,7 +10,9 @@
 
 #include "ir/ops/aten/priv.h"
 
-/* .no_sample: PyTorch, with which samples are compared, has no such operator. */
+/* .no_sample: PyTorch, with which samples are compared, has no such operator. The node tests take
+ * their place: for values tests/expected/onnx.txt, for derivatives
+ * tests/oracle/onnx_derivatives.c. */
 #define NODE_TESTS "ONNX's node tests have its cases (tests/expected/onnx.txt)"
 
 /* Returns the dimension that an int argument names, of x: negative ones count from the end. An

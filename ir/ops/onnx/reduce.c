@@ -85,10 +85,14 @@ static Node build_reduce_sum_square(Build *b, Node n)
 	return reduce(b, n, REDUCE_SUM, b_bin(b, OP_mul, x, x));
 }
 
+/* Of zeros the derivative is 0. */
 static Node build_reduce_l2(Build *b, Node n)
 {
 	Node x = arg(b, n, "data");
 	DType d = aten_dtype(b, x);
+	uint32_t dims;
+	if (dtype_is_float(d))
+		return reduced(b, n, x, &dims) ? b_convert(b, aten_length(b, aten_wide(b, x), 2, dims, node_bool(b->g, n, "keepdims")), d) : (Node){0};
 	return b_convert(b, b_un(b, OP_sqrt, reduce(b, n, REDUCE_SUM, b_bin(b, OP_mul, x, x))), d);
 }
 

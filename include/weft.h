@@ -510,6 +510,19 @@ typedef struct {
 	bool near;
 } WeftRefusal;
 
+/* What a kernel for a GPU takes, in seconds, for all launches of a run: an estimate from the GPU's
+ * data sheet and the plan of the kernel, no measurement. The parts go on at the same time, so they
+ * add up to more than WeftKernelInfo.seconds; the longest one limits the kernel. */
+typedef struct {
+	const char *device; /* the GPU of the numbers, "H100 SXM" */
+	double start;   /* until the GPU begins a launch */
+	double memory;  /* bytes are moved from and to memory */
+	double units;   /* threads compute */
+	double waits;   /* threads wait for memory, one access after the other */
+	double library; /* of a product or convolution: the vendor's library in place of the
+	                   kernel; 0: the kernel is neither */
+} WeftEstimate;
+
 typedef struct {
 	const char *name, *algorithm;
 	const char *function; /* the emitted function; equal kernels share one */
@@ -522,8 +535,8 @@ typedef struct {
 	const char *why; /* the reason for the algorithm; NULL: unknown, as for a shared object */
 	uint32_t nrefused;
 	const WeftRefusal *refused;
-	double seconds; /* predicted for all launches, on one core of the machine `tune`; 0:
-	                   unknown */
+	double seconds; /* predicted for all launches, on one core of the machine `tune`, or by
+	                   the whole GPU; 0: unknown */
 	const char *stored; /* why the result is stored and not computed in the kernel that reads
 	                       the result; NULL: unknown, or the kernel only copies */
 	const char *line; /* see WeftCallInfo.line, .nline */
@@ -531,6 +544,8 @@ typedef struct {
 	const char *plan; /* what the schedule decided: loops, tiles, blocks, tasks. Lines with a
 	                     newline between, one for each phase of the kernel; NULL: unknown, as
 	                     for a shared object, or nothing was decided, as for a user operator */
+	const WeftEstimate *estimate; /* what makes up `seconds` by a GPU; NULL: no GPU, or unknown,
+	                                 as at other sizes than those seen while exporting */
 } WeftKernelInfo;
 
 typedef struct {

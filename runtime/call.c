@@ -28,7 +28,7 @@ int check_kind(const Expected *x, const WeftTensor *t, WeftStatus *status)
 				 (int)t->ndim, (unsigned)x->rank);
 	if (x->rank && !t->shape)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s %s has no shape", x->role, x->name);
-	if (t->device.type != WEFT_CPU && !device_takes(t, x->role))
+	if (!is_of_host(t) && !device_takes(t, x->role))
 		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", x->role, x->name);
 	return WEFT_OK;
 }

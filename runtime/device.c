@@ -42,6 +42,9 @@ int device_begin(DeviceCall *d, const WeftDriver *driver, const WeftContext *c, 
 	d->flight = c->profile ? NULL : flight;
 	if (!d->aware && type != WEFT_CPU)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for %s, not for a device of type %d", driver->name, (int)type);
+	if (d->aware && c->device.id != weft_device_ordinal(driver))
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the instance is open on device %d, and the context names device %d",
+				 (int)weft_device_ordinal(driver), (int)c->device.id);
 	const char *no = d->aware && d->stream && driver->refuses ? driver->refuses(driver->self, d->stream) : NULL;
 	if (no)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: %s", no);
@@ -74,11 +77,20 @@ static int copy_in(const DeviceCall *d, const Staged *s, const WeftTensor *t, We
 	return code;
 }
 
+int device_check(const WeftDriver *v, const char *role, const char *name, const WeftTensor *t, WeftStatus *status)
+{
+	const int32_t own = weft_device_ordinal(v), its = t->device.id;
+	return t->device.type != v->type || its == own
+		       ? WEFT_OK
+		       : weft_fail(status, WEFT_ERR_INPUT, "%s %s is in the memory of device %d, and the instance is open on device %d", role, name, (int)its, (int)own);
+}
+
 int device_bind(DeviceCall *d, bool output, const char *name, const WeftTensor *t, void **data, WeftStatus *status)
 {
 	const char *role = output ? "output" : "input";
 	const WeftDriver *v = d->driver;
 	const bool host = device_is_host(d, t), rows = tensor_row_major(t);
+	TRY(device_check(v, role, name, t, status));
 	if (!rows && (output || !host))
 		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not row-major", role, name);
 	if (!host && ((uintptr_t)t->data + t->byte_offset) % DEVICE_ALIGN == 0)

@@ -159,6 +159,9 @@ enum { DEVICE_WORK = WEFT_RECORD + 64 };
  * to it, and copies an input there. Returns WEFT_OK, or an error code with a message: a tensor is
  * not row-major (but an input of the host may be strided), or there is no memory. */
 int device_bind(DeviceCall *, bool output, const char *name, const WeftTensor *, void **data, WeftStatus *);
+/* Checks that a tensor in the memory of devices of the driver's type is of the driver's own device.
+ * Returns WEFT_OK, or an error code with a message. */
+int device_check(const WeftDriver *, const char *role, const char *name, const WeftTensor *, WeftStatus *);
 /* Ends a call whose code so far is `code`: copies outputs back if that is WEFT_OK, frees the memory
  * of device_begin and device_bind, and waits unless the call has a flight. Returns `code`; or, if
  * that is WEFT_OK, the first error of what was still to be done (DeviceCall.code, copies, waiting

@@ -304,6 +304,18 @@ static inline bool device_of(const WeftInstance *in)
 #endif
 }
 
+/* Whether the tensor is in the processor's memory. With a device that is also what the device's
+ * driver has pinned or manages: DLPack's kDLCUDAHost and kDLCUDAManaged. */
+static inline bool is_of_host(const WeftTensor *t)
+{
+#ifdef WEFT_DEVICES
+	enum { PINNED = 3, MANAGED = 13 };
+	return t->device.type == WEFT_CPU || t->device.type == PINNED || t->device.type == MANAGED;
+#else
+	return t->device.type == WEFT_CPU;
+#endif
+}
+
 /* Whether the tensor is in the device's memory, and may be: weights are set from the host's. */
 static inline bool device_takes(const WeftTensor *t, const char *role)
 {
@@ -318,7 +330,7 @@ static inline bool device_takes(const WeftTensor *t, const char *role)
  * (WEFT_TO_DEVICE or WEFT_TO_HOST) if the tensor is the host's, else WEFT_ON_DEVICE. */
 static inline WeftWay way_of(const WeftTensor *t, WeftWay with_host)
 {
-	return t->device.type == WEFT_CPU ? with_host : WEFT_ON_DEVICE;
+	return is_of_host(t) ? with_host : WEFT_ON_DEVICE;
 }
 
 #ifdef WEFT_DEVICES

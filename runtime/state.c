@@ -18,6 +18,10 @@ SMALL static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, 
 	const WeftTensorInfo *s = &in->model->state[k];
 	if (t->device.type != WEFT_CPU && !device_of(in))
 		return weft_fail(status, WEFT_ERR_INPUT, "state %s is not in the processor's memory", s->name);
+#ifdef WEFT_DEVICES
+	if (in->driver)
+		TRY(device_check(in->driver, "state", s->name, t, status));
+#endif
 	for (uint32_t d = 0; d < s->rank; d++)
 		dim[d] = s->dim[d].value;
 	return check_tensor(&(Expected){"state", s->name, s->dtype, s->rank, dim}, t, status);

@@ -140,6 +140,42 @@ static void print_plan(const char *plan)
 	}
 }
 
+/* The parts of an estimate. */
+enum { NPART = 4 };
+static const char *const part_name[NPART] = {"launches", "memory", "arithmetic", "waiting"};
+
+static const char *longest(const double part[NPART])
+{
+	int most = 0;
+	for (int k = 1; k < NPART; k++)
+		most = part[k] > part[most] ? k : most;
+	return part_name[most];
+}
+
+static void print_estimate(const WeftKernelInfo *k)
+{
+	const WeftEstimate *e = k->estimate;
+	const double part[NPART] = {e->start, e->memory, e->units, e->waits};
+	printf("%8sestimated: %.3g us by %s, limited by %s: ", "", 1e6 * k->seconds, e->device, longest(part));
+	for (int i = 0; i < NPART; i++)
+		printf("%s%s %.3g", i ? ", " : "", part_name[i], 1e6 * part[i]);
+	if (e->library > 0)
+		printf("; by the vendor's library %.3g us", 1e6 * e->library);
+	putchar('\n');
+}
+
+static void print_estimate_json(Json *j, const WeftEstimate *e)
+{
+	json_open(j, "estimate", '{');
+	json_string(j, "device", e->device);
+	json_number(j, "start", e->start);
+	json_number(j, "memory", e->memory);
+	json_number(j, "units", e->units);
+	json_number(j, "waits", e->waits);
+	json_number(j, "library", e->library);
+	json_close(j, '}');
+}
+
 static void print_reasons(Json *j, const WeftKernelInfo *k)
 {
 	if (!j->f) {
@@ -148,7 +184,9 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 		if (k->why)
 			printf("%8s%s: %s\n", "", "chosen", k->why);
 		print_plan(k->plan);
-		if (k->seconds > 0)
+		if (k->estimate)
+			print_estimate(k);
+		else if (k->seconds > 0)
 			printf("%8spredicted: %.3g us by one core\n", "", 1e6 * k->seconds);
 		for (uint32_t i = 0; i < k->nrefused; i++)
 			if (k->refused[i].near)
@@ -205,6 +243,8 @@ static void print_kernels(Json *j, const WeftKernelInfo *kernel, uint32_t n)
 		json_number(j, "bytes", i->bytes);
 		if (i->seconds > 0)
 			json_number(j, "seconds", i->seconds);
+		if (i->estimate)
+			print_estimate_json(j, i->estimate);
 		if (i->line) {
 			json_string(j, "line", i->line);
 			json_number(j, "lines", i->nline);
@@ -216,6 +256,30 @@ static void print_kernels(Json *j, const WeftKernelInfo *kernel, uint32_t n)
 		json_close(j, ']');
 }
 
+/* Of the whole model on a GPU. Kernels of which nothing is known count 0. */
+static void print_estimated(const WeftReport *r)
+{
+	double part[NPART] = {0}, all = 0, library = 0;
+	const char *device = NULL;
+	for (uint32_t k = 0; k < r->nkernel; k++) {
+		const WeftEstimate *e = r->kernel[k].estimate;
+		if (!e)
+			continue;
+		const double of[NPART] = {e->start, e->memory, e->units, e->waits};
+		for (int i = 0; i < NPART; i++)
+			part[i] += of[i];
+		all += r->kernel[k].seconds;
+		library += e->library > 0 ? e->library : r->kernel[k].seconds;
+		device = e->device;
+	}
+	if (!device)
+		return;
+	printf("estimated, not measured: %.3g ms by %s, limited by %s: ", 1e3 * all, device, longest(part));
+	for (int i = 0; i < NPART; i++)
+		printf("%s%s %.3g", i ? ", " : "", part_name[i], 1e3 * part[i]);
+	printf("; with products and convolutions by the vendor's library %.3g ms\n", 1e3 * library);
+}
+
 static void print_totals(const WeftReport *r)
 {
 	char a[32], b[32], c[32];
@@ -225,6 +289,7 @@ static void print_totals(const WeftReport *r)
 	if (r->state_bytes)
 		printf("state %sB; a call saves %sB of it, for a check that fails after it is replaced\n",
 		       human((double)r->state_bytes, a), human((double)r->saved_bytes, b));
+	print_estimated(r);
 }
 
 static void print_manifest(Json *j, const WeftModel *m)

@@ -9,6 +9,7 @@ typedef struct {
 
 static const Row rows[] = {
 	{{"points", plan_gpu_points, print_gpu_points}, emit_gpu_points},
+	{{"pieces", plan_gpu_pieces, print_gpu_pieces}, emit_gpu_pieces},
 	{{"contract", plan_gpu_contract, print_gpu_contract}, emit_gpu_contract},
 	{{"rows", plan_gpu_rows, print_gpu_rows}, emit_gpu_rows},
 	{{"threads", plan_gpu_threads, print_gpu_threads}, NULL}, /* takes every kernel */
@@ -40,6 +41,7 @@ Schedule *gpu_schedule_kernel(const Lowered *l, const Kernel *k, const Target *t
 	Schedule *s = write ? emit(&c, write, k) : threads_schedule(l, k, target);
 	s->refused.n = 0; /* those of the scalar schedule */
 	s->cycles = c.plan.cycles;
+	s->time = c.plan.time;
 	choice_tell_refused(&c, s);
 	return s;
 }

@@ -49,6 +49,7 @@ typedef struct Plan {
 	double cycles; /* predicted, on one core of the target's machine, at hint sizes; all phases
 			  together */
 	double larger; /* the same at the input's larger sizes */
+	GpuTime time;  /* of a GPU: what makes up `cycles` */
 	LayoutWant want; /* the constant that the plan packs */
 	uint32_t nrefused;
 	Refusal refused[MAX_FORMS]; /* forms of the schedule that were refused */
@@ -57,6 +58,7 @@ typedef struct Plan {
 		const struct DepthwisePlan *depthwise;
 		const struct GenericPlan *generic;
 		const struct GpuPointsPlan *gpu_points;
+		const struct GpuPiecesPlan *gpu_pieces;
 		const struct GpuRowsPlan *gpu_rows;
 		const struct GpuContractPlan *gpu_contract;
 	} of;

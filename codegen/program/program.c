@@ -237,6 +237,11 @@ static Lx address_of(Builder *b, const Scheduled *k, const SchedArg *a)
 	return address(b, k->buf[a->k], layout_of(b, k, a));
 }
 
+static GpuTime part_of(GpuTime t, double n)
+{
+	return (GpuTime){t.all / n, t.start / n, t.memory / n, t.units / n, t.waits / n, t.library / n};
+}
+
 static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
 {
 	const Schedule *s = k->schedule;
@@ -257,6 +262,7 @@ static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
 						     .nrefused = s->refused.n,
 						     .refused = s->refused.data,
 						     .cost = count(b, p->cost),
+						     .time = part_of(s->time, s->phase.n),
 						     .arg = arg,
 						     .alone = p->alone});
 }

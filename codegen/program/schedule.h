@@ -56,6 +56,7 @@ typedef struct {
 	ARRAY(SchedTemp) temp;
 	ARRAY(Refusal) refused; /* the refusals, in the order in which schedules were asked */
 	double flops, bytes;    /* of one run at hint sizes; all phases together */
+	GpuTime time;           /* of a GPU: estimated at hint sizes, all phases together */
 	double cycles;          /* predicted, on one core of the target's machine, at hint sizes;
 	                           all phases together */
 	uint32_t code;          /* the number of statements; all phases together */

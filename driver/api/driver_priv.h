@@ -9,7 +9,7 @@
 #include "ir/graph/dtype_api.h"
 #include "ir/graph/graph.h"
 #include "ir/interp/tensor.h"
-#include "ir/target/machine.h"
+#include "ir/target/target.h"
 #include "weft.h"
 
 struct Weft {
@@ -22,7 +22,7 @@ struct Weft {
 	bool have_report;
 	WeftReport report;
 	const struct Program *program; /* the program of the report */
-	const Machine *machine;        /* the machine of the report */
+	const Target *target;          /* the target of the report */
 	ARRAY(const struct UserOp *) userop; /* the registered user operators */
 	ARRAY(const struct Backend *) backend; /* the registered back ends */
 	ARRAY(WeftPhaseTime) phase;

@@ -282,11 +282,18 @@ uint32_t compile_programs(const Compilation *c, const TargetLevel **out)
 	return c->level.n + (c->recipes.program != NULL);
 }
 
-/* The kernels of an entry; returns their number. */
-static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Machine *m, const int64_t *value, WeftKernelInfo *k)
+static const WeftEstimate *estimate_of(Arena *a, const Gpu *g, const GpuTime *t, double launches)
+{
+	const double by = 1e-9 * launches;
+	return arena_dup(a, &(WeftEstimate){g->device, by * t->start, by * t->memory, by * t->units, by * t->waits, by * t->library}, sizeof(WeftEstimate));
+}
+
+/* The kernels of an entry; returns their number. Times of a GPU are known at hint sizes only. */
+static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Target *t, const int64_t *value, WeftKernelInfo *k)
 {
 	double *cycles = ARENA_ARRAY(a, double, e->ncall);
-	program_predict(e, m, value, cycles);
+	if (!t->gpu)
+		program_predict(e, &t->machine, value, cycles);
 	for (uint32_t i = 0; i < e->ncall; i++) {
 		const ProgramCall *pc = program_call(e, i);
 		ProgramCount n = program_count(e, i, value);
@@ -295,15 +302,19 @@ static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Machine *m
 			refused[j] = (WeftRefusal){pc->refused[j].schedule, pc->refused[j].why, pc->refused[j].near};
 		k[i] = (WeftKernelInfo){pc->name, pc->algorithm, e->program->fn.data[pc->fn]->name,
 					n.flops, n.bytes, n.launches, pc->why, pc->nrefused, refused,
-					1e-9 * cycles[i] / (double)m->ghz, pc->stored,
-					pc->lines.at.i ? ir_loc_text(e->program->ir, pc->lines.at) : NULL, pc->lines.nline, pc->plan};
+					1e-9 * cycles[i] / (double)t->machine.ghz, pc->stored,
+					pc->lines.at.i ? ir_loc_text(e->program->ir, pc->lines.at) : NULL, pc->lines.nline, pc->plan, NULL};
+		if (t->gpu && !value && pc->time.all > 0) {
+			k[i].seconds = 1e-9 * n.launches * pc->time.all;
+			k[i].estimate = estimate_of(a, t->gpu, &pc->time, n.launches);
+		}
 	}
 	return e->ncall;
 }
 
 /* The counts of a report, at the values of the entries' symbols, one entry after the other; NULL:
  * at those seen while exporting. */
-static void report_counts(Arena *a, const Program *p, const Machine *m, const int64_t *value, WeftReport *r)
+static void report_counts(Arena *a, const Program *p, const Target *t, const int64_t *value, WeftReport *r)
 {
 	WeftKernelInfo *k = ARENA_ARRAY(a, WeftKernelInfo, p->call.n);
 	WeftEntryReport *entry = ARENA_ARRAY(a, WeftEntryReport, p->entry.n);
@@ -318,7 +329,7 @@ static void report_counts(Arena *a, const Program *p, const Machine *m, const in
 		entry[i].flops = total.flops;
 		entry[i].bytes = total.bytes;
 		entry[i].kernel = k;
-		entry[i].nkernel = report_kernels(a, e, m, value, k);
+		entry[i].nkernel = report_kernels(a, e, t, value, k);
 		k += entry[i].nkernel;
 		value = value ? value + e->symbol.n : NULL;
 		r->flops += total.flops;
@@ -410,13 +421,13 @@ void compile_report(Compilation *c)
 	report_entries(c);
 	r->kernels = p->call.n;
 	r->distinct = p->fn.n;
-	report_counts(weft_arena(c->w), p, &c->target->machine, NULL, r);
+	report_counts(weft_arena(c->w), p, c->target, NULL, r);
 	r->weight_bytes = p->weight_bytes;
 	r->copied_bytes = count_copies(c);
 	r->state_bytes = p->state_bytes;
 	report_state(c);
 	c->w->program = p;
-	c->w->machine = &c->target->machine;
+	c->w->target = c->target;
 	c->w->have_report = true;
 }
 
@@ -466,7 +477,7 @@ static bool report_at(void *arg)
 		TRY(check_values(ctx, &p->entry.data[k], x->value + n));
 	x->out = ARENA_NEW(weft_arena(x->w), WeftReport);
 	*x->out = *weft_report(x->w);
-	report_counts(weft_arena(x->w), p, x->w->machine, x->value, x->out);
+	report_counts(weft_arena(x->w), p, x->w->target, x->value, x->out);
 	return true;
 }
 

@@ -2,11 +2,14 @@
  * whose other code is compiled by a C compiler. For AMD's GPUs only the kernels, as HIP. */
 #include "driver/artifact/backend.h"
 
+#include <string.h>
+
 #include "codegen/print/cuda/cuda.h"
 #include "driver/gpu/images.h"
 #include "driver/gpu/nvrtc.h"
 #include "driver/artifact/user_links.h"
 #include "frontend/files/out_file.h"
+#include "ir/ops/user/userop.h"
 
 static bool suits(const Compilation *c)
 {
@@ -49,6 +52,23 @@ static bool emit(Compilation *c, WeftEmit kind, const Place *p)
 
 /* ---- shared objects ---- */
 
+/* The compiler's own operators that programs call, "linalg.eigh, linalg.svd", each name once; NULL:
+ * none. */
+static const char *own_operators(const Compilation *c)
+{
+	const UserOps ops = user_ops(c);
+	const char *all = NULL;
+	for (uint32_t k = 0; k < ops.n; k++) {
+		const char *said = ops.data[k]->said;
+		bool seen = !ops.data[k]->divided;
+		for (uint32_t i = 0; i < k; i++)
+			seen = seen || (ops.data[i]->divided && !strcmp(ops.data[i]->said, said));
+		if (!seen)
+			all = all ? arena_printf(c->ctx->arena, "%s, %s", all, said) : said;
+	}
+	return all;
+}
+
 /* What a shared object cannot have yet. NULL: nothing that is asked for. */
 static const char *not_done(const Compilation *c)
 {
@@ -60,9 +80,8 @@ static const char *not_done(const Compilation *c)
 		return arena_printf(c->ctx->arena, "kernels for %s are compiled by NVRTC: %s; --emit cuda writes them as text", first->isa.name, no);
 	if (compile_gpus(c) > 1 && !first->gpu->arch)
 		return arena_printf(c->ctx->arena, "%s is no device: no other GPU goes with it", first->isa.name);
-	if (user_ops(c).n > user_ops_of_user(c))
-		return "eigenvalues, singular values and LDL factors in a model for a GPU are not done yet";
-	return NULL;
+	const char *own = own_operators(c);
+	return own ? arena_printf(c->ctx->arena, "the model calls %s: eigenvalues, singular values and LDL factors in a model for a GPU are not done yet", own) : NULL;
 }
 
 /* For reports and the artifact's table: what the kernels of calls take of a multiprocessor. */

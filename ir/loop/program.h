@@ -7,6 +7,7 @@
 #include "ir/sym/cost.h"
 #include "ir/kernel/kernel.h"
 #include "ir/loop/loop.h"
+#include "ir/target/gpu.h"
 
 /* A constant as the artifact stores it: in its layout. */
 typedef struct {
@@ -82,6 +83,8 @@ typedef struct {
 	uint32_t nrefused;
 	const Refusal *refused; /* the schedules asked before the one that took the kernel */
 	ProgramCost cost;
+	GpuTime time;       /* of a GPU: of one launch, at hint sizes; of the phases of a kernel each
+	                       has the same part. all 0: not known */
 	const ProgramArg *arg; /* by buffer of the kernel; NULL: not known */
 	bool alone;         /* the thread that called `run` executes the task */
 } ProgramCall;

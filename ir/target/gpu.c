@@ -19,29 +19,29 @@ static const Gpu table[] = {
 		/* No device: the least that schedules may count on, so that shapes that need more
 		 * are met by tests. */
 		.name = "gpu-model", .device = "none", .multiprocessors = 16, .threads = 128, .warps = 32, .blocks = 16,
-		.shared = 48 * KB, .shared_all = 48 * KB, .l2 = 4 * MB, .ghz = 1, .memory = 500, .f32 = 4, LIBRARY(cublas_model),
+		.shared = 48 * KB, .shared_all = 48 * KB, .l2 = 4 * MB, .ghz = 1, .memory = 500, .f32 = 4, .f16 = 16, LIBRARY(cublas_model),
 	}, {
 		.name = "cuda-sm_80", .arch = "sm_80", .device = "A100 80 GB", .multiprocessors = 108, .threads = 256, .warps = 64, .blocks = 32,
-		.shared = 163 * KB, .shared_all = 164 * KB, .l2 = 40 * MB, .ghz = 1.41f, .memory = 2039, .f32 = 19.5f, LIBRARY(cublas),
+		.shared = 163 * KB, .shared_all = 164 * KB, .l2 = 40 * MB, .ghz = 1.41f, .memory = 2039, .f32 = 19.5f, .f16 = 312, LIBRARY(cublas),
 	}, {
 		.name = "cuda-sm_86", .arch = "sm_86", .device = "RTX 3090", .multiprocessors = 82, .threads = 256, .warps = 48, .blocks = 16,
-		.shared = 99 * KB, .shared_all = 100 * KB, .l2 = 6 * MB, .ghz = 1.7f, .memory = 936, .f32 = 35.6f, LIBRARY(cublas),
+		.shared = 99 * KB, .shared_all = 100 * KB, .l2 = 6 * MB, .ghz = 1.7f, .memory = 936, .f32 = 35.6f, .f16 = 71, LIBRARY(cublas),
 	}, {
 		.name = "cuda-sm_89", .arch = "sm_89", .device = "RTX 4090", .multiprocessors = 128, .threads = 256, .warps = 48, .blocks = 24,
-		.shared = 99 * KB, .shared_all = 100 * KB, .l2 = 72 * MB, .ghz = 2.52f, .memory = 1008, .f32 = 82.6f, LIBRARY(cublas),
+		.shared = 99 * KB, .shared_all = 100 * KB, .l2 = 72 * MB, .ghz = 2.52f, .memory = 1008, .f32 = 82.6f, .f16 = 165, LIBRARY(cublas),
 	}, {
 		.name = "cuda-sm_90", .arch = "sm_90", .device = "H100 SXM", .multiprocessors = 132, .threads = 256, .warps = 64, .blocks = 32,
-		.shared = 227 * KB, .shared_all = 228 * KB, .l2 = 50 * MB, .ghz = 1.98f, .memory = 3350, .f32 = 66.9f, LIBRARY(cublas),
+		.shared = 227 * KB, .shared_all = 228 * KB, .l2 = 50 * MB, .ghz = 1.98f, .memory = 3350, .f32 = 66.9f, .f16 = 989, LIBRARY(cublas),
 	}, {
 		.name = "cuda-sm_100", .arch = "sm_100", .device = "B200", .multiprocessors = 148, .threads = 256, .warps = 64, .blocks = 32,
-		.shared = 227 * KB, .shared_all = 228 * KB, .l2 = 126 * MB, .ghz = 1.97f, .memory = 7700, .f32 = 75, LIBRARY(cublas),
+		.shared = 227 * KB, .shared_all = 228 * KB, .l2 = 126 * MB, .ghz = 1.97f, .memory = 7700, .f32 = 75, .f16 = 2250, LIBRARY(cublas),
 	}, {
 		.name = "cuda-sm_120", .arch = "sm_120", .device = "RTX 5090", .multiprocessors = 170, .threads = 256, .warps = 48, .blocks = 24,
-		.shared = 99 * KB, .shared_all = 100 * KB, .l2 = 96 * MB, .ghz = 2.41f, .memory = 1792, .f32 = 105, LIBRARY(cublas),
+		.shared = 99 * KB, .shared_all = 100 * KB, .l2 = 96 * MB, .ghz = 2.41f, .memory = 1792, .f32 = 105, .f16 = 210, LIBRARY(cublas),
 	}, {
 		/* A die is a device. 32 wavefronts of 64 threads, 64 KB of shared memory in all. */
 		.name = "hip-gfx90a", .arch = "gfx90a", .hip = true, .device = "MI250X, one of two dies", .multiprocessors = 110, .threads = 256,
-		.warps = 64, .blocks = 32, .shared = 64 * KB, .shared_all = 64 * KB, .l2 = 8 * MB, .ghz = 1.7f, .memory = 1638, .f32 = 23.9f,
+		.warps = 64, .blocks = 32, .shared = 64 * KB, .shared_all = 64 * KB, .l2 = 8 * MB, .ghz = 1.7f, .memory = 1638, .f32 = 23.9f, .f16 = 191.5f,
 	},
 };
 

@@ -31,10 +31,24 @@ typedef struct Gpu {
 	float ghz;
 	float memory;            /* bytes per second that are read or written, in 1e9 */
 	float f32;               /* operations per second, in 1e12: two for a multiply-add */
+	float f16;               /* the same of the units that multiply tiles of f16 and bf16, which
+	                            libraries use */
 	const GpuLibrary *library; /* where the library is faster than generated kernels:
 	                              estimated, not measured; NULL: there is no library */
 	uint32_t nlibrary;
 } Gpu;
+
+/* What a kernel is estimated to take, in nanoseconds. `all` is what passes: the other parts but for
+ * `library` go on at the same time. */
+typedef struct {
+	double all;
+	double start;   /* until the GPU begins a launch, all phases together */
+	double memory;  /* bytes are moved from and to memory */
+	double units;   /* threads compute */
+	double waits;   /* threads wait for memory, one access after the other */
+	double library; /* a contraction: by the vendor's library, its start included; 0: the kernel
+	                   is none */
+} GpuTime;
 
 /* Returns GPU k of the table, or NULL after the last. */
 const Gpu *gpu_at(uint32_t k);

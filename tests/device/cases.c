@@ -8,6 +8,8 @@
  *   cycles    1,000 times: load, open, run, clone, close, unload; nothing is left on the device
  *   device    tensors and workspace in memory of the device give the bits of tensors of the host;
  *             also tensors that are not aligned to what kernels move in one access
+ *   places    tensors in pinned and managed memory are the host's; what another device has is
+ *             refused
  *   threads   calls from several threads at once on one instance give the same bits
  *   check     an index out of range is told, a later call works
  *   streams   calls with two streams return before the device has executed them, side by side on
@@ -63,10 +65,14 @@ static Model load(const char *path)
 	return x;
 }
 
+/* Where the caller says that its tensors are: those of the host, and the number of the device. */
+static WeftDevice host_place = {WEFT_CPU, 0};
+static int32_t device_number;
+
 /* Extents that are symbols become 3; floats small numbers, integers `index`. */
 static Tensor make(const WeftTensorInfo *info, const int64_t *shape, int64_t index)
 {
-	Tensor x = {.t = {.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype}, .bytes = ((size_t)info->dtype.bits + 7) / 8};
+	Tensor x = {.t = {.device = host_place, .ndim = (int32_t)info->rank, .dtype = info->dtype}, .bytes = ((size_t)info->dtype.bits + 7) / 8};
 	for (uint32_t d = 0; d < info->rank; d++) {
 		x.shape[d] = shape ? shape[d] : info->dim[d].value >= 0 ? info->dim[d].value : 3;
 		x.bytes *= (size_t)x.shape[d];
@@ -134,7 +140,7 @@ static int call_shifted(Model *x, bool device, size_t shift, int64_t index, Tens
 		a[k].shape = in[k].shape;
 		if (device) {
 			a[k].data = (char *)there(in[k].bytes + shift) + shift;
-			a[k].device = (WeftDevice){WEFT_CUDA, 0};
+			a[k].device = (WeftDevice){WEFT_CUDA, device_number};
 			cu.in((uintptr_t)a[k].data, in[k].t.data, in[k].bytes, NULL);
 		}
 	}
@@ -145,15 +151,15 @@ static int call_shifted(Model *x, bool device, size_t shift, int64_t index, Tens
 		b[k].shape = y[k].shape;
 		if (device) {
 			b[k].data = (char *)there(y[k].bytes + shift) + shift;
-			b[k].device = (WeftDevice){WEFT_CUDA, 0};
+			b[k].device = (WeftDevice){WEFT_CUDA, device_number};
 		}
 	}
 	void *work = code != WEFT_OK ? NULL : device ? there(sizes->workspace_bytes) : malloc(sizes->workspace_bytes);
 	if (device)
-		context.device = (WeftDevice){WEFT_CUDA, 0}, context.stream = &context;
+		context.device = (WeftDevice){WEFT_CUDA, device_number}, context.stream = &context;
 	if (code == WEFT_OK)
 		code = x->m->run(x->in, sizes, a, b, work, &context, &x->status);
-	if (device && cu.stream() != &context)
+	if (code == WEFT_OK && device && cu.stream() != &context)
 		stop("launches on another stream");
 	for (uint32_t k = 0; device && k < e->ninput; k++)
 		cu.free((uintptr_t)a[k].data - shift);
@@ -224,6 +230,42 @@ static void device(Model *x)
 		drop(x, z);
 	}
 	printf("equal\n");
+}
+
+static void refused(Model *x, bool device)
+{
+	Tensor y[MOST];
+	if (!call(x, device, 0, y))
+		stop("a place is not refused");
+	printf("%s\n", x->status.message);
+}
+
+/* Tensors at other places: pinned and managed memory is the host's; memory of a device that is not
+ * the instance's is refused. */
+static void places(Model *x)
+{
+	static const int32_t of_host[] = {3, 13};
+	Tensor y[MOST], z[MOST];
+	void *context;
+	if (open_on(x, 0) || call(x, false, 0, y))
+		stop(x->status.message);
+	for (size_t k = 0; k < sizeof of_host / sizeof *of_host; k++) {
+		host_place = (WeftDevice){of_host[k], 0};
+		if (call(x, false, 0, z))
+			stop(x->status.message);
+		for (uint32_t i = 0; i < weft_entry(x->m, 0)->noutput; i++)
+			if (memcmp(y[i].t.data, z[i].t.data, y[i].bytes))
+				stop("other results");
+		drop(x, z);
+	}
+	host_place = (WeftDevice){10, 0};
+	refused(x, false);
+	host_place = (WeftDevice){WEFT_CUDA, 1};
+	refused(x, false);
+	cu.retain(&context, 0);
+	cu.push(context);
+	device_number = 1;
+	refused(x, true);
 }
 
 /* ---- calls that do not wait ---- */
@@ -677,6 +719,8 @@ int main(int argc, char **argv)
 	load_driver();
 	if (!strcmp(what, "device"))
 		device(&x);
+	else if (!strcmp(what, "places"))
+		places(&x);
 	else if (!strcmp(what, "threads"))
 		threads(&x);
 	else if (!strcmp(what, "check"))

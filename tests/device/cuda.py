@@ -143,6 +143,8 @@ def check_cases(folder, env, cases):
             (folder / "state.so", "cycles", env, "1000 cycles"),
             (so, "device", env, "equal"),
             (wide, "device", env, "equal"),
+            (so, "places", dict(env, STANDIN_DEVICES="2"), "input x is not in the processor's memory\ninput x is in the memory of device 1, and the instance is open on "
+             "device 0\nrun: the instance is open on device 0, and the context names device 1"),
             (so, "threads", env, "equal"),
             (so, "streams", env, "equal"),
             (folder / "state.so", "streams", env, "equal"),

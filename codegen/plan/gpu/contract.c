@@ -139,7 +139,7 @@ static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxe
 
 /* ---- the tile ---- */
 
-static double predict(const PlanInput *in, const GpuContractPlan *p, double share)
+static GpuTime predict(const PlanInput *in, const GpuContractPlan *p, double share)
 {
 	const Gpu *g = in->target->gpu;
 	const double steps = (double)plan_size(in, p->grid.steps), k = p->grid.per ? fmin(steps, (double)p->grid.per) : steps;
@@ -152,7 +152,10 @@ static double predict(const PlanInput *in, const GpuContractPlan *p, double shar
 	const double bytes = left + cost_at(in->nest->syms, in->cost.bytes, in->at.var, in->at.value, in->at.n);
 	const double moved = bytes + tiles_of * (rows + cols) * k * size / CACHED;
 	const double waits = ceil(tiles_of / (g->multiprocessors * at_once)) * k / GPU_K * STEP_NS;
-	return g->ghz * (3000 * (p->grid.per ? 2 : 1) + fmax(fmax(compute, moved / g->memory), waits));
+	GpuTime t = {.start = GPU_START, .memory = moved / g->memory, .units = compute, .waits = waits};
+	t.all = t.start + fmax(fmax(t.units, t.memory), t.waits);
+	gpu_time_phases(&t, p->grid.per ? 2 : 1);
+	return t;
 }
 
 /* So many steps that all multiprocessors have a block; 0: they have. */
@@ -218,10 +221,10 @@ static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 		p->b.deep = fits(b_deep, p->tile.cols, p->threads);
 		if (!tile_fits(in, p))
 			continue;
-		p->cycles = predict(in, p, tiles[t / 2].share);
+		p->time = predict(in, p, tiles[t / 2].share);
 		p->larger = predict(&larger, p, tiles[t / 2].share);
-		if (sqrt(p->cycles * p->larger) < 0.98 * least) {
-			least = sqrt(p->cycles * p->larger);
+		if (sqrt(p->time.all * p->larger.all) < 0.98 * least) {
+			least = sqrt(p->time.all * p->larger.all);
 			best = *p;
 		}
 	}
@@ -271,8 +274,8 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	if (!choose_tile(&at, p))
 		return refuse_near("registers or shared memory hold no tile");
 	plan->of.gpu_contract = p;
-	plan->cycles = p->cycles;
-	plan->larger = p->larger;
+	p->time.library = gpu_library_time(&at, p);
+	gpu_plan_time(plan, in->target->gpu, &p->time, &p->larger);
 	plan->algorithm = now ? "library" : "contract";
 	plan->why = arena_printf(nest->arena, "%s%stiles of %u by %u in shared memory, of %u by %u a thread", p->product ? library : "", p->product ? "; else " : "",
 				 p->tile.rows, p->tile.cols, p->tile.trows, p->tile.tcols);

@@ -26,7 +26,7 @@ static double resident_blocks(const Gpu *g, const GpuWork *w)
 	return n < 1 ? 1 : n;
 }
 
-double gpu_cycles(const Gpu *g, const GpuWork *w)
+GpuTime gpu_time(const Gpu *g, const GpuWork *w)
 {
 	const double room = resident_blocks(g, w) * g->multiprocessors, blocks = w->blocks < 1 ? 1 : w->blocks;
 	const double threads = least(blocks, room) * w->threads, busy = least(blocks, g->multiprocessors);
@@ -37,7 +37,22 @@ double gpu_cycles(const Gpu *g, const GpuWork *w)
 	const double units = operations / (g->f32 * 1000 / 2 * share);
 	const double waits = ceil(blocks / room) * w->rounds * LATENCY;
 	const double most = fmax(fmax(memory, units), waits);
-	return g->ghz * (3000 + most + (memory + units + waits - most) / OVERLAP);
+	const double all = GPU_START + most + (memory + units + waits - most) / OVERLAP;
+	return (GpuTime){.all = all, .start = GPU_START, .memory = memory, .units = units, .waits = waits};
+}
+
+void gpu_time_phases(GpuTime *t, uint32_t phases)
+{
+	const double more = (phases - 1.0) * GPU_START;
+	t->all += more;
+	t->start += more;
+}
+
+void gpu_plan_time(Plan *plan, const Gpu *g, const GpuTime *here, const GpuTime *larger)
+{
+	plan->time = *here;
+	plan->cycles = g->ghz * here->all;
+	plan->larger = g->ghz * larger->all;
 }
 
 static double operations(const Nest *n, Kx id, bool *met)

@@ -23,9 +23,14 @@ typedef struct {
 	double shared;          /* bytes of shared memory of a block */
 } GpuWork;
 
-/* Returns the cycles of the GPU that the launch takes, its beginning included. Memory is as fast as
- * the loads in flight allow; operations are as fast as the threads that are there. */
-double gpu_cycles(const Gpu *, const GpuWork *);
+/* Returns what the launch takes. Memory is as fast as the loads in flight allow; operations are as
+ * fast as the threads that are there. */
+GpuTime gpu_time(const Gpu *, const GpuWork *);
+enum { GPU_START = 3000 }; /* GpuTime.start of a launch */
+/* Adds a second phase and further ones, which begin and do little more, until there are so many. */
+void gpu_time_phases(GpuTime *, uint32_t phases);
+/* Sets the predictions of a plan. */
+void gpu_plan_time(Plan *, const Gpu *, const GpuTime *here, const GpuTime *larger);
 /* Returns the number of operations on one element of evaluating x once at a point: 0 if x is none.
  * A load, an index or its comparison with bounds, a constant, a read of a stage's result, a
  * conversion and a bitcast count 1, other functions as ScFn.cost says. Guards and `other` of loads
@@ -120,6 +125,28 @@ bool gpu_is_aligned(const Nest *, Sym offset, uint32_t axis, int64_t wide);
  * `along`, also if the stage has not that axis. Returns their number. */
 uint32_t gpu_rows_axes(const GpuRowsPlan *, const Stage *, uint32_t *axis);
 
+/* Axes that are counted as one, slowest first. */
+typedef struct {
+	uint32_t n, axis[MAX_AXES];
+} GpuAxes;
+
+/* ---- pieces: stages that store at axes of their own, as those of a border do (pieces.c) ---- */
+
+/* A thread has an outer point and a number. Of each stage it stores, at that point, the element
+ * with that number, if there are so many. */
+typedef struct GpuPiecesPlan {
+	const Nest *nest;
+	uint32_t order[MAX_AXES], n; /* the outer axes, slowest first */
+	GpuAxes *own;                /* by stage: its axes, */
+	Sym *count;                  /* and the number of its elements at a point */
+	Sym points, most;            /* most: of count */
+	bool points_fast;            /* neighbouring threads have neighbouring points, else
+	                                neighbouring numbers */
+	uint32_t threads;
+	Sym nblock;
+	KernelCost cost;
+} GpuPiecesPlan;
+
 /* ---- contractions and convolutions (contract.c) ---- */
 
 enum {
@@ -127,11 +154,6 @@ enum {
 	GPU_PAD = 4,   /* elements between its rows, so that lanes of a warp meet in few banks */
 	GPU_SLICE = 2  /* rows of each thread whose results are in shared memory at a time */
 };
-
-/* Axes that are counted as one, slowest first. */
-typedef struct {
-	uint32_t n, axis[MAX_AXES];
-} GpuAxes;
 
 /* How an operand comes into shared memory. */
 typedef struct {
@@ -185,7 +207,7 @@ typedef struct GpuContractPlan {
 	GpuGrid grid;
 	SumPlan sums;
 	const GpuProduct *product; /* the library is asked first; NULL: it is not */
-	double cycles, larger;
+	GpuTime time, larger; /* at hint sizes; at larger ones */
 	KernelCost cost;
 } GpuContractPlan;
 
@@ -194,8 +216,12 @@ typedef struct GpuContractPlan {
  * GPU has no library. *now: the library is faster at hint sizes. */
 const GpuProduct *gpu_product(const PlanInput *, const GpuContractPlan *, const char **why, bool *now);
 
+/* Returns the nanoseconds that the vendor's library is estimated to take for the contraction of a
+ * plan, also for a convolution that this compiler does not give to the library. */
+double gpu_library_time(const PlanInput *, const GpuContractPlan *);
+
 /* Plans, and prints plans. */
-PlanFn plan_gpu_points, plan_gpu_rows, plan_gpu_contract, plan_gpu_threads;
-PrintFn print_gpu_points, print_gpu_rows, print_gpu_contract, print_gpu_threads;
+PlanFn plan_gpu_points, plan_gpu_pieces, plan_gpu_rows, plan_gpu_contract, plan_gpu_threads;
+PrintFn print_gpu_points, print_gpu_pieces, print_gpu_rows, print_gpu_contract, print_gpu_threads;
 
 #endif

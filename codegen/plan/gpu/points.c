@@ -181,7 +181,7 @@ static void count_blocks(const Nest *n, GpuPointsPlan *p)
 	p->nblock = p->turned.n ? p->chunks : sym_ceildiv(n->syms, p->chunks, sym_int(n->syms, (int64_t)p->threads * p->each));
 }
 
-/* ---- cycles ---- */
+/* ---- what it takes ---- */
 
 static double work_points(const PlanInput *in, const GpuPointsPlan *p)
 {
@@ -191,7 +191,7 @@ static double work_points(const PlanInput *in, const GpuPointsPlan *p)
 	return points;
 }
 
-static double predict(const PlanInput *in, const GpuPointsPlan *p)
+static GpuTime predict(const PlanInput *in, const GpuPointsPlan *p)
 {
 	const Nest *n = p->nest;
 	const double points = work_points(in, p);
@@ -210,7 +210,7 @@ static double predict(const PlanInput *in, const GpuPointsPlan *p)
 		if (n->store[i].i)
 			w.bytes += points * gpu_bytes_each(n, n->store[i], p->fast, dtype_size(n->k->stage.data[i].dtype));
 	w.flight *= p->turned.n ? GPU_TILE / GPU_TILE_ROWS : 1;
-	return gpu_cycles(in->target->gpu, &w);
+	return gpu_time(in->target->gpu, &w);
 }
 
 /* Several accesses of a thread, so that more loads are under way; where that is predicted to
@@ -224,7 +224,7 @@ static void choose_each(const PlanInput *in, GpuPointsPlan *p)
 		more.each = each;
 		count_blocks(p->nest, &more);
 		const bool many = (double)sym_hint(p->nest->syms, more.nblock) >= 2.0 * in->target->gpu->multiprocessors;
-		if (many && predict(in, &more) < 0.95 * predict(in, p))
+		if (many && predict(in, &more).all < 0.95 * predict(in, p).all)
 			*p = more;
 	}
 }
@@ -255,9 +255,9 @@ Refusal plan_gpu_points(const PlanInput *in, Plan *plan)
 	count_blocks(nest, p);
 	choose_each(&at, p);
 	plan->of.gpu_points = p;
-	plan->cycles = predict(&at, p);
+	const GpuTime here = predict(&at, p);
 	at.at = in->larger;
-	plan->larger = predict(&at, p);
+	gpu_plan_time(plan, in->target->gpu, &here, &(GpuTime){predict(&at, p).all});
 	plan->algorithm = "points";
 	plan->why = why(p);
 	return taken();

@@ -79,7 +79,7 @@ uint32_t gpu_rows_axes(const GpuRowsPlan *p, const Stage *st, uint32_t *axis)
 	return n;
 }
 
-/* ---- cycles ---- */
+/* ---- what it takes ---- */
 
 static uint32_t neighbours(const GpuRowsPlan *p)
 {
@@ -115,7 +115,7 @@ static double bytes_of_store(const PlanInput *in, const GpuRowsPlan *p, uint32_t
 	return points * gpu_inside(in, &n->k->stage.data[stage]) * gpu_bytes_each(n, n->store[stage], neighbours(p), dtype_size(n->k->stage.data[stage].dtype));
 }
 
-static double predict(const PlanInput *in, const GpuRowsPlan *p)
+static GpuTime predict(const PlanInput *in, const GpuRowsPlan *p)
 {
 	const Nest *n = p->nest;
 	const double points = (double)plan_size(in, p->points), parts = (double)plan_size(in, p->parts);
@@ -138,7 +138,9 @@ static double predict(const PlanInput *in, const GpuRowsPlan *p)
 		w.bytes += bytes_of_load(in, p, i, points);
 		w.flight += dtype_size(n->k->kx.data[i].dtype) * fmin(AHEAD, each);
 	}
-	return gpu_cycles(in->target->gpu, &w) + (p->phases - 1) * (double)in->target->machine.phase;
+	GpuTime t = gpu_time(in->target->gpu, &w);
+	gpu_time_phases(&t, p->phases);
+	return t;
 }
 
 /* ---- choices ---- */
@@ -290,7 +292,7 @@ static void finish(const PlanInput *in, GpuRowsPlan *p)
 typedef struct {
 	const PlanInput *in;
 	GpuRowsPlan best;
-	double cycles; /* of the best, between the hints and larger sizes; infinite: there is
+	double time; /* of the best, between the hints and larger sizes; infinite: there is
 	                  none */
 } Search;
 
@@ -302,10 +304,10 @@ static void offer(Search *s, GpuRowsPlan p)
 	count_blocks(p.nest, &p);
 	PlanInput larger = *s->in;
 	larger.at = larger.larger;
-	const double cycles = sqrt(predict(s->in, &p) * predict(&larger, &p));
-	if (cycles < 0.98 * s->cycles) {
+	const double time = sqrt(predict(s->in, &p).all * predict(&larger, &p).all);
+	if (time < 0.98 * s->time) {
 		s->best = p;
-		s->cycles = cycles;
+		s->time = time;
 	}
 }
 
@@ -368,20 +370,20 @@ Refusal plan_gpu_rows(const PlanInput *in, Plan *plan)
 		return refuse("a row that stays in the kernel is read at other elements than its own");
 	PlanInput at = *in;
 	at.nest = nest;
-	Search s = {.in = &at, .cycles = INFINITY};
+	Search s = {.in = &at, .time = INFINITY};
 	GpuRowsPlan p = {.nest = nest, .cost = in->cost};
 	p.n = axes_outer_order(nest, NO_AXIS, p.order);
 	for (p.along = 0; p.along < nest->n; p.along++)
 		if (is_shared(nest, p.along))
 			search(&s, p);
-	if (s.cycles == INFINITY)
+	if (s.time == INFINITY)
 		return refuse("its steps go along different axes");
 	GpuRowsPlan *best = arena_dup(nest->arena, &s.best, sizeof s.best);
 	finish(&at, best);
 	plan->of.gpu_rows = best;
-	plan->cycles = predict(&at, best);
+	const GpuTime here = predict(&at, best);
 	at.at = in->larger;
-	plan->larger = predict(&at, best);
+	gpu_plan_time(plan, in->target->gpu, &here, &(GpuTime){predict(&at, best).all});
 	plan->algorithm = best->per ? "parts of rows" : best->columns ? "columns" : "rows";
 	plan->why = why(best);
 	return taken();

@@ -4,7 +4,7 @@
 
 /* Neighbouring threads are neighbours along the fastest outer axis. Lines that a thread goes along
  * stay in the caches, if all threads' lines do: half of them is assumed to. */
-static double predict(const PlanInput *in, uint32_t threads)
+static GpuTime predict(const PlanInput *in, uint32_t threads)
 {
 	enum { KEPT = 2, WAIT = 8 };
 	const Nest *n = in->nest;
@@ -32,15 +32,15 @@ static double predict(const PlanInput *in, uint32_t threads)
 		if (n->store[i].i)
 			w.bytes += points * gpu_bytes_each(n, n->store[i], fast, dtype_size(n->k->stage.data[i].dtype));
 	w.blocks = points / threads;
-	return gpu_cycles(in->target->gpu, &w);
+	return gpu_time(in->target->gpu, &w);
 }
 
 Refusal plan_gpu_threads(const PlanInput *in, Plan *plan)
 {
 	PlanInput at = *in;
-	plan->cycles = predict(&at, in->target->gpu->threads);
+	const GpuTime here = predict(&at, in->target->gpu->threads);
 	at.at = in->larger;
-	plan->larger = predict(&at, in->target->gpu->threads);
+	gpu_plan_time(plan, in->target->gpu, &here, &(GpuTime){predict(&at, in->target->gpu->threads).all});
 	plan->algorithm = "threads";
 	return taken();
 }

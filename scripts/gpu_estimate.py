@@ -5,10 +5,11 @@ the kernel's plan: bytes, operations, how many threads are resident, how often t
 the exported sizes, and prints one row of Markdown for each model, in milliseconds:
 
   launches, memory, arithmetic, waiting   parts of the time of our kernels; they overlap
-  ours       our kernels alone, begun one after the other (--launch microseconds each)
+  kernels    our kernels alone, begun one after the other (--launch microseconds each)
   graph      the same as a CUDA graph, as from the second call with a stream on (--node microseconds each)
-  library    the graph, with products and convolutions at the times of a vendor's library: what torch.compile, or our
-             artifact where cuBLASLt takes all of them, may reach
+  cublaslt   the graph of the artifact where cuBLASLt is there, with the products that the artifact gives to it
+  compiled   the graph, with all products and convolutions at the times of a vendor's library where that is faster: what
+             torch.compile may reach with the same fusion
   eager      operator by operator, as PyTorch executes the exported graph: --host microseconds of the processor for each
              operator that is no view, or what the GPU takes, whichever is longer
 
@@ -94,7 +95,7 @@ def estimate(model, folder):
     kernels = json.loads(show(model, "--kernels", "--json", "--target", args.target))["kernels"]
     share = warps(model, folder) if args.nvrtc else []
     part = dict.fromkeys(("start", "memory", "units", "waits"), 0.0)
-    ours = graph = library = anchors = weighted = launches = 0
+    ours = graph = given = library = anchors = weighted = launches = 0
     for i, k in enumerate(kernels):
         e = k.get("estimate", {"start": START, "library": 0})
         n, own = e["start"] / START, k.get("seconds", START) - e["start"]
@@ -102,8 +103,9 @@ def estimate(model, folder):
         ours, graph, launches = ours + own + n * args.launch * 1e-6, graph + one, launches + n
         for p in part:
             part[p] += e.get(p, 0)
-        vendor = e["library"] - START if e["library"] else own
+        vendor = max(0, e["library"] - n * START) if e["library"] else own
         anchors += vendor if e["library"] else 0
+        given += (vendor if k["algorithm"].startswith("library") else own) + n * args.node * 1e-6
         library += min(vendor, own) + n * args.node * 1e-6
         weighted += share[i] * k.get("seconds", START) if share else 0
     ops = operators(model)
@@ -116,7 +118,7 @@ def estimate(model, folder):
     print(f"| {name} | {launches:.0f} | {sum(k['flops'] for k in kernels) / 1e9:.2f} | {sum(k['bytes'] for k in kernels) / 1e6:.0f} |"
           + (f" {100 * weighted / all:.0f} % |" if share else "")
           + f" {1e-3 * args.node * launches:.2f} | " + " | ".join(f"{1e3 * part[p]:.2f}" for p in part)
-          + f" | {1e3 * ours:.2f} | {1e3 * graph:.2f} | {1e3 * library:.2f} | {1e3 * eager:.2f} | {limit} |", flush=True)
+          + f" | {1e3 * ours:.2f} | {1e3 * graph:.2f} | {1e3 * given:.2f} | {1e3 * library:.2f} | {1e3 * eager:.2f} | {limit} |", flush=True)
     for k in sorted(kernels, key=lambda k: -k.get("seconds", 0))[:args.kernels]:
         e = k["estimate"]
         print(f"  {k['name']}: {1e6 * k['seconds']:.1f} us (memory {1e6 * e['memory']:.1f}, arithmetic {1e6 * e['units']:.1f}, waiting {1e6 * e['waits']:.1f},"
@@ -130,8 +132,8 @@ def memory_rate():
 
 
 MEMORY = memory_rate()
-print("| model | launches | GFLOP | MB |" + (" warps |" if args.nvrtc else "") + " ms: launches | memory | arithmetic | waiting | ours | graph | library | eager | limited by |")
-print("|---" * (14 if args.nvrtc else 13) + "|")
+print("| model | launches | GFLOP | MB |" + (" warps |" if args.nvrtc else "") + " ms: launches | memory | arithmetic | waiting | kernels | graph | cublaslt | compiled | eager | limited by |")
+print("|---" * (15 if args.nvrtc else 14) + "|")
 with tempfile.TemporaryDirectory() as folder:
     for path in args.model:
         estimate(path, folder)

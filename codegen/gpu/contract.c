@@ -23,7 +23,8 @@ typedef struct {
 	const GpuContractPlan *p;
 	Side a, b;
 	Lx start, steps; /* of k: the block's first one, and the end */
-	Lx part, member;  /* which part of k the block has (none: all), which member of the batch */
+	Lx part, member;  /* which part of k the block has (none: all, and no second phase), which
+	                     member of the batch */
 	Lv acc[MOST_TILE];
 	Lv sum[MAX_LOOP_CUTS][MOST_TILE]; /* by cut, the outermost first */
 	Lx trow, tcol;   /* the thread's place in the block's tile, in tiles of its own */
@@ -405,6 +406,7 @@ static void find_tile(Contract *c, Lx *row, Lx *col)
 	Lx b = block_number(c->s), cols = eval_size(e, p->grid.col_tiles), rows = eval_size(e, p->grid.row_tiles);
 	c->start = int_of(c, 0);
 	c->steps = eval_size(e, p->grid.steps);
+	c->part = p->apart ? int_of(c, 0) : (Lx){0};
 	if (p->grid.per) {
 		Lx splits = eval_size(e, p->grid.splits), per = int_of(c, p->grid.per);
 		c->part = eval_let(e, "part", lx_mod(e->f, b, splits));
@@ -421,11 +423,11 @@ static void find_tile(Contract *c, Lx *row, Lx *col)
 	block_decode(c->s, c->member, p->batch.axis, p->batch.n, NULL);
 }
 
-/* The argument of the function that is the buffer. */
-static uint32_t argument_of(const Eval *e, BufId b)
+/* The argument of the function that is the buffer, or the temporary. */
+static uint32_t argument_of(const Eval *e, int kind, uint32_t which)
 {
 	uint32_t k = 0;
-	while (k < e->args.arg.n && (e->args.arg.data[k].kind != ARG_BUF || e->args.arg.data[k].k != b.i))
+	while (k < e->args.arg.n && ((int)e->args.arg.data[k].kind != kind || e->args.arg.data[k].k != which))
 		k++;
 	return k;
 }
@@ -436,10 +438,10 @@ static void tell_product(Eval *e, const GpuContractPlan *p)
 	static const char *const name[PRODUCT_SIZES] = {"m", "n", "k", "batch", "a_stride", "b_stride", "c_stride", "a_member", "b_member", "c_member",
 							"a_first", "b_first", "c_first", "bias_first"};
 	LoopProduct *x = arena_dup(e->arena, &p->product->of, sizeof *x);
-	x->a = argument_of(e, e->k->kx.data[p->a.load.i].buf);
-	x->b = argument_of(e, e->k->kx.data[p->b.load.i].buf);
-	x->c = argument_of(e, e->k->stage.data[e->k->stage.n - 1].buf);
-	x->bias = p->product->bias.i ? argument_of(e, e->k->kx.data[p->product->bias.i].buf) : UINT32_MAX;
+	x->a = argument_of(e, ARG_BUF, e->k->kx.data[p->a.load.i].buf.i);
+	x->b = argument_of(e, ARG_BUF, e->k->kx.data[p->b.load.i].buf.i);
+	x->c = p->apart ? argument_of(e, ARG_TEMP, 0) : argument_of(e, ARG_BUF, e->k->stage.data[e->k->stage.n - 1].buf.i);
+	x->bias = p->product->bias.i ? argument_of(e, ARG_BUF, e->k->kx.data[p->product->bias.i].buf.i) : UINT32_MAX;
 	x->param = e->args.param.n;
 	for (uint32_t k = 0; k < PRODUCT_SIZES; k++) {
 		array_push(e->arena, &e->args.param, p->product->size[k]);
@@ -499,9 +501,9 @@ void emit_gpu_contract(Code *s, const Plan *plan)
 {
 	const GpuContractPlan *p = plan->of.gpu_contract;
 	SymTab *syms = p->nest->syms;
-	if (p->grid.per)
+	if (gpu_two_phases(p))
 		code_temp(s, (SchedTemp){"partial", p->dtype, sym_mul(syms, p->grid.results, p->grid.splits), 0, 1});
 	run_tiles(s, p);
-	if (p->grid.per)
+	if (gpu_two_phases(p))
 		run_parts(s, p);
 }

@@ -83,8 +83,8 @@ typedef struct {
 	uint32_t nrefused;
 	const Refusal *refused; /* the schedules asked before the one that took the kernel */
 	ProgramCost cost;
-	GpuTime time;       /* of a GPU: of one launch, at hint sizes; of the phases of a kernel each
-	                       has the same part. all 0: not known */
+	GpuTime time;       /* of a GPU: of one launch, at hint sizes; of the phases of a kernel
+	                       each has the same part. all 0: not known */
 	const ProgramArg *arg; /* by buffer of the kernel; NULL: not known */
 	bool alone;         /* the thread that called `run` executes the task */
 } ProgramCall;

@@ -148,13 +148,13 @@ static GpuTime predict(const PlanInput *in, const GpuContractPlan *p, double sha
 	const double at_once = fmin(g->blocks, floor((double)g->warps * WARP / p->threads));
 	const double each = fmin(1, at_once * p->threads / 256.0);
 	const double compute = ceil(tiles_of / g->multiprocessors) * 2 * rows * cols * k * (p->dtype == DT_f64 ? 2 : 1) / (rate * fmax(each, 0.1));
-	const double left = p->grid.per ? 2 * size * (double)plan_size(in, p->grid.results) * (double)plan_size(in, p->grid.splits) : 0;
+	const double left = gpu_two_phases(p) ? 2 * size * (double)plan_size(in, p->grid.results) * (double)plan_size(in, p->grid.splits) : 0;
 	const double bytes = left + cost_at(in->nest->syms, in->cost.bytes, in->at.var, in->at.value, in->at.n);
 	const double moved = bytes + tiles_of * (rows + cols) * k * size / CACHED;
 	const double waits = ceil(tiles_of / (g->multiprocessors * at_once)) * k / GPU_K * STEP_NS;
 	GpuTime t = {.start = GPU_START, .memory = moved / g->memory, .units = compute, .waits = waits};
 	t.all = t.start + fmax(fmax(t.units, t.memory), t.waits);
-	gpu_time_phases(&t, p->grid.per ? 2 : 1);
+	gpu_time_phases(&t, gpu_two_phases(p) ? 2 : 1);
 	return t;
 }
 
@@ -251,6 +251,23 @@ static Refusal no_tiles(const PlanInput *in)
 	return taken();
 }
 
+/* The library computes the sums, and a second phase the rest of the kernel: where that is faster
+ * than the generated kernel by far, as for f16 and bf16, since without the library the second phase
+ * is lost time. q: the plan without a tile; *p: the same with one. */
+static void consider_apart(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p, const char **why, bool *now)
+{
+	enum { FASTER = 2 };
+	const char *other;
+	bool faster;
+	q.apart = true;
+	q.product = gpu_product(in, &q, &other, &faster);
+	if (!q.product || !faster || FASTER * gpu_library_time(in, &q) > p->time.all || !choose_tile(in, &q))
+		return;
+	*p = q;
+	*why = other;
+	*now = true;
+}
+
 Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 {
 	const Refusal no = no_tiles(in);
@@ -271,8 +288,11 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	const char *library;
 	bool now;
 	p->product = gpu_product(&at, p, &library, &now);
+	const GpuContractPlan without = *p;
 	if (!choose_tile(&at, p))
 		return refuse_near("registers or shared memory hold no tile");
+	if (!p->product)
+		consider_apart(&at, without, p, &library, &now);
 	plan->of.gpu_contract = p;
 	p->time.library = gpu_library_time(&at, p);
 	gpu_plan_time(plan, in->target->gpu, &p->time, &p->larger);
@@ -314,6 +334,8 @@ void print_gpu_contract(const Plan *plan, Text *out)
 		text_printf(out, ", k in parts of %lld", (long long)p->grid.per);
 	for (uint32_t c = 0; c < p->sums.n; c++)
 		text_printf(out, ", sums cut every %lld steps", (long long)p->sums.cut[c].rounds);
+	if (p->apart)
+		text_add(out, "; sums apart");
 	if (p->product)
 		text_printf(out, "; cuBLASLt from %u x %u x %u on", p->product->of.least[0], p->product->of.least[1], p->product->of.least[2]);
 	text_printf(out, "; %u threads; blocks: %s", p->threads, sym_str(n->syms, p->grid.nblock));

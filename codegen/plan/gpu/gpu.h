@@ -207,13 +207,22 @@ typedef struct GpuContractPlan {
 	GpuGrid grid;
 	SumPlan sums;
 	const GpuProduct *product; /* the library is asked first; NULL: it is not */
+	bool apart;                /* a tile has one block, which leaves its sums in a temporary,
+	                              too: the library computes them, and the second phase the
+	                              rest of the kernel */
 	GpuTime time, larger; /* at hint sizes; at larger ones */
 	KernelCost cost;
 } GpuContractPlan;
 
+/* Whether the rest of the kernel has a phase of its own. */
+static inline bool gpu_two_phases(const GpuContractPlan *p)
+{
+	return p->grid.per || p->apart;
+}
 /* product.c: Returns the product for the library, in the arena of the nest; or NULL if the library
- * cannot compute the kernel, or is slower. Sets *why to a text for reports in any case; NULL: the
- * GPU has no library. *now: the library is faster at hint sizes. */
+ * cannot compute the kernel, or its sums if the plan has these `apart`, or is slower. Sets *why to
+ * a text for reports in any case; NULL: the GPU has no library. *now: the library is faster at hint
+ * sizes. */
 const GpuProduct *gpu_product(const PlanInput *, const GpuContractPlan *, const char **why, bool *now);
 
 /* Returns the nanoseconds that the vendor's library is estimated to take for the contraction of a

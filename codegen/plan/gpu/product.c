@@ -168,10 +168,22 @@ static const char *read_epilogue(const Nest *n, const GpuContractPlan *p, GpuPro
 	return at(n, v)->kind == KX_STAGE && at(n, v)->stage == 0 ? NULL : "the library has no such epilogue";
 }
 
-static const char *read_kernel(const Nest *n, const GpuContractPlan *p, GpuProduct *x)
+/* The number of a result, which is its place in the temporary of a plan with sums apart. */
+static Sym number_of(const Nest *n, const GpuContractPlan *p)
+{
+	const GpuAxes *const part[] = {&p->batch, &p->m, &p->c};
+	Sym at = sym_int(n->syms, 0);
+	for (uint32_t k = 0; k < 3; k++)
+		for (uint32_t i = 0; i < part[k]->n; i++)
+			at = sym_add(n->syms, sym_mul(n->syms, at, n->extent[part[k]->axis[i]]), n->var[part[k]->axis[i]]);
+	return at;
+}
+
+/* apart: the place of the sums; none: the library computes the whole kernel. */
+static const char *read_kernel(const Nest *n, const GpuContractPlan *p, Sym apart, GpuProduct *x)
 {
 	BufId out = {0};
-	Sym store = {0}, zero = sym_int(n->syms, 0);
+	Sym store = apart, zero = sym_int(n->syms, 0);
 	bool second;
 	for (uint32_t k = 0; k < PRODUCT_SIZES; k++)
 		x->size[k] = zero;
@@ -181,9 +193,11 @@ static const char *read_kernel(const Nest *n, const GpuContractPlan *p, GpuProdu
 		return "its operands are not of one of the library's types";
 	if (at(n, p->a.load)->guard.i || at(n, p->b.load)->guard.i)
 		return "an operand is padded";
-	const char *no = read_epilogue(n, p, x, &out, &store);
+	const char *no = apart.i ? NULL : read_epilogue(n, p, x, &out, &store);
 	if (no)
 		return no;
+	if (apart.i)
+		x->of.c_type = DT_f32;
 	if (x->of.c_type != x->of.a_type && x->of.c_type != DT_f32)
 		return "its results are not of one of the library's types";
 	if (out.i == at(n, p->a.load)->buf.i || out.i == at(n, p->b.load)->buf.i)
@@ -250,7 +264,7 @@ double gpu_library_time(const PlanInput *in, const GpuContractPlan *p)
 			const double moved = bytes + (splits > 1 ? 2 * 4 * results * splits : 0);
 			best = fmin(best, GPU_START * (splits > 1 ? 2 : 1) + fmax(units, moved / g->memory));
 		}
-	return best;
+	return best + (p->apart ? GPU_START + 2 * dtype_size(DT_f32) * results / g->memory : 0);
 }
 
 static const GpuLibrary *row_of(const Gpu *g, DType t)
@@ -273,9 +287,10 @@ const GpuProduct *gpu_product(const PlanInput *in, const GpuContractPlan *p, con
 	if (!g->library)
 		return NULL;
 	GpuContractPlan q = *p;
-	split_side(n, n->offset[p->b.load.i], n->store[n->k->stage.n - 1], &q.c, &q.batch);
-	split_side(n, n->offset[p->a.load.i], n->store[n->k->stage.n - 1], &q.m, &q.batch);
-	const char *no = read_kernel(n, &q, x);
+	const Sym apart = p->apart ? number_of(n, p) : (Sym){0}, store = p->apart ? apart : n->store[n->k->stage.n - 1];
+	split_side(n, n->offset[p->b.load.i], store, &q.c, &q.batch);
+	split_side(n, n->offset[p->a.load.i], store, &q.m, &q.batch);
+	const char *no = read_kernel(n, &q, apart, x);
 	const GpuLibrary *row = row_of(g, x->of.a_type);
 	if (no || !row) {
 		*why = arena_printf(a, "not by cuBLASLt: %s", no ? no : arena_printf(a, "it is slower for %s", dtype_name(x->of.a_type)));
@@ -290,7 +305,7 @@ const GpuProduct *gpu_product(const PlanInput *in, const GpuContractPlan *p, con
 		*why = arena_printf(a, "not by cuBLASLt, which is faster %s", from);
 		return NULL;
 	}
-	*why = arena_printf(a, "by cuBLASLt %s%s%s%s", from, x->bias.i ? ", with bias" : "", x->of.relu ? ", relu" : x->of.gelu ? ", gelu" : "",
+	*why = arena_printf(a, "by cuBLASLt %s%s%s%s%s", from, p->apart ? ", the rest in a second phase" : "", x->bias.i ? ", with bias" : "", x->of.relu ? ", relu" : x->of.gelu ? ", gelu" : "",
 			    *now ? "" : "; not at these sizes");
 	return x;
 }

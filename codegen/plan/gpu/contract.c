@@ -221,10 +221,10 @@ static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 		p->b.deep = fits(b_deep, p->tile.cols, p->threads);
 		if (!tile_fits(in, p))
 			continue;
-		p->time = predict(in, p, tiles[t / 2].share);
-		p->larger = predict(&larger, p, tiles[t / 2].share);
-		if (sqrt(p->time.all * p->larger.all) < 0.98 * least) {
-			least = sqrt(p->time.all * p->larger.all);
+		p->time[0] = predict(in, p, tiles[t / 2].share);
+		p->time[1] = predict(&larger, p, tiles[t / 2].share);
+		if (sqrt(p->time[0].all * p->time[1].all) < 0.98 * least) {
+			least = sqrt(p->time[0].all * p->time[1].all);
 			best = *p;
 		}
 	}
@@ -261,7 +261,7 @@ static void consider_apart(const PlanInput *in, GpuContractPlan q, GpuContractPl
 	bool faster;
 	q.apart = true;
 	q.product = gpu_product(in, &q, &other, &faster);
-	if (!q.product || !faster || FASTER * gpu_library_time(in, &q) > p->time.all || !choose_tile(in, &q))
+	if (!q.product || !faster || FASTER * gpu_library_time(in, &q) > p->time[0].all || !choose_tile(in, &q))
 		return;
 	*p = q;
 	*why = other;
@@ -294,8 +294,8 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	if (!p->product)
 		consider_apart(&at, without, p, &library, &now);
 	plan->of.gpu_contract = p;
-	p->time.library = gpu_library_time(&at, p);
-	gpu_plan_time(plan, in->target->gpu, &p->time, &p->larger);
+	p->time[0].library = gpu_library_time(&at, p);
+	gpu_plan_time(plan, in->target->gpu, &p->time[0], &p->time[1]);
 	plan->algorithm = now ? "library" : "contract";
 	plan->why = arena_printf(nest->arena, "%s%stiles of %u by %u in shared memory, of %u by %u a thread", p->product ? library : "", p->product ? "; else " : "",
 				 p->tile.rows, p->tile.cols, p->tile.trows, p->tile.tcols);

@@ -210,7 +210,7 @@ typedef struct GpuContractPlan {
 	bool apart;                /* a tile has one block, which leaves its sums in a temporary,
 	                              too: the library computes them, and the second phase the
 	                              rest of the kernel */
-	GpuTime time, larger; /* at hint sizes; at larger ones */
+	GpuTime time[2];           /* at hint sizes; at larger ones */
 	KernelCost cost;
 } GpuContractPlan;
 

@@ -9,6 +9,7 @@ enum {
 	UNITS = 128,    /* of a multiprocessor: operations that begin in a cycle */
 	AHEAD = 4,      /* operations of a unit under way */
 	START = 40,     /* operations of a thread before its first element */
+	CACHED = 3,     /* how many times faster the caches are than memory */
 	OVERLAP = 4     /* what is busy at the same time counts by one part of so many */
 };
 
@@ -86,6 +87,20 @@ double gpu_bytes_each(const Nest *n, Sym offset, uint32_t axis, uint32_t size)
 		return SECTOR;
 	const double stride = fabs((double)sym_hint(n->syms, coef)) * size;
 	return stride < size ? (double)size / WARP : least(stride, SECTOR);
+}
+
+double gpu_bytes_of_load(const PlanInput *in, uint32_t load, double touched)
+{
+	const Nest *n = in->nest;
+	const Buffer *b = buf_of(n->l, n->k->kx.data[load].buf);
+	double points = 1, elements = 1;
+	for (uint32_t a = 0; a < n->n; a++)
+		if (nest_has_axis(n, a) && n->deps[load] >> a & 1)
+			points *= (double)plan_extent(in, a);
+	for (uint32_t d = 0; d < b->rank; d++)
+		elements *= (double)plan_size(in, b->dim[d]);
+	const double once = dtype_size(b->dtype) * least(points, elements);
+	return touched <= once ? touched : once + (touched - once) / CACHED;
 }
 
 double gpu_inside(const PlanInput *in, const Stage *st)

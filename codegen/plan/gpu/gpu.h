@@ -36,6 +36,9 @@ void gpu_plan_time(Plan *, const Gpu *, const GpuTime *here, const GpuTime *larg
  * conversion and a bitcast count 1, other functions as ScFn.cost says. Guards and `other` of loads
  * are parts of x, values of value variables in indices are not. A part counts once. */
 double gpu_operations(const Nest *, Kx x);
+/* Bytes of a load for which warps move `touched` bytes: each element comes once from memory, and
+ * counts by a part where it comes again, from the caches. */
+double gpu_bytes_of_load(const PlanInput *, uint32_t load, double touched);
 /* How often a stage runs at an outer point: the product of the extents of its inner axes, at
  * in->at. */
 double gpu_inside(const PlanInput *, const Stage *);

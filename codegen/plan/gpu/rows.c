@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { MOST_CODE = 600, LEAST_PART = 1024, AHEAD = 4, CACHED = 3, MOST_BLOCK = 1024 };
+enum { MOST_CODE = 600, LEAST_PART = 1024, AHEAD = 4, MOST_BLOCK = 1024 };
 
 /* ---- the form ---- */
 
@@ -101,12 +101,7 @@ static double bytes_of_load(const PlanInput *in, const GpuRowsPlan *p, uint32_t 
 {
 	const Nest *n = p->nest;
 	const uint32_t size = dtype_size(buf_of(n->l, n->k->kx.data[load].buf)->dtype);
-	const double touched = points * times_inside(in, load) * gpu_bytes_each(n, n->offset[load], neighbours(p), size);
-	double once = size;
-	for (uint32_t a = 0; a < n->n; a++)
-		if (nest_has_axis(n, a) && n->deps[load] >> a & 1)
-			once *= (double)plan_extent(in, a);
-	return touched <= once ? touched : once + (touched - once) / CACHED;
+	return gpu_bytes_of_load(in, load, points * times_inside(in, load) * gpu_bytes_each(n, n->offset[load], neighbours(p), size));
 }
 
 static double bytes_of_store(const PlanInput *in, const GpuRowsPlan *p, uint32_t stage, double points)

@@ -2,11 +2,10 @@
  * so a thread has all axes inside of a point. */
 #include "codegen/plan/gpu/gpu.h"
 
-/* Neighbouring threads are neighbours along the fastest outer axis. Lines that a thread goes along
- * stay in the caches, if all threads' lines do: half of them is assumed to. */
+/* Neighbouring threads are neighbours along the fastest outer axis. */
 static GpuTime predict(const PlanInput *in, uint32_t threads)
 {
-	enum { KEPT = 2, WAIT = 8 };
+	enum { WAIT = 8 };
 	const Nest *n = in->nest;
 	uint32_t order[MAX_AXES], nout = axes_outer_order(n, NO_AXIS, order);
 	double points = 1, loads = 0;
@@ -20,12 +19,12 @@ static GpuTime predict(const PlanInput *in, uint32_t threads)
 		w.rounds += inside > 1 ? inside / WAIT : 0;
 		loads += inside;
 	}
-	loads = loads > n->k->stage.n ? loads / n->k->stage.n / KEPT : 1;
+	loads = loads > n->k->stage.n ? loads / n->k->stage.n : 1;
 	const uint32_t fast = nout ? order[nout - 1] : NO_AXIS;
 	for (uint32_t i = 1; i < n->k->kx.n; i++)
 		if (n->offset[i].i) {
 			const uint32_t size = dtype_size(buf_of(n->l, n->k->kx.data[i].buf)->dtype);
-			w.bytes += points * loads * gpu_bytes_each(n, n->offset[i], fast, size);
+			w.bytes += gpu_bytes_of_load(in, i, points * loads * gpu_bytes_each(n, n->offset[i], fast, size));
 			w.flight += size;
 		}
 	for (uint32_t i = 0; i < n->k->stage.n; i++)

@@ -5,7 +5,8 @@
  *   table     the table of weft_model: its target, and what opening says; device-table: that of
  *             weft_model_device for GPU 0; other-table: for a GPU that there is not, on GPU 0
  *   run       opens and runs once
- *   cycles    1,000 times: load, open, run, clone, close, unload; nothing is left on the device
+ *   cycles N  N times: load, open, run, clone, close, unload; nothing is left on the device after
+ *             each
  *   device    tensors and workspace in memory of the device give the bits of tensors of the host;
  *             also tensors that are not aligned to what kernels move in one access
  *   places    tensors in pinned and managed memory are the host's; what another device has is
@@ -700,9 +701,10 @@ int main(int argc, char **argv)
 	const char *what = argv[2];
 	if (!strcmp(what, "cycles")) {
 		load_driver();
-		for (int k = 0; k < 1000; k++)
+		const int n = argc > 3 ? atoi(argv[3]) : 0;
+		for (int k = 0; k < n; k++)
 			one_cycle(argv[1]);
-		printf("1000 cycles\n");
+		printf("%d cycles\n", n);
 		return 0;
 	}
 	Model x = load(argv[1]);

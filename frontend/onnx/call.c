@@ -171,7 +171,7 @@ static Node attr_node(Call *c, const OnnxAttr *x)
 	DType d = first && !first->is_list ? onnx_value_dtype(s, first) : DT_f32;
 	Tensor t;
 	if (x->t) {
-		if (!onnx_tensor(im->ctx, x->t, im->folder, arena_printf(im->ctx->scratch, "attribute %s", x->name), &t))
+		if (!onnx_tensor(im->ctx, x->t, &im->folder, arena_printf(im->ctx->scratch, "attribute %s", x->name), &t))
 			return (Node){0};
 		return onnx_value_node(s, onnx_value_known(im, &t));
 	}

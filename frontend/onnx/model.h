@@ -3,6 +3,8 @@
 #ifndef WEFT_FRONTEND_ONNX_MODEL_H
 #define WEFT_FRONTEND_ONNX_MODEL_H
 
+#include "base/intern.h"
+#include "frontend/files/file.h"
 #include "frontend/onnx/wire.h"
 #include "ir/interp/tensor.h"
 
@@ -143,13 +145,21 @@ DType onnx_dtype(int64_t type);
 /* Returns the name of a TensorProto.DataType for messages: "STRING"; "type 99". In the arena. */
 const char *onnx_dtype_name(Ctx *, int64_t type);
 
+/* The folder of a model, "" for the current one, and the files of external data in it, each mapped
+ * once, however many tensors lie in it. Protocol buffers end at 2 GB, so larger models have such
+ * files; the reader itself has no limit. */
+typedef struct {
+	const char *path;
+	Intern name;
+	ARRAY(FileMap) file; /* by id in `name`, from 1 on */
+} OnnxFolder;
+
 /* Gives the contents of a tensor, *out, which lie in the file where they have the dtype's layout
- * and alignment there, else in the arena. `folder`: where files of external data are, "" for the
- * current one; NULL: external data is an error. what: "initializer w", for messages. Sizes are
- * checked against the bytes that are there before memory is allocated. Returns false after an
+ * and alignment there, else in the arena. folder: where files of external data are; NULL:
+ * external data is an error. what: "initializer w", for messages. Sizes are checked against the bytes that are there before memory is allocated. Returns false after an
  * error. */
-bool onnx_tensor(Ctx *, const OnnxTensor *, const char *folder, const char *what, Tensor *out);
+bool onnx_tensor(Ctx *, const OnnxTensor *, OnnxFolder *, const char *what, Tensor *out);
 /* The same of a sparse tensor, whose result is dense. */
-bool onnx_sparse(Ctx *, const OnnxSparse *, const char *folder, const char *what, Tensor *out);
+bool onnx_sparse(Ctx *, const OnnxSparse *, OnnxFolder *, const char *what, Tensor *out);
 
 #endif

@@ -143,12 +143,12 @@ bool onnx_scope_inits(Scope *s, const OnnxGraph *g)
 	for (uint32_t k = 0; k < g->init.n; k++) {
 		const OnnxTensor *x = &g->init.data[k];
 		const char *what = arena_printf(im->ctx->scratch, "initializer %s", x->name ? x->name : "without a name");
-		TRY(onnx_tensor(im->ctx, x, im->folder, what, &t) && add_init(s, x->name ? x->name : "", x->type, &t));
+		TRY(onnx_tensor(im->ctx, x, &im->folder, what, &t) && add_init(s, x->name ? x->name : "", x->type, &t));
 	}
 	for (uint32_t k = 0; k < g->sparse_init.n; k++) {
 		const OnnxSparse *x = &g->sparse_init.data[k];
 		const char *name = x->values && x->values->name ? x->values->name : "";
-		TRY(onnx_sparse(im->ctx, x, im->folder, arena_printf(im->ctx->scratch, "initializer %s", name), &t) && add_init(s, name, x->values->type, &t));
+		TRY(onnx_sparse(im->ctx, x, &im->folder, arena_printf(im->ctx->scratch, "initializer %s", name), &t) && add_init(s, name, x->values->type, &t));
 	}
 	return true;
 }
@@ -558,11 +558,13 @@ static Graph *import_model(Import *im)
 	return im->main;
 }
 
-static const char *folder_of(Ctx *ctx, const char *path)
+static OnnxFolder folder_of(Ctx *ctx, const char *path)
 {
 	const char *base = file_base(path);
 	size_t n = (size_t)(base - path);
-	return n > 1 ? arena_strndup(ctx->arena, path, n - 1) : n ? "/" : "";
+	OnnxFolder folder = {.path = n > 1 ? arena_strndup(ctx->arena, path, n - 1) : n ? "/" : ""};
+	intern_init(&folder.name, ctx->arena);
+	return folder;
 }
 
 Graph *onnx_load_bytes(Ir *ir, const char *path, const void *data, size_t size, const OnnxOptions *options)

@@ -39,7 +39,7 @@ typedef struct {
 	SymTab *syms;
 	const OnnxModel *model;
 	const OnnxOptions *options;
-	const char *folder;
+	OnnxFolder folder;
 	Graph *main;
 	uint32_t nsize;           /* sizes from data so far */
 	ARRAY(Value *) input;     /* of the main graph */

@@ -10,9 +10,9 @@ static bool constant_of(const Item *it, const OnnxAttr *a, Tensor *t)
 {
 	Import *im = it->s->im;
 	if (!strcmp(a->name, "value") && a->t)
-		return onnx_tensor(im->ctx, a->t, im->folder, "the constant", t);
+		return onnx_tensor(im->ctx, a->t, &im->folder, "the constant", t);
 	if (!strcmp(a->name, "sparse_value") && a->sparse)
-		return onnx_sparse(im->ctx, a->sparse, im->folder, "the constant", t);
+		return onnx_sparse(im->ctx, a->sparse, &im->folder, "the constant", t);
 	if (!strcmp(a->name, "value_float"))
 		*t = (Tensor){.dtype = DT_f32, .data = arena_dup(im->ctx->arena, &a->f, sizeof a->f)};
 	else if (!strcmp(a->name, "value_int"))

@@ -102,18 +102,36 @@ static bool stays_inside(const char *path)
 }
 
 /* Whether the file that a path in the folder names lies there, links followed. */
-static bool lies_inside(Ctx *ctx, const char *folder, const char *path)
+static bool lies_inside(const char *folder, const char *path)
 {
 	char *root = realpath(*folder ? folder : ".", NULL), *file = realpath(path, NULL);
 	size_t n = root ? strlen(root) : 0;
 	bool ok = root && file && !strncmp(file, root, n) && (file[n] == '/' || (n && root[n - 1] == '/'));
-	(void)ctx;
 	free(root);
 	free(file);
 	return ok;
 }
 
-static bool external(Ctx *ctx, const OnnxTensor *t, const char *folder, const char *what, WireBytes *out)
+/* The file of external data at that place, which is mapped once. */
+static bool file_in(Ctx *ctx, OnnxFolder *folder, const char *location, const char *what, FileMap *out)
+{
+	uint32_t id = intern_find(&folder->name, location, strlen(location));
+	if (id) {
+		*out = folder->file.data[id - 1];
+		return true;
+	}
+	if (!stays_inside(location))
+		return ctx_error(ctx, NULL, "%s: external data at \"%s\", expected a file in the model's folder", what, location);
+	const char *path = *folder->path ? arena_printf(ctx->arena, "%s/%s", folder->path, location) : location;
+	TRY(file_map(ctx, path, out));
+	if (!lies_inside(folder->path, path))
+		return ctx_error(ctx, NULL, "%s: external data at \"%s\" is a link out of the model's folder", what, location);
+	intern(&folder->name, location, strlen(location), NULL);
+	array_push(ctx->arena, &folder->file, *out);
+	return true;
+}
+
+static bool external(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *what, WireBytes *out)
 {
 	const char *location = entry_of(t, "location");
 	uint64_t offset = 0, length = 0;
@@ -122,15 +140,10 @@ static bool external(Ctx *ctx, const OnnxTensor *t, const char *folder, const ch
 	if (!location || !folder)
 		return ctx_error(ctx, NULL, "%s: external data without a location", what);
 	TRY(number_of(ctx, t, "offset", what, &has_offset, &offset) && number_of(ctx, t, "length", what, &has_length, &length));
-	if (!stays_inside(location))
-		return ctx_error(ctx, NULL, "%s: external data at \"%s\", expected a file in the model's folder", what, location);
-	const char *path = *folder ? arena_printf(ctx->arena, "%s/%s", folder, location) : location;
-	TRY(file_map(ctx, path, &file));
-	if (!lies_inside(ctx, folder, path))
-		return ctx_error(ctx, NULL, "%s: external data at \"%s\" is a link out of the model's folder", what, location);
+	TRY(file_in(ctx, folder, location, what, &file));
 	if (offset > file.size || (has_length && length > file.size - offset))
 		return ctx_error(ctx, NULL, "%s: external data: %llu bytes from byte %llu on, but %s has %zu", what,
-				 (unsigned long long)length, (unsigned long long)offset, path, file.size);
+				 (unsigned long long)length, (unsigned long long)offset, location, file.size);
 	*out = (WireBytes){file.data + offset, has_length ? (size_t)length : file.size - (size_t)offset};
 	return true;
 }
@@ -292,7 +305,7 @@ static bool from_varints(Ctx *ctx, const WireList *runs, const char *what, Tenso
 	       ctx_error(ctx, NULL, "%s has %llu numbers, its type needs %llu", what, (unsigned long long)have, (unsigned long long)want);
 }
 
-bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, const char *folder, const char *what, Tensor *out)
+bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *what, Tensor *out)
 {
 	DType d = onnx_dtype(t->type);
 	uint64_t bytes;
@@ -332,7 +345,7 @@ static bool place_of(const Tensor *index, const Tensor *dense, int64_t k, int64_
 	return true;
 }
 
-bool onnx_sparse(Ctx *ctx, const OnnxSparse *s, const char *folder, const char *what, Tensor *out)
+bool onnx_sparse(Ctx *ctx, const OnnxSparse *s, OnnxFolder *folder, const char *what, Tensor *out)
 {
 	Tensor value, index;
 	uint64_t bytes;

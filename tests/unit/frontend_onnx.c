@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -318,6 +319,45 @@ static void test_external_data(void **state)
 		expect(model(graph_of(node("Add", "x", "w", "y", none), block(5, tensor("w", FLOAT, 1, three, cases[k].rest)))), cases[k].what);
 }
 
+/* Behind the first 2 and 4 GB: of a file of external data, and of the model's file, whose lengths
+ * have more than 32 bits. */
+static void test_large(void **state)
+{
+	(void)state;
+	static const float v[3] = {1, 2, 3};
+	static const int64_t far = INT64_C(5) << 30, bytes[] = {INT64_C(9) << 29};
+	char folder[] = "/tmp/weft-onnx-XXXXXX", path[64];
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/w.bin", folder);
+	FILE *f = fopen(path, "wb");
+	bool has_room = f && ftruncate(fileno(f), far) == 0 && fseeko(f, far, SEEK_SET) == 0 && fwrite(v, sizeof v, 1, f) == 1;
+	fclose(f);
+	Bytes w = tensor("w", FLOAT, 1, three, external("w.bin", "5368709120"));
+	Bytes m = model(graph_of(node("Add", "x", "w", "y", none), block(5, w)));
+	Ctx *ctx = ctx_new();
+	Graph *g = has_room ? onnx_load_bytes(ir_new(ctx), arena_printf(arena, "%s/m.onnx", folder), m.p, m.n, NULL) : NULL;
+	if (g)
+		assert_memory_equal(g->ir->constant.data[1].data, v, sizeof v);
+	unlink(path);
+	/* what stands in front of the zeros, which are the file's hole */
+	Bytes head = tensor("z", 2, 1, bytes, join(varint(9 << 3 | 2), varint((uint64_t)bytes[0]))), rest = graph_of(relu(), none);
+	uint64_t inner = head.n + (uint64_t)bytes[0];
+	Bytes init = join(varint(5 << 3 | 2), varint(inner));
+	Bytes start = all(5, number(1, 8), block(8, number(2, 17)), varint(7 << 3 | 2), varint(rest.n + init.n + inner), rest);
+	f = fopen(path, "wb");
+	has_room = has_room && f && fwrite(start.p, start.n, 1, f) == 1 && fwrite(init.p, init.n, 1, f) == 1 && fwrite(head.p, head.n, 1, f) == 1 &&
+		   ftruncate(fileno(f), (off_t)(start.n + init.n + inner)) == 0;
+	fclose(f);
+	FileMap map;
+	Graph *large = NULL;
+	if (has_room && file_map(ctx, path, &map))
+		large = onnx_load_bytes(ir_new(ctx), path, map.data, map.size, NULL);
+	unlink(path);
+	rmdir(folder);
+	ctx_free(ctx);
+	assert_true(!has_room || (g && large));
+}
+
 static void test_nesting(void **state)
 {
 	(void)state;
@@ -376,6 +416,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wrong_models, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_tensors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_external_data, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nesting, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged, setup, teardown),
 	};

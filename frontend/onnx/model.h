@@ -156,8 +156,8 @@ typedef struct {
 
 /* Gives the contents of a tensor, *out, which lie in the file where they have the dtype's layout
  * and alignment there, else in the arena. folder: where files of external data are; NULL:
- * external data is an error. what: "initializer w", for messages. Sizes are checked against the bytes that are there before memory is allocated. Returns false after an
- * error. */
+ * external data is an error. what: "initializer w", for messages. Sizes are checked against the
+ * bytes that are there before memory is allocated. Returns false after an error. */
 bool onnx_tensor(Ctx *, const OnnxTensor *, OnnxFolder *, const char *what, Tensor *out);
 /* The same of a sparse tensor, whose result is dense. */
 bool onnx_sparse(Ctx *, const OnnxSparse *, OnnxFolder *, const char *what, Tensor *out);

@@ -70,6 +70,9 @@ static bool read_grams(Build *b, Node n, Grams *g)
 	}
 	if (total != g->ngram)
 		return b_error(b, "ngram_indexes has %u elements for %u n-grams", g->ngram, total).i;
+	const Attr *w = node_attr(b->g, n, "weights");
+	if (w->kind == ATTR_floats && w->n && w->n != total)
+		return b_error(b, "weights has %u elements for %u n-grams", w->n, total).i;
 	for (uint32_t k = 0; k < g->ngram; k++) {
 		if (g->column[k] < 0 || g->column[k] > INT32_MAX)
 			return b_error(b, "ngram_indexes: %lld is no column", (long long)g->column[k]).i;
@@ -87,6 +90,29 @@ static Node add_counts(Build *b, const Grams *g, Node sum, Node counts, uint32_t
 	return b_scatter_as(b, sum, column, b_transpose(b, counts, 0, 1), 0, &axis, 1, "add", "promise");
 }
 
+/* [count] of n's weights, which are of the n-grams in their order, from `first` on. */
+static Node weights_of(Build *b, const Attr *w, uint32_t first, int64_t count)
+{
+	Ir *ir = b->g->ir;
+	float *v = ARENA_ARRAY(ir->ctx->arena, float, count);
+	for (int64_t k = 0; k < count; k++)
+		v[k] = (float)w->floats[first + k];
+	Const c = {.name = "", .dtype = DT_f32, .rank = 1, .data = v, .bytes = (uint64_t)count * sizeof *v};
+	c.dim = arena_dup(ir->ctx->arena, &count, sizeof count);
+	return b_const(b, ir_const(ir, c));
+}
+
+/* Counts [B, count] of the n-grams from `first` on; or whether there are any; times their
+ * weights. */
+static Node weighted(Build *b, Node n, Node counts, uint32_t first, int64_t count)
+{
+	const Attr *w = node_attr(b->g, n, "weights");
+	if (aten_is(b, n, "mode", "IDF"))
+		counts = b_convert(b, b_bin_scalar(b, OP_gt, counts, 0), DT_f32);
+	bool has_weights = !aten_is(b, n, "mode", "TF") && w->kind == ATTR_floats && w->n;
+	return has_weights ? b_bin(b, OP_mul, counts, weights_of(b, w, first, count)) : counts;
+}
+
 /* How often each n-gram stands in each text, its words 1, 2, ... skips + 1 places apart. */
 static Node frequencies(Build *b, Node n, const Grams *g, const Texts *t)
 {
@@ -97,29 +123,17 @@ static Node frequencies(Build *b, Node n, const Grams *g, const Texts *t)
 		return b_error(b, "n-grams of %lld to %lld words, %lld of them skipped", (long long)least, (long long)most, (long long)skips);
 	for (int64_t size = 1; size <= g->nsize; size++) {
 		int64_t end = size < g->nsize ? g->start[size] : g->npool, count = (end - g->start[size - 1]) / size;
+		Node all = {0};
 		/* the places of one word do not depend on distances */
-		for (int64_t step = 1; count && size >= least && size <= most && step <= (size > 1 ? skips + 1 : 1); step++)
-			sum = add_counts(b, g, sum, count_grams(b, t, g->pool + g->start[size - 1], size, count, step), first, count);
+		for (int64_t step = 1; count && size >= least && size <= most && step <= (size > 1 ? skips + 1 : 1); step++) {
+			Node some = count_grams(b, t, g->pool + g->start[size - 1], size, count, step);
+			all = all.i ? b_bin(b, OP_add, all, some) : some;
+		}
+		if (all.i)
+			sum = add_counts(b, g, sum, weighted(b, n, all, first, count), first, count);
 		first += (uint32_t)count;
 	}
 	return sum;
-}
-
-/* Counts, whether there is one, or counts times weights. */
-static Node weighted(Build *b, Node n, Node counts, int64_t width)
-{
-	bool present = aten_is(b, n, "mode", "IDF");
-	const Attr *w = node_attr(b->g, n, "weights");
-	if (present)
-		counts = b_convert(b, b_bin_scalar(b, OP_gt, counts, 0), DT_f32);
-	if (aten_is(b, n, "mode", "TF") || w->kind != ATTR_floats || !w->n)
-		return counts;
-	if (w->n < width)
-		return b_error(b, "weights has %u elements for %lld columns", w->n, (long long)width);
-	Node *v = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, width);
-	for (int64_t k = 0; k < width; k++)
-		v[k] = b_scalar(b, DT_f32, w->floats[k]);
-	return b_bin(b, OP_mul, counts, aten_stack(b, v, (uint32_t)width, 0));
 }
 
 static Node build_tf_idf(Build *b, Node n)
@@ -133,7 +147,7 @@ static Node build_tf_idf(Build *b, Node n)
 		return b_error(b, "X is of %s and rank %u, expected integers of rank 0 to 2", dtype_name(aten_dtype(b, x)), s.rank);
 	Texts t = {.rows = s.rank == 2 ? s.dim[0] : b_int(b, 1), .len = s.rank ? s.dim[s.rank - 1] : b_int(b, 1)};
 	t.x = b_reshape(b, b_convert(b, x, DT_i64), 2, (Sym[]){t.rows, t.len});
-	Node y = weighted(b, n, frequencies(b, n, &g, &t), g.width);
+	Node y = frequencies(b, n, &g, &t);
 	Sym width = b_int(b, g.width);
 	return s.rank == 2 ? y : b_reshape(b, y, 1, &width);
 }

@@ -327,7 +327,7 @@ static bool check_peers(const BenchOptions *o)
 	}
 	if (o->against && !o->python)
 		return fail("--against needs --python ENV"), false;
-	return !o->against || bench_python(o, python) ||
+	return !o->against || python_find(o->python, python) ||
 	       (fail("--python: no Python %s", o->python), false);
 }
 

@@ -58,10 +58,6 @@ bool bench_write_inputs(const BenchOptions *, const char *path);
  * file BenchOptions.inputs, which must be set, and fills in name, times, runs and memory of a row.
  * Returns false after a message; the row's times mean nothing then. */
 bool bench_peer(const char *peer, const BenchOptions *, int threads, BenchRow *);
-/* Sets path to the interpreter that --python (not NULL) names: bin/python of an environment, else
- * the program itself. Returns false if there is no such program; true of a name without '/', which
- * is looked up in PATH only when it is run. */
-bool bench_python(const BenchOptions *, char path[4096]);
 /* Sorts seconds[n], n > 0, and sets runs, min, median and p99 (the 99th percentile) of the row. */
 void bench_statistics(double *seconds, int n, BenchRow *);
 

@@ -1,7 +1,6 @@
 /* The rows of `weft bench`: our own objects and the peers, each in a process of its own. */
 #include <errno.h>
 #include <math.h>
-#include <spawn.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 
 #include "bench.h"
 
-extern char **environ;
 extern const char peers_py[]; /* tools/peers.py, embedded at build time */
 
 static int by_value(const void *pa, const void *pb)
@@ -437,66 +435,18 @@ bool bench_profile(const char *path, const BenchOptions *o, int threads, const P
 
 /* ---- peers ---- */
 
-bool bench_python(const BenchOptions *o, char path[4096])
-{
-	struct stat st;
-	const char *within = "/bin/python";
-	snprintf(path, 4096, "%s%s", o->python, within);
-	if (access(path, X_OK))
-		path[strlen(path) - strlen(within)] = 0;
-	/* A name without a folder is looked up in PATH when it is run. */
-	return !strchr(path, '/') ||
-	       (access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode));
-}
-
-/* Run the helper with its output in `out`. */
-static bool run_helper(const BenchOptions *o, const char *script, const char *peer, int threads,
-		       FILE *out)
-{
-	char python[4096], count[16], seconds[32], omp[32];
-	posix_spawn_file_actions_t fa;
-	pid_t pid;
-	int status;
-	bench_python(o, python);
-	snprintf(count, sizeof count, "%d", threads);
-	snprintf(seconds, sizeof seconds, "%g", o->seconds);
-	snprintf(omp, sizeof omp, "%d", threads);
-	setenv("OMP_NUM_THREADS", omp, 1);
-	const char *argv[] = {python, script, o->model, o->inputs,
-			      peer,   count,  seconds,  o->verbose ? "-v" : NULL,
-			      NULL};
-	if (posix_spawn_file_actions_init(&fa))
-		return false;
-	posix_spawn_file_actions_adddup2(&fa, fileno(out), 1);
-	int err = posix_spawnp(&pid, python, &fa, NULL, (char *const *)(uintptr_t)argv, environ);
-	posix_spawn_file_actions_destroy(&fa);
-	unsetenv("OMP_NUM_THREADS");
-	if (err)
-		return fail("cannot run %s: %s", python, strerror(err)), false;
-	if (waitpid(pid, &status, 0) != pid)
-		return fail("lost the process of %s", peer), false;
-	if (WIFSIGNALED(status))
-		return fail("%s was ended by signal %d", peer, WTERMSIG(status)), false;
-	if (WEXITSTATUS(status) > 1)
-		return fail("%s failed with status %d", peer, WEXITSTATUS(status)), false;
-	return WEXITSTATUS(status) == 0; /* after 1 the helper has said why */
-}
-
 bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *r)
 {
-	const char *base = getenv("TMPDIR");
-	char script[4096], line[512] = "";
-	snprintf(script, sizeof script, "%s/weft-peers-XXXXXX", base && *base ? base : "/tmp");
-	int fd = mkstemp(script);
-	weft_temporary(script);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w"), *out = tmpfile();
-	bool ok = f && out && fputs(peers_py, f) >= 0;
-	ok = f && fclose(f) == 0 && ok;
-	if (!ok)
-		fail("%s: cannot write a temporary file", peer);
-	ok = ok && run_helper(o, script, peer, threads, out);
-	unlink(script);
-	weft_not_temporary(script);
+	char line[512] = "", count[16], seconds[32];
+	snprintf(count, sizeof count, "%d", threads);
+	snprintf(seconds, sizeof seconds, "%g", o->seconds);
+	const char *arg[] = {o->model, o->inputs, peer, count, seconds, "-v"};
+	FILE *out = tmpfile();
+	if (!out)
+		return fail("%s: cannot make a temporary file", peer), false;
+	setenv("OMP_NUM_THREADS", count, 1);
+	bool ok = python_run(o->python, peer, peers_py, arg, o->verbose ? 6 : 5, out);
+	unsetenv("OMP_NUM_THREADS");
 	if (ok) {
 		rewind(out);
 		ok = false;
@@ -507,8 +457,7 @@ bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *
 		if (!ok)
 			fail("%s: its process has printed no times", peer);
 	}
-	if (out)
-		fclose(out);
+	fclose(out);
 	r->min /= 1e3;
 	r->median /= 1e3;
 	r->p99 /= 1e3;

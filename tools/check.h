@@ -16,6 +16,8 @@ typedef struct {
 	const char *entry; /* of models that are compiled */
 	const char *device; /* RunnerOptions.device */
 	ModeArgs mode;     /* its file is each case's own */
+	const char *against, *python; /* another system whose results are the references, and the
+	                                 Python environment that has it; NULL: none */
 } CheckOptions;
 
 /* One model with its references, which one process checks. */
@@ -42,6 +44,19 @@ typedef struct {
 	char text[400]; /* of an output: the comparison; of a whole: its sizes, its file if there
 			   are several, or why it failed; may be "" */
 } CheckRecord;
+
+/* References that the process made, in place of those that the case had. */
+typedef struct {
+	char **own;
+	char (*path)[256];
+	int nown;
+} AgainstFiles;
+
+/* With --against: replaces the references of the case, which are inputs then, by files of the other
+ * system's results. Returns false after a message. against_end, which follows also then, removes
+ * the files and undoes that. */
+bool against_begin(CheckCase *, const CheckOptions *, AgainstFiles *);
+void against_end(CheckCase *, AgainstFiles *);
 
 /* Runs the case in this process: opens the model, checks its references in order (without any, only
  * that it can be opened), and writes each CheckRecord into case->records, a stream of the caller's.

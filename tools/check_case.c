@@ -499,10 +499,16 @@ static bool open_case(Case *c)
 void check_case(CheckCase *cs, const CheckOptions *o)
 {
 	Case c = {.cs = cs, .o = o};
-	bool ok = open_case(&c);
+	AgainstFiles made;
+	bool has = against_begin(cs, o, &made), ok = has && open_case(&c);
 	for (c.k = 0; c.k < cs->nref || c.k == 0; c.k++) {
 		c.whole = (CheckRecord){.is_ref = true, .ref = c.k, .theirs = -1, .c = {.ratio = -1, .ok = true}};
-		if (ok && !cs->nref) { /* that it could be opened says all */
+		if (!has) {
+			put_reason(&c, "there is no reference");
+			add_record(&c, &c.whole);
+		} else if (ok && !cs->nref) { /* that it could be opened says all */
+			if (!o->weights)
+				snprintf(c.whole.text, sizeof c.whole.text, "types and shapes only: no reference");
 			add_record(&c, &c.whole);
 		} else if (ok) {
 			one_reference(&c);
@@ -515,6 +521,7 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 			add_record(&c, &c.whole);
 		}
 	}
+	against_end(cs, &made);
 	free(c.in);
 	free(c.first);
 	runner_close(&c.r);

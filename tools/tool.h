@@ -425,4 +425,14 @@ void print_lines(const WeftKernelInfo *);
  * older version of weft does not have are 0. The texts are the table's. */
 WeftKernelInfo call_info(const WeftModel *, const WeftCallInfo *);
 
+/* ---- Python programs of the command's own ---- */
+
+/* Sets path to the Python of an environment, ENV/bin/python, or to env itself, a program or a name
+ * in PATH. Returns false, without a message, if a path has no such program. */
+bool python_find(const char *env, char path[4096]);
+/* Runs a program, its text `script`, with n arguments, and waits. Its output goes to `out`. what:
+ * its name in messages. Returns true if it ends with status 0; false after a message, which is the
+ * program's own if it ends with status 1. */
+bool python_run(const char *env, const char *what, const char *script, const char *const *arg, int n, FILE *out);
+
 #endif

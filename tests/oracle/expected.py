@@ -20,6 +20,7 @@ VALUES = "other values than PyTorch"
 def cause_of(text):
     """What stays the same when nodes are renumbered or moved, without advice."""
     text = re.sub(r"^.*?\berror: ", "", text)
+    text = re.sub(r"^assert: ", "", text)  # the interpreter names the operator
     text = re.sub(r"^the model has operators that are not supported: ", "unsupported operators: ", text)
     text = re.sub(r"^\d+ unsupported operators?: ", "unsupported operator: ", text)
     return re.sub(r" x\d+ \(first at .*", "", text)
@@ -48,6 +49,7 @@ def run(weft, folder, backend, jobs, parts=(), options=()):
         sys.exit(f"{backend}: exit status {p.returncode}: {p.stderr.strip()}")
     said = {}
     for line in p.stderr.splitlines():
+        line = line.removeprefix("weft: ")
         model, kind, text = re.match(r"(.*?)(\.pt2: |/model\.onnx: |/test_data_set_\d+/[^:]*: |$)(.*)", line).groups()
         if kind:
             name = ".pt2" if kind.startswith(".pt2") else "/model.onnx"

@@ -5,6 +5,19 @@
 
 /* ---- transforms ---- */
 
+/* Bins 0 and n / 2 of a transform of n real numbers are real, whatever its sums round to. y: pairs
+ * along the last dimension, bins along `axis`. */
+static Node real_bins(Build *b, Node y, uint32_t axis, Sym n)
+{
+	Shape s = aten_shape(b, y);
+	if (!y.i)
+		return y;
+	Node twice = b_bin_scalar(b, OP_mul, aten_iota_dim(b, &s, axis, DT_i64), 2);
+	Node is_real = b_bin_scalar(b, OP_eq, b_bin(b, OP_remainder, twice, aten_size(b, n, DT_i64)), 0);
+	Node imaginary = b_bin_scalar(b, OP_eq, aten_iota_dim(b, &s, s.rank - 1, DT_i64), 1);
+	return b_select(b, b_bin(b, OP_bit_and, is_real, imaginary), aten_like(b, y, 0), y);
+}
+
 /* Complex numbers are pairs along the last dimension, which has extent 1 for real ones. */
 static Node dft(Build *b, Node n, int64_t axis)
 {
@@ -20,7 +33,11 @@ static Node dft(Build *b, Node n, int64_t axis)
 	Node z = real ? b_select_dim(b, x, -1, b_int(b, 0)) : onnx_call(b, "aten.view_as_complex", &x, 1, NULL, 0);
 	const char *op = inverse ? (half ? "aten.fft_irfft" : "aten.fft_ifft") : half ? "aten.fft_rfft" : "aten.fft_fft";
 	Node y = onnx_call(b, op, &z, 1, (Attr[]){attr_none(), size, attr_int(ir, axis)}, 3);
-	return inverse && half ? b_unsqueeze(b, y, -1) : onnx_call(b, "aten.view_as_real", &y, 1, NULL, 0);
+	if (inverse && half)
+		return b_unsqueeze(b, y, -1);
+	y = onnx_call(b, "aten.view_as_real", &y, 1, NULL, 0);
+	Sym length = size.kind == ATTR_int ? size.s : b_dim(b, x, (int)axis);
+	return real ? real_bins(b, y, (uint32_t)axis, length) : y;
 }
 
 static Node build_dft(Build *b, Node n)
@@ -60,7 +77,8 @@ static Node build_stft(Build *b, Node n)
 	f = b_transpose(b, f, 2, 3);
 	Node z = real ? b_select_dim(b, f, -1, b_int(b, 0)) : onnx_call(b, "aten.view_as_complex", &f, 1, NULL, 0);
 	Node y = onnx_call(b, half && real ? "aten.fft_rfft" : "aten.fft_fft", &z, 1, (Attr[]){attr_none(), attr_none(), attr_int(ir, -1)}, 3);
-	return onnx_call(b, "aten.view_as_real", &y, 1, NULL, 0);
+	y = onnx_call(b, "aten.view_as_real", &y, 1, NULL, 0);
+	return real ? real_bins(b, y, 2, b_int(b, length)) : y;
 }
 
 OP(onnx_STFT_17){

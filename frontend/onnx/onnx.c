@@ -330,8 +330,9 @@ static void list_unknown(Unknown *u, const OnnxOpsets *opset, const OnnxNode *no
 		int64_t version = version_of(opset, x->domain);
 		if (op_find_onnx(u->im->ctx, x->domain, x->op, version))
 			continue;
-		const char *name = arena_printf(u->im->ctx->scratch, "%s%s%s of opset %lld", onnx_is_main_domain(x->domain) ? "" : x->domain,
-						onnx_is_main_domain(x->domain) ? "" : ".", x->op, (long long)version);
+		const char *why = onnx_refusal(x);
+		const char *name = arena_printf(u->im->ctx->scratch, "%s%s%s of opset %lld%s%s%s", onnx_is_main_domain(x->domain) ? "" : x->domain,
+						onnx_is_main_domain(x->domain) ? "" : ".", x->op, (long long)version, why ? " (" : "", why ? why : "", why ? ")" : "");
 		intern(&u->seen, name, strlen(name), &fresh);
 		if (fresh)
 			text_printf(&u->list, "%s%s", u->list.n ? ", " : "", name);

@@ -150,10 +150,15 @@ bool onnx_import_sizes(const Item *, bool *done);
 typedef bool (*Importer)(const Item *);
 /* Returns how a node is imported; NULL if it is a call or unknown (special.c). */
 Importer onnx_special_importer(const OnnxNode *);
+/* Returns why a node is not supported, where more can be said than that; else NULL (special.c). */
+const char *onnx_refusal(const OnnxNode *);
 bool onnx_import_flex_attention(const Item *); /* flex.c */
 bool onnx_import_sequence(const Item *); /* sequence.c */
 bool onnx_import_if(const Item *); /* control.c */
 bool onnx_import_loop(const Item *);
 bool onnx_import_scan(const Item *);
+bool onnx_import_tree_ensemble(const Item *); /* trees.c */
+bool onnx_import_tree_classifier(const Item *);
+bool onnx_import_tree_regressor(const Item *);
 
 #endif

@@ -140,12 +140,45 @@ static const struct {
 	{"Size", import_identity},
 };
 
+static const struct {
+	const char *domain, *op;
+	Importer import;
+} others[] = {
+	{"ai.onnx.preview", "FlexAttention", onnx_import_flex_attention},
+	{"ai.onnx.ml", "TreeEnsemble", onnx_import_tree_ensemble},
+	{"ai.onnx.ml", "TreeEnsembleClassifier", onnx_import_tree_classifier},
+	{"ai.onnx.ml", "TreeEnsembleRegressor", onnx_import_tree_regressor},
+};
+
+static bool is(const OnnxNode *n, const char *domain, const char *op)
+{
+	return n->domain && !strcmp(n->domain, domain) && !strcmp(n->op, op);
+}
+
 Importer onnx_special_importer(const OnnxNode *n)
 {
-	if (n->domain && !strcmp(n->domain, "ai.onnx.preview") && !strcmp(n->op, "FlexAttention"))
-		return onnx_import_flex_attention;
+	for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+		if (is(n, others[k].domain, others[k].op))
+			return others[k].import;
 	for (size_t k = 0; k < sizeof specials / sizeof *specials && onnx_is_main_domain(n->domain); k++)
 		if (!strcmp(specials[k].op, n->op))
 			return specials[k].import;
+	return NULL;
+}
+
+static const struct {
+	const char *domain, *op, *why;
+} refused[] = {
+	{"ai.onnx.ml", "ZipMap", "gives a sequence of maps, which a compiled model does not have; skl2onnx leaves it out with options={'zipmap': False}"},
+	{"ai.onnx.ml", "CastMap", "takes a map, which a compiled model does not have"},
+	{"ai.onnx.ml", "DictVectorizer", "takes a map, which a compiled model does not have"},
+	{"ai.onnx.ml", "CategoryMapper", "takes or gives strings, which a compiled model does not have"},
+};
+
+const char *onnx_refusal(const OnnxNode *n)
+{
+	for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
+		if (is(n, refused[k].domain, refused[k].op))
+			return refused[k].why;
 	return NULL;
 }

@@ -1,0 +1,18 @@
+/* The blocks of this room are the operators of ai.onnx.ml, named as those of ir/ops/onnx are
+ * ("onnx_ml.NAME.N"): features, and linear models. Ensembles of trees are not operators: the
+ * importer builds them (frontend/onnx/trees.h), with what this header declares. */
+#ifndef WEFT_IR_OPS_ML_H
+#define WEFT_IR_OPS_ML_H
+
+#include "ir/ops/onnx/priv.h"
+
+/* .no_sample, as NODE_TESTS */
+#define ML_CASES "tests/data/import/contrib.tar.xz has cases that ONNX Runtime computed"
+
+/* Returns scores[N, k] after a post transform: NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT.
+ * Another text is an error. */
+Node ml_post_transform(Build *, Node scores, const char *transform);
+/* Returns the labels (i64[N]) of indices into a list of classes. */
+Node ml_labels(Build *, Node index, const int64_t *label, uint32_t n);
+
+#endif

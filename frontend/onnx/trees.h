@@ -41,6 +41,8 @@ typedef enum { TREES_SUM, TREES_AVERAGE, TREES_MIN, TREES_MAX } TreesCombine;
  * set. Returns false after an error: attributes that do not fit together, a cycle. */
 bool trees_read(const Item *, const char *prefix, Forest *);
 
+enum { TREES_MOST_COMPLETE = 6 }; /* levels */
+
 /* How the trees lie in tables. Levels of nodes next to the roots, `top` of them, are complete:
  * level l has 2^l places, each with one element for each tree. Trees of more levels go on by slots:
  * the first 2^top * T slots are the places behind these levels (place-major); each slot holds a

@@ -15,7 +15,7 @@ typedef struct {
 	uint32_t ntree;      /* groups * trees */
 	bool nan, mixed;     /* where NaN goes: of all branches, or of each its own */
 	double none;         /* of a target without a weight */
-	Node less[32];       /* by complete level, whether the branch goes to `no`: [N, groups, trees] */
+	Node less[TREES_MOST_COMPLETE];       /* by complete level, whether the branch goes to `no`: [N, groups, trees] */
 } Trees;
 
 /* ---- tables ---- */
@@ -66,7 +66,7 @@ static Node of_place(Trees *w, uint32_t place, Field field)
 /* The field at the place of a level that the comparisons of the levels above lead to. */
 static Node chosen(Trees *w, uint32_t level, Field field)
 {
-	Node x[1u << 4];
+	Node x[1u << TREES_MOST_COMPLETE];
 	uint32_t n = 1u << level;
 	for (uint32_t k = 0; k < n; k++)
 		x[k] = of_place(w, n - 1 + k, field);

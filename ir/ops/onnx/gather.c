@@ -71,6 +71,7 @@ static Node build_gather_nd(Build *b, Node n)
 
 OP(onnx_GatherND_11){
 	.schema = "onnx.GatherND.11(Tensor data, Tensor indices, *, int batch_dims=0) -> Tensor",
+	.aliases = "com_microsoft.GatherND.1",
 	.build = build_gather_nd,
 	.no_sample = NODE_TESTS,
 };

@@ -20,6 +20,7 @@ static Node build_grid_sample(Build *b, Node n)
 
 OP(onnx_GridSample_16){
 	.schema = "onnx.GridSample.16(Tensor X, Tensor grid, *, bool align_corners=False, str mode=\"linear\", str padding_mode=\"zeros\") -> Tensor",
+	.aliases = "com_microsoft.GridSample.1",
 	.build = build_grid_sample,
 	.no_sample = NODE_TESTS,
 };

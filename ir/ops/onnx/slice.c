@@ -125,6 +125,7 @@ static Node build_pad(Build *b, Node n)
 
 OP(onnx_Pad_1){
 	.schema = "onnx.Pad.1(Tensor data, SymInt[] pads, Tensor? constant_value, int[]? axes, *, str mode=\"constant\") -> Tensor",
+	.aliases = "com_microsoft.Pad.1",
 	.build = build_pad,
 	.no_sample = NODE_TESTS,
 };
@@ -179,6 +180,7 @@ static Node build_trilu(Build *b, Node n)
 
 OP(onnx_Trilu_14){
 	.schema = "onnx.Trilu.14(Tensor input, Tensor? k, *, bool upper=True) -> Tensor",
+	.aliases = "com_microsoft.Trilu.1",
 	.build = build_trilu,
 	.no_sample = NODE_TESTS,
 };

@@ -198,6 +198,8 @@ static bool one_score(const Item *it, const Classes *c, Node s)
 	return z.i && bind(it, 0, label) && bind(it, 1, b_convert(b, z, DT_f32));
 }
 
+/* Where both of two classes have weights, the label is that of the greater sum, as ONNX says; ONNX
+ * Runtime gives 1 or 0 by the sign of the second one, whatever the labels are. */
 bool onnx_import_tree_classifier(const Item *it)
 {
 	Build *b = &it->s->b;

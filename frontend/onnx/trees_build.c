@@ -15,7 +15,8 @@ typedef struct {
 	uint32_t ntree;      /* groups * trees */
 	bool nan, mixed;     /* where NaN goes: of all branches, or of each its own */
 	double none;         /* of a target without a weight */
-	Node less[TREES_MOST_COMPLETE];       /* by complete level, whether the branch goes to `no`: [N, groups, trees] */
+	Node less[TREES_MOST_COMPLETE];       /* by complete level, whether the branch goes to `no`:
+	                                         [N, groups, trees] */
 } Trees;
 
 /* ---- tables ---- */

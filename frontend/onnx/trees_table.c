@@ -26,7 +26,8 @@ static bool too_large(const Arranger *a)
 static uint32_t depth_of(const Arranger *a)
 {
 	const Forest *f = a->f;
-	uint32_t *below = ARENA_ARRAY(a->scratch, uint32_t, f->node.n); /* levels below + 1; 0: not known */
+	/* levels below + 1; 0: not known */
+	uint32_t *below = ARENA_ARRAY(a->scratch, uint32_t, f->node.n);
 	uint32_t most = 0;
 	ARRAY(uint32_t) todo = {0};
 	for (uint32_t k = 0; k < f->root.n; k++) {
@@ -148,7 +149,8 @@ static bool fill_slots(const Arranger *a)
 	TreeTable *t = a->t;
 	const Forest *f = a->f;
 	uint32_t first = (t->groups * t->trees) << t->top;
-	uint32_t *below_of = ARENA_ARRAY(a->scratch, uint32_t, f->node.n + 1); /* by node, the last one: no node; 0: none yet */
+	/* by node, the last one: no node; 0: none yet */
+	uint32_t *below_of = ARENA_ARRAY(a->scratch, uint32_t, f->node.n + 1);
 	ARRAY(uint32_t) slot = {0}, below = {0};
 	for (uint32_t k = 0; k < first; k++)
 		array_push(a->scratch, &slot, t->place[((1u << t->top) - 1) * t->groups * t->trees + k]);

@@ -1,7 +1,7 @@
 """Models of one node of com.microsoft and ai.onnx.ml, with inputs and with the results of ONNX Runtime: make_contrib.py FOLDER [CASE...]
-writes FOLDER/CASE/model.onnx and FOLDER/CASE/test_data_set_0, as ONNX's node tests have them; --list prints the names, and --sample of the
-cases only those whose name ends with "_0". Numbers of quantised results do not lie near the middle between two integers, so that another
-order of sums gives the same."""
+writes FOLDER/CASE/model.onnx and FOLDER/CASE/test_data_set_0, as ONNX's node tests have them, and FOLDER/refused/NAME.onnx with what weft
+must say of the model, NAME.txt; --list prints the names of the cases. tests/data/contrib.tar.xz is made of all of them:
+tar -C FOLDER -cJf tests/data/contrib.tar.xz --sort=name --mtime=@0 --owner=0 --group=0 ."""
 import pathlib
 import sys
 
@@ -267,8 +267,144 @@ def shapes():
     case("GridSample", [f(1, 2, 5, 5), (R.rand(1, 3, 4, 2) * 2.2 - 1.1).astype(np.float32)], padding_mode="border", mode="nearest", align_corners=1)
 
 
-for make in activations, norms, products, bits, quantised, attention, grouped, moe, shapes:
+# ---- ai.onnx.ml ----
+
+def features():
+    def ml(op, inputs, outputs=1, **attrs):
+        case(op, inputs, outputs, ML, **attrs)
+    x = f(4, 3)
+    ml("Scaler", [x], offset=[0.5, -0.5, 1.0], scale=[2.0, 3.0, 0.5])
+    ml("Scaler", [x], offset=[0.5], scale=[2.0])
+    ml("Scaler", [i64(1, 2, 3, 4, 5, 6).reshape(2, 3)], offset=[0.5, -0.5, 1.0], scale=[2.0, 3.0, 0.5])
+    for norm in "MAX", "L1", "L2":
+        ml("Normalizer", [np.concatenate([x, np.zeros((1, 3), np.float32)])], norm=norm)
+    holes = np.where(f(4, 3) > 0.5, np.float32("nan"), x)
+    ml("Imputer", [holes], imputed_value_floats=[1.0, 2.0, 3.0], replaced_value_float=float("nan"))
+    ml("Imputer", [np.where(holes != holes, np.float32(-1), x)], imputed_value_floats=[9.0], replaced_value_float=-1.0)
+    ml("Imputer", [i64(1, 2, 3, 1, 5, 1).reshape(2, 3)], imputed_value_int64s=[7, 8, 9], replaced_value_int64=1)
+    ml("Binarizer", [x], threshold=0.25)
+    ml("ArrayFeatureExtractor", [x, i64(0, 2)])
+    ml("FeatureVectorizer", [f(3, 2), f(3, 4)], inputdimensions=[2, 4])
+    ml("OneHotEncoder", [i64(3, 1, 7, 2)], cats_int64s=[1, 2, 3], zeros=1)
+    ml("OneHotEncoder", [i64(3, 1, 7, 2).reshape(2, 2)], cats_int64s=[1, 2, 3], zeros=1)
+    ml("LabelEncoder", [i64(3, 1, 7, 2)], keys_int64s=[1, 2, 3], values_floats=[0.5, 1.5, 2.5], default_float=-1.0)
+    ml("LabelEncoder", [f(3).round()], keys_floats=[0.0, 1.0, -1.0, float("nan")], values_int64s=[5, 6, 7, 8], default_int64=99)
+    ml("LabelEncoder", [i64(3, 1, 7, 2).reshape(2, 2)], keys_int64s=[1, 2, 3], values_int64s=[5, 6, 7])
+    w = [float(v) for v in f(9)]
+    for transform in "NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO":
+        ml("LinearClassifier", [x], 2, coefficients=w, intercepts=w[:3], classlabels_ints=[4, 7, 9], multi_class=1, post_transform=transform)
+        ml("LinearClassifier", [x], 2, coefficients=w[:6], intercepts=w[:2], classlabels_ints=[0, 1], post_transform=transform)
+    ml("LinearRegressor", [x], coefficients=w[:3], intercepts=w[:1])
+    ml("LinearRegressor", [x], coefficients=w, intercepts=w[:3], targets=3)
+    ml("LinearRegressor", [x], coefficients=w, intercepts=w[:3], targets=3, post_transform="SOFTMAX")
+    for kernel in "LINEAR", "POLY", "RBF", "SIGMOID":
+        ml("SVMRegressor", [x], coefficients=w[:4], support_vectors=[float(v) for v in f(12)], n_supports=4, rho=[0.5], kernel_type=kernel,
+           kernel_params=[0.3, 0.5, 3.0])
+    ml("SVMRegressor", [x], coefficients=w[:3], rho=[0.5], kernel_type="LINEAR", kernel_params=[0.3, 0.5, 3.0])
+
+
+def tree(depth, features, modes, first=0):
+    """Columns of a tree whose branches end between depth 1 and `depth`."""
+    rows = []
+
+    def grow(level):
+        k = len(rows)
+        rows.append(None)
+        if level == depth or (level and R.rand() < 0.25):
+            rows[k] = (R.randint(features), 0.0, "LEAF", 0, 0)
+            return k
+        yes, no = grow(level + 1), grow(level + 1)
+        rows[k] = (R.randint(features), float(np.round(R.randn(), 1)), modes[R.randint(len(modes))], yes, no)
+        return k
+    grow(0)
+    return rows
+
+
+def ensemble(count, depth, kind, targets, modes=("BRANCH_LEQ",), missing=False, weights_each=1, sign=1, features=4):
+    """Attributes of an ensemble: kind is "class" or "target"."""
+    a = {f"nodes_{k}": [] for k in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids")}
+    a |= {f"{kind}_{k}": [] for k in ("treeids", "nodeids", "ids", "weights")}
+    if missing:
+        a["nodes_missing_value_tracks_true"] = []
+    for t in range(count):
+        for k, (feature, at, mode, yes, no) in enumerate(tree(depth, features, modes)):
+            for name, v in zip(("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids"), (t, k, feature, at, mode, yes, no)):
+                a[f"nodes_{name}"].append(v)
+            if missing:
+                a["nodes_missing_value_tracks_true"].append(int(R.randint(2)))
+            for j in range(weights_each if mode == "LEAF" else 0):
+                w = R.randn() / 4
+                for name, v in ("treeids", t), ("nodeids", k), ("ids", (t + j) % len(targets) if targets else 0), ("weights", abs(w) if sign == 0 else w):
+                    a[f"{kind}_{name}"].append(targets[v] if name == "ids" and targets else v)
+    return a
+
+
+def forests():
+    def ml(op, inputs, outputs=1, version=3, **attrs):
+        case(op, inputs, outputs, ML, (), version, **attrs)
+    x = f(17, 4).round(1)
+    regressor, classifier = "TreeEnsembleRegressor", "TreeEnsembleClassifier"
+    for depth in 1, 3, 5, 9:
+        ml(regressor, [x], n_targets=1, **ensemble(7, depth, "target", [0]))
+    ml(regressor, [x], n_targets=1, base_values=[0.5], **ensemble(7, 3, "target", [0], ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT")))
+    ml(regressor, [x.round()], n_targets=1, **ensemble(7, 3, "target", [0], ("BRANCH_EQ", "BRANCH_NEQ", "BRANCH_LEQ")))
+    ml(regressor, [np.where(f(17, 4) > 0.8, np.float32("nan"), x)], n_targets=1, **ensemble(7, 4, "target", [0], missing=True))
+    for combine in "AVERAGE", "MIN", "MAX":
+        ml(regressor, [x], n_targets=1, aggregate_function=combine, base_values=[0.25], **ensemble(5, 3, "target", [0]))
+        ml(regressor, [x], n_targets=3, aggregate_function=combine, **ensemble(6, 3, "target", [0, 1, 2]))
+    ml(regressor, [x], n_targets=3, base_values=[0.1, 0.2, 0.3], post_transform="SOFTMAX", **ensemble(6, 3, "target", [0, 1, 2]))
+    ml(regressor, [x], n_targets=3, **ensemble(6, 8, "target", [0, 1, 2], weights_each=2))
+    ml(regressor, [x], n_targets=3, **ensemble(6, 3, "target", [0, 1, 2], weights_each=3))
+    ml(regressor, [x.astype(np.float64)], n_targets=1, **ensemble(7, 3, "target", [0]))
+    ml(regressor, [f(1, 4)], n_targets=1, post_transform="PROBIT", base_values=[0.2],
+       **{k: [abs(w) / 40 for w in v] if k == "target_weights" else v for k, v in ensemble(3, 3, "target", [0]).items()})
+    for transform in "NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO":
+        ml(classifier, [x], 2, classlabels_int64s=[3, 5, 8], post_transform=transform, base_values=[0.1, -0.2, 0.3], **ensemble(9, 3, "class", [0, 1, 2]))
+    ml(classifier, [x], 2, classlabels_int64s=[0, 1, 2], **ensemble(4, 5, "class", [0, 1, 2], weights_each=3))
+    for transform in "NONE", "LOGISTIC":
+        ml(classifier, [x], 2, classlabels_int64s=[0, 1], post_transform=transform, base_values=[0.1], **ensemble(9, 3, "class", [0]))
+        ml(classifier, [x], 2, classlabels_int64s=[0, 1], post_transform=transform, **ensemble(5, 3, "class", [1]))
+    ml(classifier, [x], 2, classlabels_int64s=[0, 1], **ensemble(4, 3, "class", [0], sign=0))
+
+
+for make in activations, norms, products, bits, quantised, attention, grouped, moe, shapes, features, forests:
     make()
+
+
+# ---- what is refused ----
+
+REFUSED = {}
+
+
+def refused(name, text, op, inputs, outputs=1, domain=MS, **attrs):
+    REFUSED[name] = (text, (op, inputs, outputs, domain, range(1, len(inputs)), None, attrs))
+
+
+def refusals():
+    x = f(2, 3)
+    leaf = dict(nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[0, 0, 0], nodes_values=[0.5, 0.0, 0.0],
+                nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0],
+                target_treeids=[0, 0], target_nodeids=[1, 2], target_ids=[0, 0], target_weights=[1.0, 2.0], n_targets=1)
+    regressor = "TreeEnsembleRegressor"
+    refused("zipmap", "ai.onnx.ml.ZipMap of opset 3 (gives a sequence of maps", "ZipMap", [x], domain=ML, classlabels_int64s=[0, 1, 2])
+    refused("unknown", "com.microsoft.BeamSearch of opset 1", "BeamSearch", [x])
+    refused("cycle", "the nodes of a tree form a cycle", regressor, [x], domain=ML,
+            **leaf | {"nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"], "nodes_truenodeids": [1, 1, 0], "nodes_falsenodeids": [2, 2, 0]})
+    refused("branch", "node 0 of tree 0 has a branch to no node", regressor, [x], domain=ML, **leaf | {"nodes_truenodeids": [9, 0, 0]})
+    refused("feature", "a node reads feature -1", regressor, [x], domain=ML, **leaf | {"nodes_featureids": [-1, 0, 0]})
+    refused("features", "the trees read more features than there are", regressor, [x], domain=ML, **leaf | {"nodes_featureids": [7, 0, 0]})
+    refused("mode", "unknown mode BRANCH_UP", regressor, [x], domain=ML, **leaf | {"nodes_modes": ["BRANCH_UP", "LEAF", "LEAF"]})
+    refused("length", "nodes_values has 1 elements, expected 3", regressor, [x], domain=ML, **leaf | {"nodes_values": [0.5]})
+    refused("target", "a weight is of target 5, of 1", regressor, [x], domain=ML, **leaf | {"target_ids": [5, 0]})
+    refused("labels", "the labels are strings", "TreeEnsembleClassifier", [x], 2, domain=ML, classlabels_strings=["a", "b"],
+            **{k.replace("target", "class"): v for k, v in leaf.items() if k != "n_targets"})
+    refused("bits", "weights of 3 bits, expected 2, 4 or 8", "MatMulNBits", [f(2, 32), u8(8, 1, 12), f(8, 1)], K=32, N=8, bits=3, block_size=32)
+    refused("metric", "metric", "CDist", [x, f(4, 3)], metric="canberra")
+    refused("state", "a quantised state is not supported", "GroupQueryAttention", [f(1, 2, 16), f(1, 2, 16), f(1, 2, 16), None, None, i32(1), np.array(2, np.int32)],
+            num_heads=1, kv_num_heads=1, k_quant_type="PER_TENSOR", kv_cache_bit_width=8)
+
+
+refusals()
 
 
 # ---- writing ----
@@ -305,9 +441,19 @@ def write(folder, name):
             (data / f"{kind}_{k}.pb").write_bytes(numpy_helper.from_array(v, label).SerializeToString())
 
 
+def write_refused(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (text, parts) in REFUSED.items():
+        m, _ = model(*parts)
+        for o in m.graph.output:
+            o.CopyFrom(helper.make_tensor_value_info(o.name, TensorProto.FLOAT, None))
+        onnx.save(m, folder / f"{name}.onnx")
+        (folder / f"{name}.txt").write_text(text + "\n")
+
+
 def main():
     args = [a for a in sys.argv[1:] if not a.startswith("--")]
-    names = args[1:] or [n for n in CASES if "--sample" not in sys.argv or n.endswith("_0")]
+    names = args[1:] or list(CASES)
     if "--list" in sys.argv:
         return print(*names)
     failed = 0
@@ -317,6 +463,7 @@ def main():
         except Exception as e:  # an operator that this ONNX Runtime does not have
             failed += 1
             print(f"{name}: {str(e).splitlines()[0][:300]}", file=sys.stderr)
+    write_refused(pathlib.Path(args[0]) / "refused")
     print(f"{len(names) - failed} cases, {len({CASES[n][0] for n in names})} operators")
     return sys.exit(failed > 0)
 

@@ -148,8 +148,8 @@ static bool read_grouped(Build *b, Node n, Grouped *a)
 	return a->q.i && a->k.i && a->v.i;
 }
 
-/* New keys begin behind the ones that the batch element has; at 0 if the call is the first one, whose
- * queries are all keys. */
+/* New keys begin behind the ones that the batch element has; at 0 if the call is the first one,
+ * whose queries are all keys. */
 static void read_lengths(Build *b, Node n, Grouped *a)
 {
 	SymTab *t = b_syms(b);
@@ -187,11 +187,13 @@ static void turn(Build *b, Node n, Grouped *a)
 /* The state: new ones [B, heads, S, D] behind those before, and zeros behind these. */
 static Node state(Build *b, const Grouped *a, Node past, Node fresh)
 {
-	Node at = b_bin(b, OP_sub, b_iota(b, DT_i64, a->total), b_unsqueeze(b, a->before, 1)), zero = aten_like(b, at, 0); /* among the new ones */
+	/* among the new ones */
+	Node at = b_bin(b, OP_sub, b_iota(b, DT_i64, a->total), b_unsqueeze(b, a->before, 1)), zero = aten_like(b, at, 0);
 	Node last = aten_size(b, sym_addi(b_syms(b), a->queries, -1), DT_i64);
 	Node index = b_bin(b, OP_minimum, b_bin(b, OP_maximum, at, zero), last);
 	Node is_new = b_bin(b, OP_ge, at, zero);
-	Node v = b_gather(b, b_transpose(b, fresh, 1, 2), b_unsqueeze(b, index, -1), 1, (uint32_t[]){1}, 1, "promise"); /* [B, T, heads, D] */
+	/* [B, T, heads, D] */
+	Node v = b_gather(b, b_transpose(b, fresh, 1, 2), b_unsqueeze(b, index, -1), 1, (uint32_t[]){1}, 1, "promise");
 	v = b_transpose(b, v, 1, 2);
 	Node old = aten_like(b, v, 0);
 	if (past.i) {

@@ -11,7 +11,7 @@
 #include "ir/ops/onnx/window.h"
 
 /* .no_sample: PyTorch, with which samples are compared, has no such operator. */
-#define CONTRIB_CASES "tests/data/import/contrib.tar.xz has cases that ONNX Runtime computed"
+#define CONTRIB_CASES "tests/data/contrib.tar.xz has cases that ONNX Runtime computed"
 
 /* Returns x after the activation that a str argument names, none for "": Relu, Sigmoid, Tanh,
  * LeakyRelu, HardSigmoid or Clip, with the numbers alpha and beta where they have such. */
@@ -39,7 +39,8 @@ Node contrib_integer_product(Build *, Node a, Node a_scale, Node a_zero, Node b,
 typedef struct {
 	Node q, k, v;     /* [B, H, S, D], [B, H, T, D], [B, H, T, D of v] */
 	Node bias;        /* is added to the products; may be absent */
-	Node sink;        /* [H]: a further product for each query, whose value is zeros; may be absent */
+	Node sink;        /* [H]: a further product for each query, whose value is zeros; may be
+	                     absent */
 	Node scale;       /* without dimensions */
 	double softcap;   /* 0: none */
 } ContribAttention;

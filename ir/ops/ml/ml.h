@@ -7,8 +7,12 @@
 #include "ir/ops/onnx/priv.h"
 
 /* .no_sample, as NODE_TESTS */
-#define ML_CASES "tests/data/import/contrib.tar.xz has cases that ONNX Runtime computed"
+#define ML_CASES "tests/data/contrib.tar.xz has cases that ONNX Runtime computed"
 
+/* Returns the numbers of a float[] argument as f32[n], of an int[] argument as i64[n]; no node if
+ * it is absent or empty. */
+Node ml_numbers(Build *, Node n, const char *name);
+Node ml_integers(Build *, Node n, const char *name);
 /* Returns scores[N, k] after a post transform: NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT.
  * Another text is an error. */
 Node ml_post_transform(Build *, Node scores, const char *transform);

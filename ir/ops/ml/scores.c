@@ -1,7 +1,34 @@
-/* What becomes of scores. */
+/* Lists of numbers, and what becomes of scores. */
 #include <string.h>
 
+#include "ir/interp/tensor.h"
 #include "ir/ops/ml/ml.h"
+
+/* ---- arguments ---- */
+
+Node ml_numbers(Build *b, Node n, const char *name)
+{
+	const Attr *a = node_attr(b->g, n, name);
+	if (a->kind != ATTR_floats || !a->n)
+		return (Node){0};
+	Tensor t = {.dtype = DT_f32, .rank = 1, .dim = {a->n}, .data = ARENA_ARRAY(b->g->ir->ctx->arena, float, a->n)};
+	tensor_write_f64(&t, 0, a->n, a->floats);
+	const int64_t *dim = arena_dup(b->g->ir->ctx->arena, t.dim, sizeof t.dim);
+	return b_const(b, ir_const(b->g->ir, (Const){.name = "", .dtype = DT_f32, .rank = 1, .dim = dim, .data = t.data, .bytes = tensor_bytes(&t)}));
+}
+
+Node ml_integers(Build *b, Node n, const char *name)
+{
+	uint32_t count = 0;
+	const Sym *s = aten_has(b, n, name) ? node_ints(b->g, n, name, &count) : NULL;
+	int64_t *v = ARENA_ARRAY(b->g->ir->ctx->scratch, int64_t, count);
+	for (uint32_t k = 0; k < count; k++)
+		if (!aten_const(b, s[k], &v[k]))
+			return (Node){0};
+	return count ? aten_const_ints(b, v, count) : (Node){0};
+}
+
+/* ---- scores ---- */
 
 /* Equal to 1 / (1 + exp(-x)), without overflow. */
 static Node logistic(Build *b, Node x)

@@ -41,11 +41,38 @@ static uint32_t threads_for(SymTab *syms, const SchedPhase *p, const Gpu *gpu)
 	return threads ? (uint32_t)threads : WARP;
 }
 
+/* The same kernel with some constants in the layouts that threads want: a copy of l that knows
+ * those. */
+static Lowered *with_layouts(const Lowered *l, const Nest *n, const LayoutWant *want, uint32_t nwant)
+{
+	Arena *arena = l->ir->ctx->arena;
+	Lowered *copy = arena_dup(arena, l, sizeof *l);
+	copy->buf.data = arena_dup(arena, l->buf.data, l->buf.n * sizeof *l->buf.data);
+	for (uint32_t i = 0; i < nwant; i++)
+		copy->buf.data[n->k->kx.data[want[i].load.i].buf.i].layout = want[i].layout;
+	return copy;
+}
+
+static void tell_layouts(const Nest *n, const LayoutWant *want, uint32_t nwant, SchedPhase *p)
+{
+	SchedArg *arg = arena_dup(n->arena, p->arg, p->narg * sizeof *arg);
+	for (uint32_t k = 0; k < p->narg; k++)
+		for (uint32_t i = 0; i < nwant; i++)
+			if (arg[k].kind == ARG_BUF && arg[k].k == n->k->kx.data[want[i].load.i].buf.i)
+				arg[k].packed = &want[i].layout;
+	p->arg = arg;
+}
+
 Schedule *threads_schedule(const Lowered *l, const Kernel *k, const Target *target)
 {
-	Schedule *s = schedule_kernel(l, k, thread_target(l, target));
+	const Nest *n = plan_input(l, k, target, false).nest;
+	LayoutWant *want = ARENA_ARRAY(n->arena, LayoutWant, n->k->kx.n);
+	const uint32_t nwant = gpu_threads_wants(n, want);
+	Schedule *s = schedule_kernel(nwant ? with_layouts(l, n, want, nwant) : l, k, thread_target(l, target));
 	SymTab *syms = l->ir->syms;
 	Arena *arena = l->ir->ctx->arena;
+	for (uint32_t i = 0; i < s->phase.n && nwant; i++)
+		tell_layouts(n, want, nwant, &s->phase.data[i]);
 	for (uint32_t i = 0; i < s->phase.n; i++) {
 		SchedPhase *p = &s->phase.data[i];
 		const uint32_t threads = threads_for(syms, p, target->gpu);

@@ -232,6 +232,13 @@ const GpuProduct *gpu_product(const PlanInput *, const GpuContractPlan *, const 
  * plan, also for a convolution that this compiler does not give to the library. */
 double gpu_library_time(const PlanInput *, const GpuContractPlan *);
 
+/* ---- threads: every kernel (threads.c) ---- */
+
+/* Sets want[], room for an element of each expression of the kernel, to layouts of small constants
+ * in which neighbouring threads read neighbours: at most one for each buffer. Returns their
+ * number. */
+uint32_t gpu_threads_wants(const Nest *, LayoutWant *want);
+
 /* Plans, and prints plans. */
 PlanFn plan_gpu_points, plan_gpu_pieces, plan_gpu_rows, plan_gpu_contract, plan_gpu_threads;
 PrintFn print_gpu_points, print_gpu_pieces, print_gpu_rows, print_gpu_contract, print_gpu_threads;

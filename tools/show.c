@@ -23,6 +23,8 @@ const Command command_show = {
 	"  --kernels            the kernels only\n"
 	"  --svg FILE           draw the graph with graphviz (needs the command dot)\n"
 	"  --tune NAME          for --kernels: see weft compile\n"
+	"  --device cuda|cuda:N of a file for processors and GPUs what is there for that GPU, or without a GPU\n"
+	"                       for the first one in the file; for --kernels: the target of that GPU\n"
 	"  --target NAME        for --kernels: see weft compile; without a model: what is known of "
 	"that target\n"
 	"  --targets            the targets there are: vector bytes and registers, caches, whether "
@@ -35,7 +37,7 @@ const Command command_show = {
 	run};
 
 typedef struct {
-	const char *after, *svg, *entry;
+	const char *after, *svg, *entry, *device;
 	bool graph, kernels, targets, backends, json;
 	StringList backend_library;
 	WeftOptions o;
@@ -389,7 +391,7 @@ static void open_entry(Json *j, const char *name)
 static int show_object(const char *path, const Args *a)
 {
 	Runner r;
-	RunnerOptions ro = {.entry = a->entry, .any_entry = true, .shown = true};
+	RunnerOptions ro = {.entry = a->entry, .any_entry = true, .shown = true, .device = a->device};
 	Json j = {.f = a->json ? stdout : NULL};
 	if (!runner_open(&r, path, &ro))
 		return 1;
@@ -548,6 +550,7 @@ static int run(int argc, char **argv)
 			   {"--graph", OPT_FLAG, &a.graph},
 			   {"--kernels", OPT_FLAG, &a.kernels},
 			   {"--svg", OPT_STRING, &a.svg},
+			   {"--device", OPT_STRING, &a.device},
 			   {"--target", OPT_STRING, &a.o.target},
 			   {"--tune", OPT_STRING, &a.o.tune},
 			   {"--targets", OPT_FLAG, &a.targets},
@@ -585,6 +588,8 @@ static int run(int argc, char **argv)
 			    argv[1]);
 	if (compiled)
 		return show_object(argv[1], &a);
+	if (!a.o.target)
+		a.o.target = a.device;
 	Weft *w = weft_new();
 	WeftGraph *one[MAX_LIST], *g = w ? load_model(w, argv[1], &a.load, one) : NULL;
 	bool ok = g ? show_graph(w, g, one, &a) : (fail_messages(w), false);

@@ -301,9 +301,9 @@ def check_both(folder, env, cases):
         for k, options in enumerate(([], ["--replaceable-weights"], ["--weights", "file"]) if m.stem in ("mlp", "state") else ([],)):
             so = folder / f"both_{m.stem}_{k}.so"
             run(weft, "compile", m, "--target", "gpu-model,x86-64-v2,v3" if k == 0 else "native,gpu-model", *options, "-o", so)
-            for device, want in ([], "x86-64-v" if k == 0 else "target   native"), (["--device", "cuda"], "gpu-model"):
+            for device in [], ["--device", "cuda"]:
                 p = run(weft, "show", so, *device, env=none, check=False)
-                if p.returncode or want not in p.stdout:
+                if p.returncode or ("gpu-model" in p.stdout) != bool(device):
                     fail(f"show {so.stem} {device}", p.stdout + p.stderr)
             for device, where in ([], none), (["--device", "cuda"], env):
                 p = run(weft, "check", so, *refs, "-q", *device, env=where, check=False)

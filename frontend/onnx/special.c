@@ -170,6 +170,7 @@ static const struct {
 	const char *domain, *op, *why;
 } refused[] = {
 	{"ai.onnx.ml", "ZipMap", "gives a sequence of maps, which a compiled model does not have; skl2onnx leaves it out with options={'zipmap': False}"},
+	{"ai.onnx.ml", "SVMClassifier", "couples probabilities of pairs of classes by an iteration, which is not written yet"},
 	{"ai.onnx.ml", "CastMap", "takes a map, which a compiled model does not have"},
 	{"ai.onnx.ml", "DictVectorizer", "takes a map, which a compiled model does not have"},
 	{"ai.onnx.ml", "CategoryMapper", "takes or gives strings, which a compiled model does not have"},

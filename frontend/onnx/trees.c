@@ -12,27 +12,6 @@ static const char *text_of(const Item *it, const char *name, const char *otherwi
 	return a ? arena_strndup(it->s->im->ctx->scratch, (const char *)a->s.p, a->s.n) : otherwise;
 }
 
-/* Numbers of floats or of a tensor, by the names of both. */
-static bool numbers(const Item *it, const char *name, const double **out, uint32_t *n)
-{
-	Arena *scratch = it->s->im->ctx->scratch;
-	const OnnxAttr *tensor = onnx_item_attr(it, arena_printf(scratch, "%s_as_tensor", name)), *a = onnx_item_attr(it, name);
-	*n = a ? a->floats.n : 0;
-	double *v = ARENA_ARRAY(scratch, double, *n);
-	for (uint32_t k = 0; k < *n; k++)
-		v[k] = (double)a->floats.data[k];
-	*out = v;
-	if (!tensor || !tensor->t)
-		return true;
-	Tensor t;
-	TRY(onnx_tensor(it->s->im->ctx, tensor->t, it->s->im->folder, arena_printf(scratch, "attribute %s", name), &t));
-	*n = (uint32_t)tensor_numel(&t);
-	v = ARENA_ARRAY(scratch, double, *n);
-	tensor_read_f64(&t, 0, *n, v);
-	*out = v;
-	return true;
-}
-
 /* The operand [N, features] in the dtype of comparisons. */
 static Node rows(const Item *it, Forest *f)
 {
@@ -102,7 +81,7 @@ bool onnx_import_tree_regressor(const Item *it)
 	int64_t n = onnx_item_int(it, "n_targets", 1);
 	Forest f = {.ntarget = n > 0 && n < INT32_MAX ? (uint32_t)n : 0};
 	Node x = rows(it, &f);
-	TRY(x.i && combine_named(it, &combine) && numbers(it, "base_values", &base, &nbase));
+	TRY(x.i && combine_named(it, &combine) && trees_numbers(it, "base_values", &base, &nbase));
 	if (!f.ntarget)
 		return onnx_item_error(it, "n_targets is %lld", (long long)n);
 	TRY(trees_read(it, "target", &f));
@@ -156,7 +135,7 @@ static bool read_classes(const Item *it, Classes *c)
 	c->label = ints->ints.data;
 	c->n = ints->ints.n;
 	c->transform = text_of(it, "post_transform", "NONE");
-	return numbers(it, "base_values", &c->base, &c->nbase);
+	return trees_numbers(it, "base_values", &c->base, &c->nbase);
 }
 
 /* What the weights say about the classes; weights of one class of two are a target of its own. */

@@ -41,6 +41,10 @@ typedef enum { TREES_SUM, TREES_AVERAGE, TREES_MIN, TREES_MAX } TreesCombine;
  * set. Returns false after an error: attributes that do not fit together, a cycle. */
 bool trees_read(const Item *, const char *prefix, Forest *);
 
+/* Sets *out and *n to the numbers of an attribute of floats, or of the tensor NAME_as_tensor; *out
+ * is NULL if there is neither. Returns false after an error. */
+bool trees_numbers(const Item *, const char *name, const double **out, uint32_t *n);
+
 enum { TREES_MOST_COMPLETE = 6 }; /* levels */
 
 /* How the trees lie in tables. Levels of nodes next to the roots, `top` of them, are complete:

@@ -27,28 +27,20 @@ static Ints ints_of(const Reader *r, const char *name)
 	return a ? (Ints){a->ints.data, a->ints.n} : (Ints){0};
 }
 
-/* The numbers of an attribute: a tensor, or floats. *out is NULL if there is none. */
-static bool numbers_of(const Reader *r, const char *name, const double **out, uint32_t *n)
+bool trees_numbers(const Item *it, const char *name, const double **out, uint32_t *n)
 {
-	const OnnxAttr *a = onnx_item_attr(r->it, arena_printf(r->scratch, "%s_as_tensor", name));
+	Import *im = it->s->im;
+	const OnnxAttr *a = onnx_item_attr(it, arena_printf(im->ctx->scratch, "%s_as_tensor", name));
+	if (!a)
+		a = onnx_item_attr(it, name);
+	*n = a ? a->floats.n : 0;
 	*out = NULL;
-	*n = 0;
-	if (!a)
-		a = onnx_item_attr(r->it, name);
 	if (!a)
 		return true;
-	if (!a->t) {
-		double *v = ARENA_ARRAY(r->scratch, double, a->floats.n);
-		for (uint32_t k = 0; k < a->floats.n; k++)
-			v[k] = (double)a->floats.data[k];
-		*out = v;
-		*n = a->floats.n;
-		return true;
-	}
-	Tensor t;
-	TRY(onnx_tensor(r->it->s->im->ctx, a->t, r->it->s->im->folder, arena_printf(r->scratch, "attribute %s", name), &t));
+	Tensor t = {.dtype = DT_f32, .rank = 1, .dim = {*n}, .data = a->floats.data};
+	TRY(!a->t || onnx_tensor(im->ctx, a->t, im->folder, arena_printf(im->ctx->scratch, "attribute %s", name), &t));
 	*n = (uint32_t)tensor_numel(&t);
-	double *v = ARENA_ARRAY(r->scratch, double, *n);
+	double *v = ARENA_ARRAY(im->ctx->scratch, double, *n);
 	tensor_read_f64(&t, 0, *n, v);
 	*out = v;
 	return true;
@@ -186,7 +178,7 @@ static bool read_columns(Reader *r, Columns *c)
 	if (!n || !mode)
 		return onnx_item_error(r->it, "an ensemble without nodes");
 	c->mode = &mode->strings;
-	TRY(numbers_of(r, "nodes_values", &c->at, &nat) && length(r, "nodes_values", nat, n));
+	TRY(trees_numbers(r->it, "nodes_values", &c->at, &nat) && length(r, "nodes_values", nat, n));
 	TRY(length(r, "nodes_treeids", c->tree.n, n) && length(r, "nodes_featureids", c->feature.n, n));
 	TRY(length(r, "nodes_truenodeids", c->yes.n, n) && length(r, "nodes_falsenodeids", c->no.n, n));
 	TRY(length(r, "nodes_modes", c->mode->n, n) && (!c->missing.n || length(r, "nodes_missing_value_tracks_true", c->missing.n, n)));
@@ -236,7 +228,7 @@ static bool read_weights(Reader *r, const Columns *c, const char *prefix)
 	const double *value;
 	const char *name = arena_printf(r->scratch, "%s_weights", prefix);
 	uint32_t n, *leaf = ARENA_ARRAY(r->scratch, uint32_t, id.n);
-	TRY(numbers_of(r, name, &value, &n) && length(r, name, n, id.n) && length(r, arena_printf(r->scratch, "%s_treeids", prefix), tree.n, n));
+	TRY(trees_numbers(r->it, name, &value, &n) && length(r, name, n, id.n) && length(r, arena_printf(r->scratch, "%s_treeids", prefix), tree.n, n));
 	TRY(length(r, arena_printf(r->scratch, "%s_ids", prefix), target.n, n));
 	for (uint32_t k = 0; k < n; k++) {
 		TRY(check_target(r, target.data[k]));
@@ -280,9 +272,9 @@ static bool read_ensemble_attrs(Reader *r, Ensemble *e)
 	e->root = ints_of(r, "tree_roots");
 	e->target = ints_of(r, "leaf_targetids");
 	n = e->n = e->feature.n;
-	TRY(numbers_of(r, "nodes_modes", &e->mode, &nat) && length(r, "nodes_modes", nat, n));
-	TRY(numbers_of(r, "nodes_splits", &e->at, &nat) && length(r, "nodes_splits", nat, n));
-	TRY(numbers_of(r, "membership_values", &e->member, &e->nmember) && numbers_of(r, "leaf_weights", &e->weight, &nweight));
+	TRY(trees_numbers(r->it, "nodes_modes", &e->mode, &nat) && length(r, "nodes_modes", nat, n));
+	TRY(trees_numbers(r->it, "nodes_splits", &e->at, &nat) && length(r, "nodes_splits", nat, n));
+	TRY(trees_numbers(r->it, "membership_values", &e->member, &e->nmember) && trees_numbers(r->it, "leaf_weights", &e->weight, &nweight));
 	e->nleaf = nweight;
 	TRY(length(r, "leaf_targetids", e->target.n, nweight) && length(r, "nodes_truenodeids", e->yes.n, n));
 	TRY(length(r, "nodes_falsenodeids", e->no.n, n) && length(r, "nodes_trueleafs", e->yes_leaf.n, n));

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Compiles all kernels of models by NVRTC, without a GPU: gpu_kernels.py WEFT MODEL... [--arch sm_80,sm_90,sm_100,sm_120]
-weft compiles the models, with a cache of its own, so that equal kernels are compiled once; it finds NVRTC ($WEFT_NVRTC) and reads its report. Prints for each
-architecture: models, calls of kernels, errors, warnings, kernels that spill registers, and the most registers of a thread. The exit
-status is 1 after errors, warnings or spills."""
+"""Compiles all kernels of models by NVRTC, without a GPU: gpu_kernels.py WEFT MODEL... [--grad] [--arch sm_80,sm_90,sm_100,sm_120]
+--grad: with the entries for gradients. weft compiles the models, with a cache of its own, so that equal kernels are compiled once;
+it finds NVRTC ($WEFT_NVRTC) and reads its report. Prints for each architecture: models, calls of kernels, errors, warnings, kernels
+that spill registers, and the most registers of a thread. The exit status is 1 after errors, warnings or spills."""
 import argparse
 import json
 import os
@@ -13,17 +13,19 @@ import tempfile
 parser = argparse.ArgumentParser()
 parser.add_argument("weft")
 parser.add_argument("model", nargs="+")
+parser.add_argument("--grad", action="store_true")
 parser.add_argument("--arch", default="sm_80,sm_90,sm_100,sm_120")
 args = parser.parse_args()
 
 
 def compile_model(path, arch, so):
     """(calls with their registers, names that spill, lines of errors and of warnings)"""
-    p = subprocess.run([args.weft, "compile", path, "--target", f"cuda-{arch}", "-o", so], capture_output=True, text=True)
+    p = subprocess.run([args.weft, "compile", path, *(["--grad"] if args.grad else []), "--target", f"cuda-{arch}", "-o", so], capture_output=True, text=True)
     warnings = [x for x in p.stderr.splitlines() if "warning:" in x]
     if p.returncode:
         return {}, [], [x for x in p.stderr.splitlines() if "error:" in x] or ["failed"], warnings
-    calls = json.loads(subprocess.run([args.weft, "show", "--kernels", "--json", so], capture_output=True, text=True, check=True).stdout)["kernels"]
+    shown = json.loads(subprocess.run([args.weft, "show", "--kernels", "--json", so], capture_output=True, text=True, check=True).stdout)
+    calls = [k for entry in shown.get("entries", [shown]) for k in entry["kernels"]]
     used = {(k["name"], k["algorithm"]): int(found[1]) for k in calls if (found := re.search(r"(\d+) registers", k["algorithm"]))}
     return used, sorted({k["name"] for k in calls if "spills" in k["algorithm"]}), [], warnings
 

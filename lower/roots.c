@@ -409,10 +409,10 @@ static void root_fft_lines(Lower *s, Node n)
 	Stage line = {0}, table = {0};
 	line_axes(&t, n, dim, at);
 	at[dim] = trace_inner_axis(&t, "n", node_dim(g, n, dim), &line);
-	in_table[0] = trace_inner_axis(&t, "k", node_dim(g, n, dim), &table);
+	in_table[1] = trace_inner_axis(&t, "k", node_dim(g, node_in(g, n, 1), 1), &table);
 	for (uint32_t k = 0; k < 4; k++) {
 		Sym part = sym_int(g->ir->syms, k & 1);
-		at[rank - 1] = in_table[1] = part;
+		at[rank - 1] = in_table[0] = part;
 		Stage st = trace_global_stage(&t, STAGE_FFT, &to, at, rank);
 		if (k >= 2)
 			st = (Stage){.kind = STAGE_FFT, .dtype = st.acc, .acc = st.acc, .result = RESULT_REGISTER};

@@ -9,20 +9,12 @@
  * two rooms by turns, as vectors of lines, the imaginary parts behind the real ones. If the length
  * is a number, so are the factors. Else they are found when the kernel runs, and the line is copied
  * to a room before the first step and from a room after the last. */
-#include <math.h>
-
-#include "codegen/cpu/cpu.h"
+#include "codegen/cpu/fft.h"
 
 enum {
 	ROOM_BYTES = 64 << 10,       /* of both rooms, on the stack of a task */
 	THREAD_ROOM_BYTES = 1 << 10, /* the same of one thread of a GPU */
-	MAX_CODELET = 13,            /* factors whose sums have numbers for roots */
-	MAX_STEPS = 64
 };
-
-typedef struct {
-	Lx re, im;
-} Cx;
 
 /* A place for lines: the operand, the result, or a room that begins at `room`. exchanged: a room's
  * imaginary parts stand in front of the real ones. */
@@ -32,78 +24,14 @@ typedef struct {
 	bool exchanged;
 } Place;
 
-typedef struct {
-	Cpu *s;
-	LoopFn *f;
-	uint32_t re, im, root_re, root_im; /* stages */
-	uint32_t axis, table; /* of the line, and of the roots */
-	bool exchanged;       /* the inverse is the transform of exchanged parts, exchanged */
-	LType type;           /* of a value of all lines */
-	LMem rooms;
-	Lx n;
-	Sym length;
-	enum { BY_ELEMENT, BY_PAIRS, BY_VALUE } operand; /* how lines are read: see "tiles" */
-	bool turns_result;                               /* by tiles */
-} Fft;
-
-/* ---- complex arithmetic ---- */
-
-static Cx let(Fft *t, const char *name, Cx x)
-{
-	return (Cx){lx_var(t->f, ls_let(t->f, name, x.re)), lx_var(t->f, ls_let(t->f, name, x.im))};
-}
-
-static Lx let_index(Fft *t, const char *name, Lx x)
-{
-	return eval_let(&t->s->e, name, x);
-}
-
-static Cx add(Fft *t, Cx a, Cx b)
-{
-	return let(t, "c", (Cx){lx_add(t->f, a.re, b.re), lx_add(t->f, a.im, b.im)});
-}
-
-static Cx sub(Fft *t, Cx a, Cx b)
-{
-	return let(t, "c", (Cx){lx_sub(t->f, a.re, b.re), lx_sub(t->f, a.im, b.im)});
-}
-
-static Lx negative(Fft *t, Lx x)
-{
-	return lx_sc(t->f, SC_neg, lx_type(t->f, x), &x, 1);
-}
-
-static Cx times_minus_i(Fft *t, Cx a)
-{
-	return (Cx){a.im, negative(t, a.re)};
-}
-
-static Lx number(Fft *t, double v)
-{
-	return lx_float(t->f, t->type, v);
-}
-
-/* acc + a * b */
-static Cx mul_add(Fft *t, Cx a, Cx b, Cx acc)
-{
-	Lx re = code_fma(&t->s->code, a.re, b.re, acc.re), im = code_fma(&t->s->code, a.re, b.im, acc.im);
-	return (Cx){code_fma(&t->s->code, negative(t, a.im), b.im, re), code_fma(&t->s->code, a.im, b.re, im)};
-}
-
-static Cx mul(Fft *t, Cx a, Cx b)
-{
-	Lx re = negative(t, lx_mul(t->f, a.im, b.im)), im = lx_mul(t->f, a.im, b.re);
-	return let(t, "c", (Cx){code_fma(&t->s->code, a.re, b.re, re), code_fma(&t->s->code, a.re, b.im, im)});
-}
-
 /* ---- memory ---- */
 
-static Cx exchange(const Fft *t, Cx x)
+Cx fft_exchange(const Fft *t, Cx x)
 {
 	return t->exchanged ? (Cx){x.im, x.re} : x;
 }
 
-static Lx value_of(Fft *t, uint32_t stage)
+Lx fft_value(Fft *t, uint32_t stage)
 {
 	Eval *e = &t->s->e;
 	Lx v = eval_vector(e, e->k->stage.data[stage].value);
@@ -123,8 +51,8 @@ static Cx get(Fft *t, Place from, Lx at)
 	Cx x;
 	if (from.where == IN_OPERAND) {
 		eval_at(&t->s->e, t->axis, at);
-		x = (Cx){value_of(t, t->re), value_of(t, t->im)};
-		return let(t, "x", exchange(t, x));
+		x = (Cx){fft_value(t, t->re), fft_value(t, t->im)};
+		return fft_let(t, "x", fft_exchange(t, x));
 	}
 	x.re = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from, at, 0), t->type, (Lx){0}));
 	x.im = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from, at, 1), t->type, (Lx){0}));
@@ -141,7 +69,7 @@ static void put(Fft *t, Place to, Lx at, Cx x)
 {
 	if (to.where == IN_RESULT) {
 		eval_at(&t->s->e, t->axis, at);
-		x = exchange(t, x);
+		x = fft_exchange(t, x);
 		put_result(t, t->re, x.re);
 		put_result(t, t->im, x.im);
 		return;
@@ -150,11 +78,10 @@ static void put(Fft *t, Place to, Lx at, Cx x)
 	ls_store(t->f, t->rooms, address(t, to, at, 1), x.im, (Lx){0});
 }
 
-/* exp(-2 pi i k / n) in all lanes, 0 <= k < n. */
-static Cx root(Fft *t, Lx k)
+Cx fft_root(Fft *t, Lx k)
 {
 	eval_at(&t->s->e, t->table, k);
-	return (Cx){value_of(t, t->root_re), value_of(t, t->root_im)};
+	return (Cx){fft_value(t, t->root_re), fft_value(t, t->root_im)};
 }
 
 /* ---- tiles ---- */
@@ -254,7 +181,7 @@ static Lines lines_at_hand(Fft *t)
 	const uint32_t axis = e->lanes.axis;
 	Lines l = {.first = e->at[axis], .some = e->lanes.mask.i != 0};
 	if (l.some)
-		l.count = let_index(t, "lines", lx_sub(t->f, cpu_limit(t->s, axis), l.first));
+		l.count = fft_let_index(t, "lines", lx_sub(t->f, cpu_limit(t->s, axis), l.first));
 	return l;
 }
 
@@ -264,7 +191,7 @@ static Lx line_of(Fft *t, const Lines *l, uint32_t r)
 	Lx line = lx_int(t->f, r);
 	if (l->some)
 		line = lx_min(t->f, line, lx_sub(t->f, l->count, lx_int(t->f, 1)));
-	return let_index(t, "line", lx_add(t->f, l->first, line));
+	return fft_let_index(t, "line", lx_add(t->f, l->first, line));
 }
 
 /* The row of number r of the tile at element `at` of the lines: its offset by `offset`. */
@@ -273,7 +200,7 @@ static Lx row_offset(Fft *t, const Lines *l, uint32_t r, Lx at, Sym offset)
 	Eval *e = &t->s->e;
 	eval_at(e, e->lanes.axis, line_of(t, l, r));
 	eval_at(e, t->axis, at);
-	Lx where = let_index(t, "row", eval_index(e, offset));
+	Lx where = fft_let_index(t, "row", eval_index(e, offset));
 	eval_at(e, e->lanes.axis, l->first);
 	return where;
 }
@@ -309,7 +236,7 @@ static void evaluate_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
 	for (uint32_t r = 0; r < n; r++) {
 		eval_at(e, lines.axis, line_of(t, l, r));
 		for (uint32_t i = 0; i < 2; i++)
-			row[i * n + r] = lx_var(t->f, ls_let(t->f, "row", value_of(t, part[i])));
+			row[i * n + r] = lx_var(t->f, ls_let(t->f, "row", fft_value(t, part[i])));
 	}
 	eval_lanes(e, lines.axis, n);
 	eval_mask(e, lines.mask);
@@ -353,7 +280,7 @@ static void turn_lines(Fft *t, Place room, int64_t elements, void (*tile)(Fft *,
 	LoopFn *f = t->f;
 	const Lines l = lines_at_hand(t);
 	const int64_t lanes = t->type.lanes;
-	Lx rest = lx_mod(f, t->n, lx_int(f, elements)), end = let_index(t, "whole", lx_sub(f, t->n, rest));
+	Lx rest = lx_mod(f, t->n, lx_int(f, elements)), end = fft_let_index(t, "whole", lx_sub(f, t->n, rest));
 	Lx at = lx_var(f, ls_for(f, "at", lx_int(f, 0), end, elements));
 	tile(t, &l, room, at, (Lx){0});
 	ls_end(f);
@@ -392,99 +319,6 @@ static void store_lines(Fft *t, Place from)
 	ls_end(t->f);
 }
 
-/* ---- transforms of a few elements ---- */
-
-static void transform_2(Fft *t, Cx *a)
-{
-	Cx b = a[0];
-	a[0] = add(t, b, a[1]);
-	a[1] = sub(t, b, a[1]);
-}
-
-static void transform_4(Fft *t, Cx *a)
-{
-	Cx even[2] = {a[0], a[2]}, odd[2] = {a[1], a[3]};
-	transform_2(t, even);
-	transform_2(t, odd);
-	odd[1] = times_minus_i(t, odd[1]);
-	for (uint32_t k = 0; k < 2; k++) {
-		a[k] = add(t, even[k], odd[k]);
-		a[k + 2] = sub(t, even[k], odd[k]);
-	}
-}
-
-static void transform_8(Fft *t, Cx *a)
-{
-	Cx even[4] = {a[0], a[2], a[4], a[6]}, odd[4] = {a[1], a[3], a[5], a[7]};
-	Lx h = number(t, 0.70710678118654752440);
-	transform_4(t, even);
-	transform_4(t, odd);
-	Cx b = odd[1], c = odd[3];
-	odd[1] = (Cx){lx_mul(t->f, lx_add(t->f, b.re, b.im), h), lx_mul(t->f, lx_sub(t->f, b.im, b.re), h)};
-	odd[2] = times_minus_i(t, odd[2]);
-	odd[3] = (Cx){lx_mul(t->f, lx_sub(t->f, c.im, c.re), h),
-		      negative(t, lx_mul(t->f, lx_add(t->f, c.re, c.im), h))};
-	for (uint32_t k = 0; k < 4; k++) {
-		a[k] = add(t, even[k], odd[k]);
-		a[k + 4] = sub(t, even[k], odd[k]);
-	}
-}
-
-/* The root of number k of r, as numbers. */
-static void root_numbers(uint32_t k, uint32_t r, double *c, double *s)
-{
-	const double angle = 6.28318530717958647693 * k / r;
-	*c = cos(angle);
-	*s = sin(angle);
-}
-
-/* Of an odd number of elements: sums and differences of a[j] and a[r - j] give the results k and
- * r - k. */
-static void transform_odd(Fft *t, Cx *a, uint32_t r)
-{
-	Cx sum[MAX_CODELET], diff[MAX_CODELET], first = a[0];
-	for (uint32_t j = 1; j <= r / 2; j++) {
-		sum[j] = add(t, a[j], a[r - j]);
-		diff[j] = sub(t, a[j], a[r - j]);
-	}
-	for (uint32_t j = 1; j <= r / 2; j++)
-		a[0] = add(t, a[0], sum[j]);
-	for (uint32_t k = 1; k <= r / 2; k++) {
-		Cx c = first, s = {{0}, {0}};
-		for (uint32_t j = 1; j <= r / 2; j++) {
-			double cosine, sine;
-			root_numbers(j * k % r, r, &cosine, &sine);
-			Lx cj = number(t, cosine), sj = number(t, sine);
-			c = (Cx){code_fma(&t->s->code, sum[j].re, cj, c.re), code_fma(&t->s->code, sum[j].im, cj, c.im)};
-			if (j == 1)
-				s = (Cx){lx_mul(t->f, diff[j].re, sj), lx_mul(t->f, diff[j].im, sj)};
-			else
-				s = (Cx){code_fma(&t->s->code, diff[j].re, sj, s.re), code_fma(&t->s->code, diff[j].im, sj, s.im)};
-		}
-		c = let(t, "c", c);
-		s = let(t, "s", times_minus_i(t, s));
-		a[k] = add(t, c, s);
-		a[r - k] = sub(t, c, s);
-	}
-}
-
-static void transform(Fft *t, Cx *a, uint32_t r)
-{
-	switch (r) {
-	case 2:
-		transform_2(t, a);
-		break;
-	case 4:
-		transform_4(t, a);
-		break;
-	case 8:
-		transform_8(t, a);
-		break;
-	default:
-		transform_odd(t, a, r);
-	}
-}
-
 /* ---- steps ---- */
 
 /* A step: the names are those of the top of the file. */
@@ -501,19 +335,21 @@ static Lx place_in_line(Fft *t, const FftStep *st, Lx q, Lx block)
 	return lx_add(t->f, q, lx_mul(t->f, st->s, block));
 }
 
-/* Opens the loop over [0, n), unless n is 1. Returns its variable. */
-static Lx loop(Fft *t, const char *name, Lx n)
+static bool is_one_round(Fft *t, Lx n, int64_t step)
 {
-	int64_t one;
-	if (lx_is_int(t->f, n, &one) && one == 1)
-		return lx_int(t->f, 0);
-	return lx_var(t->f, ls_for(t->f, name, lx_int(t->f, 0), n, 1));
+	int64_t count;
+	return lx_is_int(t->f, n, &count) && count == step;
 }
 
-static void end_loop(Fft *t, Lx n)
+Lx fft_loop(Fft *t, const char *name, Lx n, int64_t step)
 {
-	int64_t one;
-	if (!lx_is_int(t->f, n, &one) || one != 1)
+	Lx zero = lx_int(t->f, 0);
+	return is_one_round(t, n, step) ? zero : lx_var(t->f, ls_for(t->f, name, zero, n, step));
+}
+
+void fft_end_loop(Fft *t, Lx n, int64_t step)
+{
+	if (!is_one_round(t, n, step))
 		ls_end(t->f);
 }
 
@@ -523,78 +359,53 @@ static void few_elements(Fft *t, const FftStep *st, Lx p)
 	Cx a[MAX_CODELET], w[MAX_CODELET];
 	const uint32_t r = st->codelet;
 	for (uint32_t k = 1; k < r && !st->last; k++)
-		w[k] = let(t, "w", root(t, lx_mul(f, lx_mul(f, p, st->s), lx_int(f, k))));
-	Lx q = loop(t, "q", st->s);
+		w[k] = fft_let(t, "w", fft_root(t, lx_mul(f, lx_mul(f, p, st->s), lx_int(f, k))));
+	Lx q = fft_loop(t, "q", st->s, 1);
 	for (uint32_t j = 0; j < r; j++)
 		a[j] = get(t, st->from, place_in_line(t, st, q, lx_add(f, p, lx_mul(f, st->m, lx_int(f, j)))));
-	transform(t, a, r);
+	fft_transform(t, a, r);
 	for (uint32_t k = 0; k < r; k++) {
 		Lx block = lx_add(f, lx_mul(f, p, lx_int(f, r)), lx_int(f, k));
-		put(t, st->to, place_in_line(t, st, q, block), k && !st->last ? mul(t, a[k], w[k]) : a[k]);
+		put(t, st->to, place_in_line(t, st, q, block), k && !st->last ? fft_mul(t, a[k], w[k]) : a[k]);
 	}
-	end_loop(t, st->s);
+	fft_end_loop(t, st->s, 1);
 }
 
 /* Each result is a sum of its own, with roots from the table. */
 static void many_elements(Fft *t, const FftStep *st, Lx p)
 {
 	LoopFn *f = t->f;
-	Lx zero = lx_int(f, 0), step = let_index(t, "step", lx_div(f, t->n, st->r));
-	Lx q = loop(t, "q", st->s), k = lx_var(f, ls_for(f, "k", zero, st->r, 1));
-	Lv re = ls_var(f, "re", number(t, 0)), im = ls_var(f, "im", number(t, 0)), turn = ls_var(f, "turn", zero);
+	Lx zero = lx_int(f, 0), step = fft_let_index(t, "step", lx_div(f, t->n, st->r));
+	Lx q = fft_loop(t, "q", st->s, 1), k = lx_var(f, ls_for(f, "k", zero, st->r, 1));
+	Lv re = ls_var(f, "re", fft_number(t, 0)), im = ls_var(f, "im", fft_number(t, 0)), turn = ls_var(f, "turn", zero);
 	Lx j = lx_var(f, ls_for(f, "j", zero, st->r, 1));
-	Lx now = let_index(t, "now", lx_var(f, turn));
+	Lx now = fft_let_index(t, "now", lx_var(f, turn));
 	Cx x = get(t, st->from, place_in_line(t, st, q, lx_add(f, p, lx_mul(f, st->m, j))));
-	Cx sum = mul_add(t, x, root(t, lx_mul(f, now, step)), (Cx){lx_var(f, re), lx_var(f, im)});
+	Cx sum = fft_mul_add(t, x, fft_root(t, lx_mul(f, now, step)), (Cx){lx_var(f, re), lx_var(f, im)});
 	ls_set(f, re, sum.re);
 	ls_set(f, im, sum.im);
-	Lx next = let_index(t, "next", lx_add(f, now, k));
+	Lx next = fft_let_index(t, "next", lx_add(f, now, k));
 	ls_set(f, turn, lx_select(f, lx_cmp(f, SC_ge, next, st->r), lx_sub(f, next, st->r), next));
 	ls_end(f);
 	Cx y = {lx_var(f, re), lx_var(f, im)};
 	if (!st->last)
-		y = mul(t, y, root(t, lx_mul(f, lx_mul(f, p, st->s), k)));
+		y = fft_mul(t, y, fft_root(t, lx_mul(f, lx_mul(f, p, st->s), k)));
 	put(t, st->to, place_in_line(t, st, q, lx_add(f, lx_mul(f, p, st->r), k)), y);
 	ls_end(f);
-	end_loop(t, st->s);
+	fft_end_loop(t, st->s, 1);
 }
 
 static void run_step(Fft *t, const FftStep *st)
 {
-	Lx p = loop(t, "p", st->m);
+	Lx p = fft_loop(t, "p", st->m, 1);
 	if (st->codelet)
 		few_elements(t, st, p);
 	else
 		many_elements(t, st, p);
-	end_loop(t, st->m);
+	fft_end_loop(t, st->m, 1);
 }
 
 /* ---- a length that is a number ---- */
-
-static bool has_codelet(uint32_t r)
-{
-	return r == 2 || r == 3 || r == 4 || r == 5 || r == 7 || r == 8 || r == 11 || r == 13;
-}
-
-/* Factors of n: of powers of two as few as there are, of about one size. */
-static uint32_t factors_of(int64_t n, int64_t *factor)
-{
-	uint32_t count = 0, twos = 0;
-	for (; n % 2 == 0; n /= 2)
-		twos++;
-	for (uint32_t left = (twos + 2) / 3; left; left--) {
-		const uint32_t part = (twos + left - 1) / left;
-		factor[count++] = INT64_C(1) << part;
-		twos -= part;
-	}
-	for (int64_t p = 3; n > 1; p += 2) {
-		if (p * p > n)
-			p = n;
-		for (; n % p == 0; n /= p)
-			factor[count++] = p;
-	}
-	return count;
-}
 
 /* Room number k, 0 or 1. */
 static Place room_of(Fft *t, Lx base, Lx room, uint32_t k)
@@ -606,7 +417,7 @@ static void known_length(Fft *t, int64_t n, Lx base, Lx room)
 {
 	LoopFn *f = t->f;
 	int64_t factor[MAX_STEPS], s = 1;
-	const uint32_t count = factors_of(n, factor);
+	const uint32_t count = fft_factors(n, factor);
 	Place at = {.where = IN_OPERAND};
 	if (t->operand != BY_ELEMENT) {
 		at = room_of(t, base, room, 1);
@@ -620,7 +431,7 @@ static void known_length(Fft *t, int64_t n, Lx base, Lx room)
 		at = st.last && !t->turns_result ? (Place){.where = IN_RESULT} : room_of(t, base, room, i % 2);
 		at.exchanged = st.last && t->turns_result && t->exchanged;
 		st.to = at;
-		st.codelet = r <= MAX_CODELET && has_codelet((uint32_t)r) ? (uint32_t)r : 0;
+		st.codelet = fft_has_codelet(r) ? (uint32_t)r : 0;
 		run_step(t, &st);
 		s *= r;
 	}
@@ -639,8 +450,8 @@ typedef struct {
 static void run_factor(Fft *t, const Rest *v, Lx r, uint32_t codelet)
 {
 	LoopFn *f = t->f;
-	Lx from = let_index(t, "from", lx_var(f, v->from)), to = let_index(t, "to", lx_var(f, v->to));
-	Lx m = let_index(t, "m", lx_div(f, lx_var(f, v->left), r)), s = let_index(t, "s", lx_var(f, v->s));
+	Lx from = fft_let_index(t, "from", lx_var(f, v->from)), to = fft_let_index(t, "to", lx_var(f, v->to));
+	Lx m = fft_let_index(t, "m", lx_div(f, lx_var(f, v->left), r)), s = fft_let_index(t, "s", lx_var(f, v->s));
 	FftStep st = {.from = {IN_ROOM, from, t->exchanged}, .to = {IN_ROOM, to, t->exchanged}, .codelet = codelet, .r = r, .s = s, .m = m};
 	run_step(t, &st);
 	ls_set(f, v->left, m);
@@ -661,7 +472,7 @@ static Lx any_factor(Fft *t, Lx left)
 	ls_while(f, lx_sc(f, SC_and, bit, (Lx[]){none, small}, 2));
 	ls_set(f, p, lx_add(f, now, two));
 	ls_end(f);
-	return let_index(t, "r", lx_select(f, small, now, left));
+	return fft_let_index(t, "r", lx_select(f, small, now, left));
 }
 
 static void any_length(Fft *t, Lx base, Lx room)
@@ -675,7 +486,7 @@ static void any_length(Fft *t, Lx base, Lx room)
 	load_lines(t, at);
 	Rest v = {ls_var(f, "left", t->n), ls_var(f, "s", one), ls_var(f, "from", base), ls_var(f, "to", other)};
 	ls_while(f, lx_cmp(f, SC_gt, lx_var(f, v.left), one));
-	Lx left = let_index(t, "now", lx_var(f, v.left));
+	Lx left = fft_let_index(t, "now", lx_var(f, v.left));
 	for (uint32_t i = 0; i < N; i++) {
 		Lx r = lx_int(f, codelet[i]);
 		ls_if(f, lx_cmp(f, SC_eq, lx_mod(f, left, r), lx_int(f, 0)));
@@ -686,33 +497,37 @@ static void any_length(Fft *t, Lx base, Lx room)
 	for (uint32_t i = 0; i < N; i++)
 		ls_end(f);
 	ls_end(f);
-	at.room = let_index(t, "at", lx_var(f, v.from));
+	at.room = fft_let_index(t, "at", lx_var(f, v.from));
 	store_lines(t, at);
 }
 
 /* ---- rooms ---- */
 
-/* Two rooms for the lines at hand: an array of the task if they are small, else the task's part of
- * a temporary. Returns where they begin; *room: the elements of each. */
-static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
+Lx fft_rooms(Fft *t, Sym count, int64_t limit, Sym ntasks)
 {
 	Cpu *s = t->s;
 	SymTab *syms = s->e.syms;
+	int64_t n;
+	if (sym_is_const(syms, count, &n) && n * dtype_size(t->type.dtype) <= limit) {
+		t->rooms = ls_local(t->f, "lines", t->type.dtype, (uint64_t)n);
+		return lx_int(t->f, 0);
+	}
+	SchedTemp temp = {.name = "lines", .dtype = t->type.dtype, .numel = sym_mul(syms, count, ntasks)};
+	temp.first = temp.last = s->out->phase.n;
+	t->rooms = eval_temp_memory(&s->e, code_temp(&s->code, temp));
+	return fft_let_index(t, "rooms", lx_mul(t->f, lx_var(t->f, t->f->task), eval_size(&s->e, count)));
+}
+
+/* Two rooms for the lines at hand. Returns where they begin; *room: the elements of each. */
+static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
+{
+	SymTab *syms = t->s->e.syms;
 	const uint32_t tile = t->operand == BY_VALUE ? t->type.lanes : t->type.lanes / 2;
 	if (tile) /* whole tiles */
 		n = sym_muli(syms, sym_ceildiv(syms, n, sym_int(syms, tile)), tile);
-	Sym one = sym_muli(syms, n, 2 * (int64_t)t->type.lanes), both = sym_muli(syms, one, 2);
-	const int64_t limit = s->target->isa.of_block ? THREAD_ROOM_BYTES : ROOM_BYTES;
-	int64_t count;
-	*room = eval_size(&s->e, one);
-	if (sym_is_const(syms, both, &count) && count * dtype_size(t->type.dtype) <= limit) {
-		t->rooms = ls_local(t->f, "lines", t->type.dtype, (uint64_t)count);
-		return lx_int(t->f, 0);
-	}
-	SchedTemp temp = {.name = "lines", .dtype = t->type.dtype, .numel = sym_mul(syms, both, ntasks)};
-	temp.first = temp.last = s->out->phase.n;
-	t->rooms = eval_temp_memory(&s->e, code_temp(&s->code, temp));
-	return let_index(t, "rooms", lx_mul(t->f, lx_var(t->f, t->f->task), eval_size(&s->e, both)));
+	Sym one = sym_muli(syms, n, 2 * (int64_t)t->type.lanes);
+	*room = eval_size(&t->s->e, one);
+	return fft_rooms(t, sym_muli(syms, one, 2), t->s->target->isa.of_block ? THREAD_ROOM_BYTES : ROOM_BYTES, ntasks);
 }
 
 void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
@@ -725,15 +540,20 @@ void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
 	t.axis = st[t.re].red[0];
 	t.table = st[t.root_re].red[0];
 	t.type = (LType){st[stage].acc, s->e.lanes.n};
-	Sym extent = t.length = s->e.nest->extent[t.axis];
-	find_tiles(&t);
-	Lx room, base = make_rooms(&t, extent, ntasks, &room);
-	int64_t n;
-	t.n = eval_size(&s->e, extent);
-	if (sym_is_const(s->e.syms, extent, &n))
-		known_length(&t, n, base, room);
-	else
-		any_length(&t, base, room);
+	t.length = s->e.nest->extent[t.axis];
+	t.n = eval_size(&s->e, t.length);
+	int64_t n = 0;
+	const bool known = sym_is_const(s->e.syms, t.length, &n);
+	if (axes_transforms_along(s->e.nest, s->target, stage)) {
+		fft_along_line(&t, n, ntasks);
+	} else {
+		find_tiles(&t);
+		Lx room, base = make_rooms(&t, t.length, ntasks, &room);
+		if (known)
+			known_length(&t, n, base, room);
+		else
+			any_length(&t, base, room);
+	}
 	eval_at(&s->e, t.axis, (Lx){0});
 	eval_at(&s->e, t.table, (Lx){0});
 }

@@ -236,6 +236,39 @@ static uint32_t choose_gathered(const PlanInput *in)
 	return best;
 }
 
+static bool has_small_factors(int64_t n)
+{
+	static const int64_t prime[] = {2, 3, 5, 7, 11, 13};
+	for (uint32_t k = 0; k < sizeof prime / sizeof *prime; k++)
+		while (n % prime[k] == 0)
+			n /= prime[k];
+	return n == 1;
+}
+
+/* Whether the parts lie at these offsets in the buffer as pairs that are contiguous along the
+ * axis. */
+static bool are_pairs_along(const Nest *nest, Sym re, Sym im, BufId buf, DType dtype, uint32_t axis)
+{
+	return buf_of(nest->l, buf)->dtype == dtype && nest_coef_is(nest, re, axis, 2) &&
+	       sym_eq(nest->syms, sym_addi(nest->syms, re, 1), im) == YES;
+}
+
+bool axes_transforms_along(const Nest *nest, const Target *target, uint32_t stage)
+{
+	enum { UNIT = 256, MOST_LANES = 16 };
+	const Stage *all = nest->k->stage.data, *re = &all[stage], *im = &all[re->out2];
+	const uint32_t axis = re->red[0], lanes = target_lanes(target, re->acc);
+	const KxData *x = &nest->k->kx.data[re->value.i], *y = &nest->k->kx.data[im->value.i];
+	int64_t n, table;
+	if (lanes == 1 || lanes > MOST_LANES || target->isa.of_block ||
+	    !sym_is_const(nest->syms, nest->extent[axis], &n) || n < UNIT || n % UNIT || !has_small_factors(n) ||
+	    !sym_is_const(nest->syms, nest->extent[all[im->out2].red[0]], &table) || table != 2 * n)
+		return false;
+	return x->kind == KX_LOAD && y->kind == KX_LOAD && !x->guard.i && !y->guard.i && x->buf.i == y->buf.i &&
+	       are_pairs_along(nest, nest->offset[re->value.i], nest->offset[im->value.i], x->buf, re->acc, axis) &&
+	       are_pairs_along(nest, nest->store[stage], nest->store[re->out2], re->buf, re->acc, axis);
+}
+
 /* Lines that are transformed side by side: neighbours along the longest axis. */
 static uint32_t choose_lines(const PlanInput *in)
 {
@@ -244,6 +277,8 @@ static uint32_t choose_lines(const PlanInput *in)
 		if (in->nest->var[a].i && nest_is_outer(in->nest, a) &&
 		    (best == NO_AXIS || nest_hint(in->nest, a) > nest_hint(in->nest, best)))
 			best = a;
+	if (axes_transforms_along(in->nest, in->target, 0))
+		return NO_AXIS;
 	const double least = target_lanes(in->target, DT_f32) / 2.0;
 	return best != NO_AXIS && (double)nest_hint(in->nest, best) >= least ? best : NO_AXIS;
 }

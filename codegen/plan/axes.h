@@ -29,10 +29,16 @@ void axes_join_rows(Nest *, Kernel *k);
 /* The number of elements of a stage's local array (RESULT_LOCAL): the product of the upper bounds
  * of its axes' extents, which must be bounded. */
 uint64_t axes_local_bound(const Nest *, const Stage *);
+/* Whether the transform of stage `stage`, the first of four (STAGE_FFT), is to have its lanes along
+ * the line, and not a line in each lane: the length is a number, a multiple of 256 with prime
+ * factors up to 13, for which the table of roots has what fft_lines says; pairs are contiguous
+ * along the line, in the operand, which is stored, and in the result; and the target has vectors
+ * of 16 lanes at most. */
+bool axes_transforms_along(const Nest *, const Target *, uint32_t stage);
 /* Chooses the axis that runs over vector lanes: the one with unit stride in most accesses, weighed
  * by how much of a vector its extent fills; without such an axis an outer axis whose elements are
  * gathered, if that pays. Of a kernel with a STAGE_FFT: the longest outer axis, if it fills half of
- * a vector. Returns NO_AXIS if there is none: gathering costs more than vectors save, a stage
+ * a vector; none if axes_transforms_along. Returns NO_AXIS if there is none: gathering costs more than vectors save, a stage
  * sorts, or local arrays would be too large with lanes. */
 uint32_t axes_choose_vector(const PlanInput *);
 /* Sets order[], room for MAX_AXES, to the outer axes without `vector` (an axis, or NO_AXIS),

@@ -463,6 +463,8 @@ uint32_t shuffle_lane(Shuffle how, uint32_t k, uint32_t lanes)
 	case SHUFFLE_LOW: return k;
 	case SHUFFLE_HIGH: return k + lanes / 2;
 	case SHUFFLE_REVERSE: return lanes - 1 - k;
+	case SHUFFLE_EVENS: return 2 * k;
+	case SHUFFLE_ODDS: return 2 * k + 1;
 	case SHUFFLE_EVEN: return 2 * k < lanes ? 2 * k : 2 * k + 1;
 	default: return k / 2 + k % 2 * lanes + (how == SHUFFLE_ZIP_HIGH ? lanes / 2 : 0);
 	}
@@ -470,7 +472,7 @@ uint32_t shuffle_lane(Shuffle how, uint32_t k, uint32_t lanes)
 
 const char *shuffle_name(Shuffle how)
 {
-	static const char *const name[SHUFFLE_COUNT] = {"low", "high", "reverse", "even", "zip_low", "zip_high"};
+	static const char *const name[SHUFFLE_COUNT] = {"low", "high", "reverse", "even", "evens", "odds", "zip_low", "zip_high"};
 	return name[how];
 }
 

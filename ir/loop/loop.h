@@ -67,6 +67,8 @@ typedef enum {
 	SHUFFLE_REVERSE,           /* of in[0] */
 	SHUFFLE_EVEN,              /* every second lane of in[0] from lane 0, then of in[1] from
 	                              lane 1 */
+	SHUFFLE_EVENS, SHUFFLE_ODDS, /* every second lane of in[0], then of in[1], from lane 0, or
+	                                from lane 1: parts of pairs that lie one behind the other */
 	SHUFFLE_ZIP_LOW, SHUFFLE_ZIP_HIGH, /* lanes of in[0] and in[1] in turn, from the low or the
 	                                      high halves */
 	SHUFFLE_COUNT

@@ -170,6 +170,8 @@ const PreludeRow prelude_generic[] = {
 	{"store_masked", SET_NUMBER, SET_NUMBER, V, "{$all(if ($m(@))\n\t\tp[@] = v[@];)}", NULL},
 	{"reverse", SET_NUMBER, SET_NUMBER, V, "($T){$each(a[$L - 1 - @])}", NULL},
 	{"even", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[2 * @ % $L] : b[(2 * @ + 1) % $L])}", NULL},
+	{"evens", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[2 * @ % $L] : b[2 * @ % $L])}", NULL},
+	{"odds", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[(2 * @ + 1) % $L] : b[(2 * @ + 1) % $L])}", NULL},
 	{"zip_lo", SET_NUMBER, SET_NUMBER, V, "($T){$each(@ % 2 ? b[@ / 2] : a[@ / 2])}", NULL},
 	{"zip_hi", SET_NUMBER, SET_NUMBER, V, "($T){$each(@ % 2 ? b[($L + @) / 2] : a[($L + @) / 2])}", NULL},
 	{"gather", SET_NUMBER, SET_INT, V, "($T){$each(p[i[@]])}", NULL},

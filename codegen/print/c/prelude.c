@@ -47,6 +47,7 @@ static const Signature signatures[] = {
 	{"store", "void", "$S *p, $T v", 0, 0}, {"stream", "void", "$S *p, $T v", 0, 0},
 	{"store_masked", "void", "$S *p, $T v, $M m", 0, 0},
 	{"reverse", "$T", "$T a", 0, 0}, {"even", "$T", "$T a, $T b", 0, 0},
+	{"evens", "$T", "$T a, $T b", 0, 0}, {"odds", "$T", "$T a, $T b", 0, 0},
 	{"zip_lo", "$T", "$T a, $T b", 0, 0}, {"zip_hi", "$T", "$T a, $T b", 0, 0},
 	{"gather", "$T", "const $S *p, $A i", 0, 1},
 	{"gather_masked", "$T", "const $S *p, $A i, $M m", 0, 1},

@@ -16,7 +16,7 @@
 #include "ir/ops/prim/data_size.h"
 #include "ir/ops/prim/priv.h"
 
-enum { FFT_PRIME = 47 };
+enum { FFT_PRIME = 47, FIRST = 16 };
 
 /* ---- types ---- */
 
@@ -34,6 +34,13 @@ static bool shape_fft(Infer *f)
 }
 INFER(fft)
 
+/* Whether the table of roots has those of a first step with the factor FIRST too: see fft_lines. */
+static bool has_first_roots(SymTab *t, Sym n)
+{
+	int64_t length;
+	return sym_is_const(t, n, &length) && length && length % (FIRST * FIRST) == 0;
+}
+
 static bool shape_fft_lines(Infer *f)
 {
 	Type x = infer_in(f, 0), roots = infer_in(f, 1);
@@ -41,10 +48,13 @@ static bool shape_fft_lines(Infer *f)
 	TRY(shape_fft(f));
 	TRY(infer_dim(f, "dim", x.n - 1, &dim));
 	if (roots.n != 2 || roots.dtype != dtype_compute(x.dtype))
-		return infer_fail(f, "expected a table of pairs of %s",
+		return infer_fail(f, "expected a table of two rows of %s",
 				  dtype_name(dtype_compute(x.dtype)));
-	return infer_same(f, "a root for each element", roots.dim[0], x.dim[dim]) &&
-	       infer_same(f, "a last dimension of two", roots.dim[1], sym_int(f->syms, 2));
+	TRY(infer_same(f, "a first dimension of two", roots.dim[0], sym_int(f->syms, 2)));
+	if (has_first_roots(f->syms, x.dim[dim]) &&
+	    sym_eq(f->syms, roots.dim[1], sym_muli(f->syms, x.dim[dim], 2)) == YES)
+		return true;
+	return infer_same(f, "a root for each element", roots.dim[1], x.dim[dim]);
 }
 INFER(fft_lines)
 
@@ -239,8 +249,8 @@ static Node batch_fft_lines(Build *b, Node n, const Node *in, const bool *batche
 
 /* ---- the table of roots ---- */
 
-/* [k, 2]: the pairs exp(-2 pi i k / n), for k * 8 in i64, of dtype d; see root_of. */
-static Node roots_table(Build *b, Node k, Sym n, DType d)
+/* exp(-2 pi i k / n), for k * 8 in i64, of dtype d; see root_of. */
+static Parts roots_table(Build *b, Node k, Sym n, DType d)
 {
 	Node size = b_from_size(b, n);
 	Node turns = b_bin(b, OP_add, b_bin_scalar(b, OP_mul, k, 8), size);
@@ -253,46 +263,68 @@ static Node roots_table(Build *b, Node k, Sym n, DType d)
 	Node half = b_bin_scalar(b, OP_ne, b_bin_scalar(b, OP_bit_and, quarter, 2), 0);
 	Node re = b_select(b, odd, b_un(b, OP_neg, s), c);
 	Node im = b_un(b, OP_neg, b_select(b, odd, c, s));
-	Node part[2] = {b_select(b, half, b_un(b, OP_neg, re), re),
-			b_select(b, half, b_un(b, OP_neg, im), im)};
-	for (uint32_t i = 0; i < 2; i++)
-		part[i] = b_unsqueeze(b, b_convert(b, part[i], d), -1);
-	return b_concat(b, part, 2, -1);
+	re = b_select(b, half, b_un(b, OP_neg, re), re);
+	im = b_select(b, half, b_un(b, OP_neg, im), im);
+	return (Parts){.re = b_convert(b, re, d), .im = b_convert(b, im, d)};
 }
 
-/* The same for k = r * c, where r < rows and c < columns, or for k = c if there is one row; as a
- * constant [rows, columns, 2], or no node if it has more than MOST_TABLE bytes. (pass_fold makes no
- * large constant of iotas.) */
+static Node constant(Build *b, const Tensor *t)
+{
+	Ir *ir = b->g->ir;
+	Const table = {.name = "", .dtype = t->dtype, .rank = t->rank, .bytes = tensor_bytes(t), .data = t->data};
+	table.dim = arena_dup(ir->ctx->arena, t->dim, t->rank * sizeof *t->dim);
+	return b_const(b, ir_const(ir, table));
+}
+
+enum { MOST_TABLE = 1 << 24 }; /* bytes. (pass_fold makes no large constant of iotas.) */
+
+/* The same for k = r * c, where r < rows and c < columns, as a constant of pairs
+ * [rows, columns, 2], or no node if it would be too large. */
 static Node constant_roots(Build *b, int64_t rows, int64_t columns, int64_t n, DType d)
 {
-	enum { MOST_TABLE = 1 << 24 };
-	Ir *ir = b->g->ir;
-	const int64_t dim[3] = {rows, columns, 2};
 	if ((d != DT_f32 && d != DT_f64) || rows > MOST_TABLE || columns > MOST_TABLE ||
 	    rows * columns * 2 * dtype_size(d) > MOST_TABLE)
 		return (Node){0};
 	Tensor t = {.dtype = d, .rank = 3, .dim = {rows, columns, 2}};
-	t.data = arena_alloc(ir->ctx->arena, tensor_bytes(&t));
+	t.data = arena_alloc(b->g->ir->ctx->arena, tensor_bytes(&t));
 	for (int64_t r = 0; r < rows; r++)
 		for (int64_t c = 0; c < columns; c++) {
-			C64 w = root_of((rows == 1 ? c : r * c) % n, n);
+			C64 w = root_of(r * c % n, n);
 			tensor_set_f64(&t, 2 * (r * columns + c), w.re);
 			tensor_set_f64(&t, 2 * (r * columns + c) + 1, w.im);
 		}
-	Const table = {.name = "", .dtype = d, .rank = 3, .bytes = tensor_bytes(&t), .data = t.data};
-	table.dim = arena_dup(ir->ctx->arena, dim, sizeof dim);
-	return b_const(b, ir_const(ir, table));
+	return constant(b, &t);
 }
 
-/* [n, 2]: the roots for all k < n. */
+/* The table of fft_lines as a constant; no node if it would be too large. */
+static Node constant_table(Build *b, int64_t n, DType d)
+{
+	const int64_t count = has_first_roots(b_syms(b), b_int(b, n)) ? 2 * n : n;
+	if ((d != DT_f32 && d != DT_f64) || n == 0 || n > MOST_TABLE || count * 2 * dtype_size(d) > MOST_TABLE)
+		return (Node){0};
+	Tensor t = {.dtype = d, .rank = 2, .dim = {2, count}};
+	t.data = arena_alloc(b->g->ir->ctx->arena, tensor_bytes(&t));
+	for (int64_t i = 0; i < count; i++) {
+		const int64_t j = i - n;
+		C64 w = root_of(i < n ? i : j / FIRST * (j % FIRST), n);
+		tensor_set_f64(&t, i, w.re);
+		tensor_set_f64(&t, count + i, w.im);
+	}
+	return constant(b, &t);
+}
+
+/* The roots for all k < n, as fft_lines takes them. */
 static Node all_roots(Build *b, Sym n, DType d)
 {
 	int64_t count;
-	Sym dim[2] = {n, b_int(b, 2)};
 	Node table = {0};
-	if (sym_is_const(b_syms(b), n, &count) && count)
-		table = constant_roots(b, 1, count, count, d);
-	return table.i ? b_reshape(b, table, 2, dim) : roots_table(b, b_iota(b, DT_i64, n), n, d);
+	if (sym_is_const(b_syms(b), n, &count))
+		table = constant_table(b, count, d);
+	if (table.i)
+		return table;
+	Parts w = roots_table(b, b_iota(b, DT_i64, n), n, d);
+	Node row[2] = {b_unsqueeze(b, w.re, 0), b_unsqueeze(b, w.im, 0)};
+	return b_concat(b, row, 2, 0);
 }
 
 static Node all_lines(Build *b, Node x, uint32_t dim, bool inverse)
@@ -321,10 +353,8 @@ static Node multiplied(Build *b, Node pairs, uint32_t dim, Parts by)
 	return product.re.i && product.im.i ? parts_to_pairs(b, &product) : (Node){0};
 }
 
-/* The roots of a table [.., 2], or their conjugates. */
-static Parts roots_in(Build *b, Node table, bool conjugate)
+static Parts conjugate_if(Build *b, bool conjugate, Parts c)
 {
-	Parts c = parts_of_pairs(b, table);
 	if (conjugate)
 		c.im = b_un(b, OP_neg, c.im);
 	c.pairs = (Node){0};
@@ -360,15 +390,13 @@ static Node by_rows(Build *b, Node x, uint32_t dim, bool inverse, int64_t n1, in
 		perm[k] = k == dim ? dim + 1 : k == dim + 1 ? dim : k;
 	}
 	Node table = constant_roots(b, n2, n1, n1 * n2, d);
-	if (!table.i) {
-		Node c = b_unsqueeze(b, b_iota(b, DT_i64, columns), -1), k = b_iota(b, DT_i64, rows);
-		table = roots_table(b, b_bin(b, OP_mul, c, k), n, d);
-	}
+	Node c = b_unsqueeze(b, b_iota(b, DT_i64, columns), -1), k = b_iota(b, DT_i64, rows);
+	Parts w = table.i ? parts_of_pairs(b, table) : roots_table(b, b_bin(b, OP_mul, c, k), n, d);
 	Node y = b_permute(b, b_reshape(b, b_convert(b, x, d), s.rank + 1, cut), perm);
 	y = y.i ? all_lines(b, y, dim + 1, inverse) : y;
 	if (!y.i)
 		return y;
-	y = multiplied(b, y, dim + 1, roots_in(b, table, inverse));
+	y = multiplied(b, y, dim + 1, conjugate_if(b, inverse, w));
 	y = y.i ? all_lines(b, y, dim, inverse) : y;
 	y = y.i ? b_reshape(b, y, s.rank, s.dim) : y;
 	return y.i ? b_convert(b, y, node_dtype(b->g, x)) : y;
@@ -388,12 +416,12 @@ static bool are_few(const Build *b, Node x, uint32_t dim)
 
 static Node lines(Build *b, Node x, uint32_t dim, bool inverse)
 {
-	enum { LONG = 256, SHORT = 8 };
+	enum { LONG = 256, SHORT = 8, MOST_ALONG = 4096 };
 	int64_t n, rows;
 	if (!x.i || sym_is(b_syms(b), b_dim(b, x, (int)dim), 1))
 		return x;
 	if (!sym_is_const(b_syms(b), b_dim(b, x, (int)dim), &n) || n < LONG || !are_few(b, x, dim) ||
-	    node_rank(b->g, x) == MAX_RANK)
+	    node_rank(b->g, x) == MAX_RANK || (n <= MOST_ALONG && has_first_roots(b_syms(b), b_int(b, n))))
 		return all_lines(b, x, dim, inverse);
 	rows = near_root(n);
 	return rows < SHORT ? all_lines(b, x, dim, inverse) : by_rows(b, x, dim, inverse, rows, n / rows);
@@ -425,7 +453,7 @@ static Parts chirp(Build *b, Node k, Sym n, DType d, bool conjugate)
 {
 	Sym turn = sym_muli(b_syms(b), n, 2);
 	Node square = b_bin(b, OP_remainder, b_bin(b, OP_mul, k, k), b_from_size(b, turn));
-	return roots_in(b, roots_table(b, square, turn, d), conjugate);
+	return conjugate_if(b, conjugate, roots_table(b, square, turn, d));
 }
 
 /* The transform, of length m, of what x * chirp is convolved with, over m. */
@@ -535,7 +563,9 @@ OP(fft_c2c) {
 
 OP(fft_lines) {
 	.schema = "fft_lines(Tensor x, Tensor roots, *, int dim, bool inverse) -> Tensor",
-	.doc = "fft_c2c beside the table of roots [n, 2], exp(-2 pi i k / n), which a kernel reads",
+	.doc = "fft_c2c beside the table of roots exp(-2 pi i k / n), which a kernel reads: [2, n], a row of "
+	       "real and one of imaginary parts; of an n that is a number and a multiple of 256 the table "
+	       "may be [2, 2 n]: element n + 16 p + j is root number p j, for p < n / 16 and j < 16",
 	.linear = LINEAR_TOGETHER,
 	.linear_in = 1,
 	.folds = FOLDS,
@@ -545,6 +575,6 @@ OP(fft_lines) {
 	.eval = eval_fft,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.accumulates = true,
-	.sample = "f32[3, 4, 2], f32[4, 2] of 1 0 0 -1 -1 0 0 1, dim=1, inverse=false; "
-		  "f32[2, 3, 2], f32[2, 2] of 1 0 -1 0, dim=0, inverse=true",
+	.sample = "f32[3, 4, 2], f32[2, 4] of 1 0 -1 0 0 -1 0 1, dim=1, inverse=false; "
+		  "f32[2, 3, 2], f32[2, 2] of 1 -1 0 0, dim=0, inverse=true",
 };

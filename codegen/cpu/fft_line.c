@@ -1,0 +1,156 @@
+/* The transform of one line whose pairs are contiguous, with lanes along it, so that its rooms stay
+ * in the nearest cache. The steps are those of fft.c, the first one with the factor 16:
+ *
+ *     step 1:  a[j] = x[p + m j]   for 16 j, lanes are neighbouring p, m = n / 16
+ *              the 16 vectors of results, of number k, are transposed: lanes are neighbouring k
+ *              y[16 p + k] = exp(-2 pi i k p / n) * result k
+ *     others:  lanes are neighbouring q, of which there are s, a multiple of 16
+ *
+ * In the rooms a vector of imaginary parts follows each vector of real ones. The roots of step 1
+ * stand in the table behind the n others, in the order in which they are used. */
+#include "codegen/cpu/fft.h"
+
+enum {
+	FIRST = 16,             /* the first factor */
+	LINE_BYTES = 160 << 10, /* of both rooms, on the stack of a task */
+	APART = 32              /* vectors between the rooms, so that their addresses differ modulo pages */
+};
+
+/* A step: the names are those of fft.c. */
+typedef struct {
+	Lx from, to; /* rooms */
+	uint32_t r;
+	int64_t s, m;
+	bool last; /* stores the result */
+} LineStep;
+
+static Lx in_room(Fft *t, Lx room, Lx at, uint32_t part)
+{
+	LoopFn *f = t->f;
+	Lx offset = lx_add(f, room, lx_mul(f, at, lx_int(f, 2)));
+	return lx_add(f, offset, lx_int(f, part * (int64_t)t->type.lanes));
+}
+
+static Lx load(Fft *t, LMem mem, Lx offset)
+{
+	return lx_var(t->f, ls_load(t->f, "x", mem, offset, t->type, (Lx){0}));
+}
+
+static Cx get(Fft *t, Lx room, Lx at)
+{
+	return (Cx){load(t, t->rooms, in_room(t, room, at, 0)), load(t, t->rooms, in_room(t, room, at, 1))};
+}
+
+static void put(Fft *t, Lx room, Lx at, Cx x)
+{
+	ls_store(t->f, t->rooms, in_room(t, room, at, 0), x.re, (Lx){0});
+	ls_store(t->f, t->rooms, in_room(t, room, at, 1), x.im, (Lx){0});
+}
+
+/* Elements of the operand from `at` on. */
+static Cx get_operand(Fft *t, Lx at)
+{
+	Eval *e = &t->s->e;
+	const Kx re = e->k->stage.data[t->re].value;
+	eval_at(e, t->axis, at);
+	LMem mem = eval_load_memory(e, re);
+	Lx offset = fft_let_index(t, "at", eval_index(e, e->nest->offset[re.i]));
+	Lx a = load(t, mem, offset), b = load(t, mem, lx_add(t->f, offset, lx_int(t->f, t->type.lanes)));
+	Cx x = {lx_shuffle(t->f, SHUFFLE_EVENS, a, b), lx_shuffle(t->f, SHUFFLE_ODDS, a, b)};
+	return fft_exchange(t, fft_let(t, "x", x));
+}
+
+static void put_result(Fft *t, Lx at, Cx x)
+{
+	Eval *e = &t->s->e;
+	LMem mem = eval_memory(e, e->k->stage.data[t->re].buf);
+	eval_at(e, t->axis, at);
+	Lx offset = fft_let_index(t, "at", eval_index(e, e->nest->store[t->re]));
+	x = fft_exchange(t, x);
+	ls_store(t->f, mem, offset, lx_shuffle(t->f, SHUFFLE_ZIP_LOW, x.re, x.im), (Lx){0});
+	offset = lx_add(t->f, offset, lx_int(t->f, t->type.lanes));
+	ls_store(t->f, mem, offset, lx_shuffle(t->f, SHUFFLE_ZIP_HIGH, x.re, x.im), (Lx){0});
+}
+
+/* Roots of the table from number k on, in lanes. */
+static Cx neighbouring_roots(Fft *t, Lx k)
+{
+	Eval *e = &t->s->e;
+	eval_lanes(e, t->table, t->type.lanes);
+	Cx w = fft_let(t, "w", fft_root(t, k));
+	eval_lanes(e, t->axis, t->type.lanes);
+	return w;
+}
+
+static void first_step(Fft *t, int64_t n, Lx to)
+{
+	LoopFn *f = t->f;
+	const int64_t m = n / FIRST;
+	const uint32_t lanes = t->type.lanes;
+	Cx a[FIRST];
+	Lx re[FIRST], im[FIRST], p = fft_loop(t, "p", lx_int(f, m), lanes);
+	for (uint32_t j = 0; j < FIRST; j++)
+		a[j] = get_operand(t, lx_add(f, p, lx_int(f, m * j)));
+	fft_transform(t, a, FIRST);
+	for (uint32_t k = 0; k < FIRST; k++) {
+		re[k] = a[k].re;
+		im[k] = a[k].im;
+	}
+	for (uint32_t k = 0; k < FIRST; k += lanes) {
+		transpose_lanes(t->s, &re[k]);
+		transpose_lanes(t->s, &im[k]);
+		for (uint32_t i = 0; i < lanes; i++) {
+			Lx at = lx_add(f, lx_mul(f, p, lx_int(f, FIRST)), lx_int(f, FIRST * i + k));
+			Cx w = neighbouring_roots(t, lx_add(f, at, lx_int(f, n)));
+			put(t, to, at, fft_mul(t, (Cx){re[k + i], im[k + i]}, w));
+		}
+	}
+	fft_end_loop(t, lx_int(f, m), lanes);
+}
+
+static void next_step(Fft *t, const LineStep *st)
+{
+	LoopFn *f = t->f;
+	Cx a[MAX_CODELET], w[MAX_CODELET];
+	const uint32_t r = st->r, lanes = t->type.lanes;
+	Lx p = fft_loop(t, "p", lx_int(f, st->m), 1);
+	for (uint32_t k = 1; k < r && st->m > 1; k++)
+		w[k] = fft_let(t, "w", fft_root(t, lx_mul(f, p, lx_int(f, st->s * k))));
+	Lx q = fft_loop(t, "q", lx_int(f, st->s), lanes);
+	Lx in = lx_add(f, q, lx_mul(f, p, lx_int(f, st->s))), out = lx_add(f, q, lx_mul(f, p, lx_int(f, st->s * r)));
+	for (uint32_t j = 0; j < r; j++)
+		a[j] = get(t, st->from, lx_add(f, in, lx_int(f, st->s * st->m * j)));
+	fft_transform(t, a, r);
+	for (uint32_t k = 0; k < r; k++) {
+		Lx at = lx_add(f, out, lx_int(f, st->s * k));
+		Cx y = k && st->m > 1 ? fft_mul(t, a[k], w[k]) : a[k];
+		if (st->last)
+			put_result(t, at, y);
+		else
+			put(t, st->to, at, y);
+	}
+	fft_end_loop(t, lx_int(f, st->s), lanes);
+	fft_end_loop(t, lx_int(f, st->m), 1);
+}
+
+void fft_along_line(Fft *t, int64_t n, Sym ntasks)
+{
+	Eval *e = &t->s->e;
+	const EvalLanes outer = e->lanes;
+	const uint32_t lanes = target_lanes(t->s->target, t->type.dtype);
+	int64_t factor[MAX_STEPS], s = FIRST;
+	const uint32_t count = fft_factors(n / FIRST, factor);
+	t->type.lanes = lanes;
+	eval_lanes(e, t->axis, lanes);
+	Lx base = fft_rooms(t, sym_int(e->syms, 4 * n + APART * lanes), LINE_BYTES, ntasks);
+	Lx room[2] = {base, lx_add(t->f, base, lx_int(t->f, 2 * n + APART * lanes))};
+	first_step(t, n, room[0]);
+	for (uint32_t i = 0; i < count; i++) {
+		LineStep st = {.from = room[i % 2], .to = room[(i + 1) % 2], .r = (uint32_t)factor[i], .s = s};
+		s *= factor[i];
+		st.m = n / s;
+		st.last = i + 1 == count;
+		next_step(t, &st);
+	}
+	eval_lanes(e, outer.axis, outer.n);
+}

@@ -168,14 +168,7 @@ static void find_tiles(Fft *t)
 	t->turns_result = has_rows(t, e->nest->store[t->re], e->nest->store[t->im], st[t->re].buf);
 }
 
-/* The lines at hand: the first one, how many there are, and whether there may be fewer than
- * lanes. */
-typedef struct {
-	Lx first, count;
-	bool some;
-} Lines;
-
-static Lines lines_at_hand(Fft *t)
+Lines fft_lines_at_hand(Fft *t)
 {
 	const Eval *e = &t->s->e;
 	const uint32_t axis = e->lanes.axis;
@@ -185,10 +178,8 @@ static Lines lines_at_hand(Fft *t)
 	return l;
 }
 
-/* Line number r of those at hand; the last one if there are fewer. */
-static Lx line_of(Fft *t, const Lines *l, uint32_t r)
+Lx fft_line_of(Fft *t, const Lines *l, Lx line)
 {
-	Lx line = lx_int(t->f, r);
 	if (l->some)
 		line = lx_min(t->f, line, lx_sub(t->f, l->count, lx_int(t->f, 1)));
 	return fft_let_index(t, "line", lx_add(t->f, l->first, line));
@@ -198,7 +189,7 @@ static Lx line_of(Fft *t, const Lines *l, uint32_t r)
 static Lx row_offset(Fft *t, const Lines *l, uint32_t r, Lx at, Sym offset)
 {
 	Eval *e = &t->s->e;
-	eval_at(e, e->lanes.axis, line_of(t, l, r));
+	eval_at(e, e->lanes.axis, fft_line_of(t, l, lx_int(t->f, r)));
 	eval_at(e, t->axis, at);
 	Lx where = fft_let_index(t, "row", eval_index(e, offset));
 	eval_at(e, e->lanes.axis, l->first);
@@ -234,7 +225,7 @@ static void evaluate_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
 	eval_lanes(e, t->axis, n);
 	eval_mask(e, mask);
 	for (uint32_t r = 0; r < n; r++) {
-		eval_at(e, lines.axis, line_of(t, l, r));
+		eval_at(e, lines.axis, fft_line_of(t, l, lx_int(t->f, r)));
 		for (uint32_t i = 0; i < 2; i++)
 			row[i * n + r] = lx_var(t->f, ls_let(t->f, "row", fft_value(t, part[i])));
 	}
@@ -278,7 +269,7 @@ static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
 static void turn_lines(Fft *t, Place room, int64_t elements, void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
 {
 	LoopFn *f = t->f;
-	const Lines l = lines_at_hand(t);
+	const Lines l = fft_lines_at_hand(t);
 	const int64_t lanes = t->type.lanes;
 	Lx rest = lx_mod(f, t->n, lx_int(f, elements)), end = fft_let_index(t, "whole", lx_sub(f, t->n, rest));
 	Lx at = lx_var(f, ls_for(f, "at", lx_int(f, 0), end, elements));
@@ -544,10 +535,12 @@ void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
 	t.n = eval_size(&s->e, t.length);
 	int64_t n = 0;
 	const bool known = sym_is_const(s->e.syms, t.length, &n);
+	find_tiles(&t);
 	if (axes_transforms_along(s->e.nest, s->target, stage)) {
 		fft_along_line(&t, n, ntasks);
+	} else if (t.operand == BY_PAIRS && t.turns_result && fft_is_short(&t, n)) {
+		fft_short_lines(&t, n);
 	} else {
-		find_tiles(&t);
 		Lx room, base = make_rooms(&t, t.length, ntasks, &room);
 		if (known)
 			known_length(&t, n, base, room);

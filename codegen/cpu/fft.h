@@ -60,6 +60,22 @@ Lx fft_loop(Fft *, const char *name, Lx n, int64_t step);
 /* Closes the loop of fft_loop with the same n and step. */
 void fft_end_loop(Fft *, Lx n, int64_t step);
 
+/* The lines at hand: the first one, how many there are, and whether there may be fewer than
+ * lanes. */
+typedef struct {
+	Lx first, count;
+	bool some;
+} Lines;
+
+/* Returns the lines at hand, a line for each lane. */
+Lines fft_lines_at_hand(Fft *);
+/* Returns line number r of those at hand; the last one if there are fewer. */
+Lx fft_line_of(Fft *, const Lines *, Lx r);
+
+/* fft_line.c: whether fft_short_lines takes lines of n pairs that are contiguous. */
+bool fft_is_short(const Fft *, int64_t n);
+/* Transforms the lines at hand, a few at a time, in registers. */
+void fft_short_lines(Fft *, int64_t n);
 /* fft_line.c: transforms the line at the current point; axes_transforms_along holds. ntasks: as of
  * cpu_fft. */
 void fft_along_line(Fft *, int64_t n, Sym ntasks);

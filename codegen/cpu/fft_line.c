@@ -1,5 +1,6 @@
-/* The transform of one line whose pairs are contiguous, with lanes along it, so that its rooms stay
- * in the nearest cache. The steps are those of fft.c, the first one with the factor 16:
+/* Transforms of lines whose pairs are contiguous.
+ *
+ * Of one line, with lanes along it, so that its rooms stay in the nearest cache. The steps are those of fft.c, the first one with the factor 16:
  *
  *     step 1:  a[j] = x[p + m j]   for 16 j, lanes are neighbouring p, m = n / 16
  *              the 16 vectors of results, of number k, are transposed: lanes are neighbouring k
@@ -7,7 +8,10 @@
  *     others:  lanes are neighbouring q, of which there are s, a multiple of 16
  *
  * In the rooms a vector of imaginary parts follows each vector of real ones. The roots of step 1
- * stand in the table behind the n others, in the order in which they are used. */
+ * stand in the table behind the n others, in the order in which they are used.
+ *
+ * Of lines of 16 m elements with m less than lanes: as many lines as fill the lanes of step 1 are
+ * transformed side by side, in registers, and separated by the transposition. */
 #include "codegen/cpu/fft.h"
 
 enum {
@@ -60,16 +64,27 @@ static Cx get_operand(Fft *t, Lx at)
 	return fft_exchange(t, fft_let(t, "x", x));
 }
 
+static void put_pairs(Fft *t, LMem mem, Lx offset, Cx x)
+{
+	x = fft_exchange(t, x);
+	ls_store(t->f, mem, offset, lx_shuffle(t->f, SHUFFLE_ZIP_LOW, x.re, x.im), (Lx){0});
+	offset = lx_add(t->f, offset, lx_int(t->f, t->type.lanes));
+	ls_store(t->f, mem, offset, lx_shuffle(t->f, SHUFFLE_ZIP_HIGH, x.re, x.im), (Lx){0});
+}
+
 static void put_result(Fft *t, Lx at, Cx x)
 {
 	Eval *e = &t->s->e;
 	LMem mem = eval_memory(e, e->k->stage.data[t->re].buf);
 	eval_at(e, t->axis, at);
-	Lx offset = fft_let_index(t, "at", eval_index(e, e->nest->store[t->re]));
-	x = fft_exchange(t, x);
-	ls_store(t->f, mem, offset, lx_shuffle(t->f, SHUFFLE_ZIP_LOW, x.re, x.im), (Lx){0});
-	offset = lx_add(t->f, offset, lx_int(t->f, t->type.lanes));
-	ls_store(t->f, mem, offset, lx_shuffle(t->f, SHUFFLE_ZIP_HIGH, x.re, x.im), (Lx){0});
+	put_pairs(t, mem, fft_let_index(t, "at", eval_index(e, e->nest->store[t->re])), x);
+}
+
+/* Whether the table has roots for step 1. */
+static bool has_first_roots(const Fft *t, int64_t n)
+{
+	int64_t table;
+	return sym_is_const(t->s->e.syms, t->s->e.nest->extent[t->table], &table) && table == 2 * n;
 }
 
 /* Roots of the table from number k on, in lanes. */
@@ -153,4 +168,123 @@ void fft_along_line(Fft *t, int64_t n, Sym ntasks)
 		next_step(t, &st);
 	}
 	eval_lanes(e, outer.axis, outer.n);
+}
+
+/* ---- short lines ---- */
+
+enum { MOST_BESIDE = 4 }; /* lines that are transformed side by side */
+
+bool fft_is_short(const Fft *t, int64_t n)
+{
+	const int64_t lanes = t->type.lanes, m = n / FIRST;
+	return lanes <= FIRST && n % FIRST == 0 && has_first_roots(t, n) &&
+	       (m * 2 == lanes || (m * 4 == lanes && MOST_BESIDE == 4));
+}
+
+/* Lines that are transformed side by side. */
+typedef struct {
+	uint32_t n, m; /* lines, of FIRST * m elements each */
+	Lx number[MOST_BESIDE], from[MOST_BESIDE], to[MOST_BESIDE]; /* in the group; offsets */
+	Cx y[MOST_BESIDE][FIRST]; /* [line][p]: a vector of neighbouring k */
+} Beside;
+
+static void find_lines(Fft *t, const Lines *l, Lx group, Beside *b)
+{
+	Eval *e = &t->s->e;
+	const Kx re = e->k->stage.data[t->re].value;
+	eval_at(e, t->axis, lx_int(t->f, 0));
+	for (uint32_t i = 0; i < b->n; i++) {
+		b->number[i] = lx_add(t->f, group, lx_int(t->f, i));
+		eval_at(e, e->lanes.axis, fft_line_of(t, l, b->number[i]));
+		b->from[i] = fft_let_index(t, "from", eval_index(e, e->nest->offset[re.i]));
+		b->to[i] = fft_let_index(t, "to", eval_index(e, e->nest->store[t->re]));
+	}
+	eval_at(e, e->lanes.axis, l->first);
+}
+
+/* Vector number v of the lines as parts: lanes are (p, line), or of four lines (line / 2, p, line % 2)
+ * of two elements j. */
+static void get_beside(Fft *t, const Beside *b, uint32_t v, Cx *a)
+{
+	LoopFn *f = t->f;
+	LMem mem = eval_load_memory(&t->s->e, t->s->e.k->stage.data[t->re].value);
+	Lx x[MOST_BESIDE];
+	Cx c[MOST_BESIDE / 2] = {{{0}, {0}}};
+	for (uint32_t i = 0; i < b->n; i++)
+		x[i] = load(t, mem, lx_add(f, b->from[i], lx_int(f, (int64_t)v * t->type.lanes)));
+	for (uint32_t i = 0; i < b->n / 2; i++)
+		c[i] = fft_let(t, "x", (Cx){lx_shuffle(f, SHUFFLE_TURN_EVENS, x[2 * i], x[2 * i + 1]),
+		                            lx_shuffle(f, SHUFFLE_TURN_ODDS, x[2 * i], x[2 * i + 1])});
+	a[0] = c[0];
+	if (b->n == 4)
+		for (uint32_t i = 0; i < 2; i++) {
+			const Shuffle half = i ? SHUFFLE_HIGHS : SHUFFLE_LOWS;
+			a[i] = fft_let(t, "x", (Cx){lx_shuffle(f, half, c[0].re, c[1].re), lx_shuffle(f, half, c[0].im, c[1].im)});
+		}
+	for (uint32_t i = 0; i < b->n / 2; i++)
+		a[i] = fft_exchange(t, a[i]);
+}
+
+/* The vectors k to k + lanes of step 1, as elements of each line. */
+static void separate(Fft *t, Beside *b, const Cx *a, int64_t n, uint32_t k)
+{
+	Lx re[FIRST], im[FIRST];
+	const uint32_t lanes = t->type.lanes;
+	for (uint32_t i = 0; i < lanes; i++) {
+		re[i] = a[k + i].re;
+		im[i] = a[k + i].im;
+	}
+	transpose_lanes(t->s, re);
+	transpose_lanes(t->s, im);
+	for (uint32_t p = 0; p < b->m; p++) {
+		Cx w = {{0}, {0}};
+		if (p)
+			w = neighbouring_roots(t, lx_int(t->f, n + FIRST * p + k));
+		for (uint32_t i = 0; i < b->n; i++) {
+			const uint32_t lane = i / 2 * 2 * b->m + 2 * p + i % 2;
+			Cx y = {re[lane], im[lane]};
+			b->y[i][p] = p ? fft_mul(t, y, w) : y;
+		}
+	}
+}
+
+static void put_beside(Fft *t, const Lines *l, Beside *b, uint32_t k)
+{
+	LoopFn *f = t->f;
+	LMem mem = eval_memory(&t->s->e, t->s->e.k->stage.data[t->re].buf);
+	for (uint32_t i = 0; i < b->n; i++) {
+		if (b->m > 1)
+			fft_transform(t, b->y[i], b->m);
+		if (l->some && i)
+			ls_if(f, lx_cmp(f, SC_lt, b->number[i], l->count));
+		for (uint32_t p = 0; p < b->m; p++)
+			put_pairs(t, mem, lx_add(f, b->to[i], lx_int(f, 2 * ((int64_t)FIRST * p + k))), b->y[i][p]);
+		if (l->some && i)
+			ls_end(f);
+	}
+}
+
+void fft_short_lines(Fft *t, int64_t n)
+{
+	Eval *e = &t->s->e;
+	const EvalLanes lines = e->lanes;
+	const uint32_t lanes = lines.n;
+	const Lines l = fft_lines_at_hand(t);
+	Beside b = {.m = (uint32_t)n / FIRST};
+	b.n = lanes / b.m;
+	Cx a[FIRST];
+	Lx end = l.some ? lx_min(t->f, l.count, lx_int(t->f, lanes)) : lx_int(t->f, lanes);
+	Lx group = lx_var(t->f, ls_for(t->f, "group", lx_int(t->f, 0), end, b.n));
+	find_lines(t, &l, group, &b);
+	eval_mask(e, (Lx){0});
+	for (uint32_t j = 0, v = 0; j < FIRST; j += b.n / 2, v++)
+		get_beside(t, &b, v, &a[j]);
+	fft_transform(t, a, FIRST);
+	for (uint32_t k = 0; k < FIRST; k += lanes) {
+		separate(t, &b, a, n, k);
+		put_beside(t, &l, &b, k);
+	}
+	ls_end(t->f);
+	eval_mask(e, lines.mask);
+	eval_lanes(e, lines.axis, lanes);
 }

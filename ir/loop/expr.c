@@ -465,6 +465,10 @@ uint32_t shuffle_lane(Shuffle how, uint32_t k, uint32_t lanes)
 	case SHUFFLE_REVERSE: return lanes - 1 - k;
 	case SHUFFLE_EVENS: return 2 * k;
 	case SHUFFLE_ODDS: return 2 * k + 1;
+	case SHUFFLE_TURN_EVENS: return k % 2 ? lanes + k - 1 : k;
+	case SHUFFLE_TURN_ODDS: return k % 2 ? lanes + k : k + 1;
+	case SHUFFLE_LOWS: return 2 * k < lanes ? k : lanes / 2 + k;
+	case SHUFFLE_HIGHS: return 2 * k < lanes ? lanes / 2 + k : lanes + k;
 	case SHUFFLE_EVEN: return 2 * k < lanes ? 2 * k : 2 * k + 1;
 	default: return k / 2 + k % 2 * lanes + (how == SHUFFLE_ZIP_HIGH ? lanes / 2 : 0);
 	}
@@ -472,7 +476,7 @@ uint32_t shuffle_lane(Shuffle how, uint32_t k, uint32_t lanes)
 
 const char *shuffle_name(Shuffle how)
 {
-	static const char *const name[SHUFFLE_COUNT] = {"low", "high", "reverse", "even", "evens", "odds", "zip_low", "zip_high"};
+	static const char *const name[SHUFFLE_COUNT] = {"low", "high", "reverse", "even", "evens", "odds", "turn_evens", "turn_odds", "lows", "highs", "zip_low", "zip_high"};
 	return name[how];
 }
 

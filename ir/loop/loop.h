@@ -69,6 +69,9 @@ typedef enum {
 	                              lane 1 */
 	SHUFFLE_EVENS, SHUFFLE_ODDS, /* every second lane of in[0], then of in[1], from lane 0, or
 	                                from lane 1: parts of pairs that lie one behind the other */
+	SHUFFLE_TURN_EVENS, SHUFFLE_TURN_ODDS, /* lane 0 or lane 1 of each two of in[0], then of
+	                                          the same two of in[1], and so on */
+	SHUFFLE_LOWS, SHUFFLE_HIGHS, /* one half of in[0], then of in[1] */
 	SHUFFLE_ZIP_LOW, SHUFFLE_ZIP_HIGH, /* lanes of in[0] and in[1] in turn, from the low or the
 	                                      high halves */
 	SHUFFLE_COUNT

@@ -31,7 +31,7 @@ static CExpr c_pack(CUnit *u, LType type, const CExpr *in)
 
 CExpr c_lx(Fn *f, Lx x)
 {
-	static const char *const shuffle[SHUFFLE_COUNT] = {"lo", "hi", "reverse", "even", "evens", "odds", "zip_lo", "zip_hi"};
+	static const char *const shuffle[SHUFFLE_COUNT] = {"lo", "hi", "reverse", "even", "evens", "odds", "turn_evens", "turn_odds", "lows", "highs", "zip_lo", "zip_hi"};
 	CUnit *u = f->u;
 	const LxData *d = lx_at(f, x);
 	CExpr in[4] = {{0}};

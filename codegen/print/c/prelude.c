@@ -48,6 +48,8 @@ static const Signature signatures[] = {
 	{"store_masked", "void", "$S *p, $T v, $M m", 0, 0},
 	{"reverse", "$T", "$T a", 0, 0}, {"even", "$T", "$T a, $T b", 0, 0},
 	{"evens", "$T", "$T a, $T b", 0, 0}, {"odds", "$T", "$T a, $T b", 0, 0},
+	{"turn_evens", "$T", "$T a, $T b", 0, 0}, {"turn_odds", "$T", "$T a, $T b", 0, 0},
+	{"lows", "$T", "$T a, $T b", 0, 0}, {"highs", "$T", "$T a, $T b", 0, 0},
 	{"zip_lo", "$T", "$T a, $T b", 0, 0}, {"zip_hi", "$T", "$T a, $T b", 0, 0},
 	{"gather", "$T", "const $S *p, $A i", 0, 1},
 	{"gather_masked", "$T", "const $S *p, $A i, $M m", 0, 1},

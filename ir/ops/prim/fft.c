@@ -38,7 +38,7 @@ INFER(fft)
 static bool has_first_roots(SymTab *t, Sym n)
 {
 	int64_t length;
-	return sym_is_const(t, n, &length) && length && length % (FIRST * FIRST) == 0;
+	return sym_is_const(t, n, &length) && length && length % FIRST == 0;
 }
 
 static bool shape_fft_lines(Infer *f)
@@ -421,7 +421,7 @@ static Node lines(Build *b, Node x, uint32_t dim, bool inverse)
 	if (!x.i || sym_is(b_syms(b), b_dim(b, x, (int)dim), 1))
 		return x;
 	if (!sym_is_const(b_syms(b), b_dim(b, x, (int)dim), &n) || n < LONG || !are_few(b, x, dim) ||
-	    node_rank(b->g, x) == MAX_RANK || (n <= MOST_ALONG && has_first_roots(b_syms(b), b_int(b, n))))
+	    node_rank(b->g, x) == MAX_RANK || (n <= MOST_ALONG && n % (FIRST * FIRST) == 0))
 		return all_lines(b, x, dim, inverse);
 	rows = near_root(n);
 	return rows < SHORT ? all_lines(b, x, dim, inverse) : by_rows(b, x, dim, inverse, rows, n / rows);
@@ -564,7 +564,7 @@ OP(fft_c2c) {
 OP(fft_lines) {
 	.schema = "fft_lines(Tensor x, Tensor roots, *, int dim, bool inverse) -> Tensor",
 	.doc = "fft_c2c beside the table of roots exp(-2 pi i k / n), which a kernel reads: [2, n], a row of "
-	       "real and one of imaginary parts; of an n that is a number and a multiple of 256 the table "
+	       "real and one of imaginary parts; of an n that is a number and a multiple of 16 the table "
 	       "may be [2, 2 n]: element n + 16 p + j is root number p j, for p < n / 16 and j < 16",
 	.linear = LINEAR_TOGETHER,
 	.linear_in = 1,

@@ -17,9 +17,22 @@ enum {
 		     they are near */
 };
 
-/* The operand's elements at the point's row `r` of the tile. */
-static Lx row_of(Cpu *s, const Turned *t, Kx load, uint32_t r, bool whole)
+/* A vector of the first or the second elements of pairs at the point. */
+static Lx load_part(Cpu *s, Kx load, uint32_t part)
 {
+	LMem mem = eval_load_memory(&s->e, load);
+	LType type = {s->e.k->kx.data[load.i].dtype, s->e.lanes.n};
+	Lx at = eval_let(&s->e, "at", lx_add(s->e.f, eval_index(&s->e, s->e.nest->offset[load.i]), lx_int(s->e.f, part == 2 ? -1 : 0)));
+	Lx a = lx_var(s->e.f, ls_load(s->e.f, "pairs", mem, at, type, (Lx){0}));
+	at = lx_add(s->e.f, at, lx_int(s->e.f, s->e.lanes.n));
+	Lx b = lx_var(s->e.f, ls_load(s->e.f, "pairs", mem, at, type, (Lx){0}));
+	return lx_shuffle(s->e.f, part == 2 ? SHUFFLE_ODDS : SHUFFLE_EVENS, a, b);
+}
+
+/* The operand's elements at the point's row `r` of the tile. */
+static Lx row_of(Cpu *s, const Turned *t, uint32_t i, uint32_t r, bool whole)
+{
+	const Kx load = t->load[i];
 	uint32_t along = s->e.lanes.axis;
 	Lx here = s->e.at[along], outer_mask = s->e.lanes.mask,
 	   row = lx_add(s->e.f, here, lx_int(s->e.f, r));
@@ -31,7 +44,7 @@ static Lx row_of(Cpu *s, const Turned *t, Kx load, uint32_t r, bool whole)
 	}
 	eval_at(&s->e, along, row);
 	eval_lanes(&s->e, t->across, s->e.lanes.n);
-	Lx x = eval_vector(&s->e, load);
+	Lx x = t->part[i] && whole ? load_part(s, load, t->part[i]) : eval_vector(&s->e, load);
 	if (lx_type(s->e.f, x).dtype == DT_bool)
 		x = lx_sc(s->e.f, SC_convert, (LType){DT_u8, s->e.lanes.n}, &x, 1);
 	x = lx_var(s->e.f, ls_let(s->e.f, "row", x));
@@ -105,7 +118,7 @@ static void transpose_tile(Cpu *s, const Turned *t, const LMem *tile, bool whole
 	Lx *row = ARENA_ARRAY(s->e.arena, Lx, s->e.lanes.n);
 	for (uint32_t i = 0; i < t->n; i++) {
 		for (uint32_t r = 0; r < s->e.lanes.n; r++)
-			row[r] = row_of(s, t, t->load[i], r, whole);
+			row[r] = row_of(s, t, i, r, whole);
 		transpose_lanes(s, row);
 		for (uint32_t c = 0; (!t->simple || !whole) && c < s->e.lanes.n; c++)
 			ls_store(s->e.f, tile[i], lx_int(s->e.f, (int64_t)c * s->e.lanes.n), row[c], (Lx){0});

@@ -43,6 +43,8 @@ typedef struct {
 typedef struct {
 	uint32_t across; /* that axis, or NO_AXIS */
 	const Kx *load;
+	const uint32_t *part; /* by load: 1 and 2 of the first and the second of pairs that are
+				 contiguous along `across`, 0 of other loads */
 	uint32_t n;
 	bool simple; /* few instructions follow the loads */
 } Turned;

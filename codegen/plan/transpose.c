@@ -26,12 +26,38 @@ static const bool *find_live(const PlanInput *in)
 	return live;
 }
 
-static bool is_turned(const PlanInput *in, uint32_t load, uint32_t along, uint32_t across)
+/* Whether the loads are of the first and the second elements of pairs that are contiguous along
+ * the axis. */
+static bool are_pairs(const PlanInput *in, uint32_t first, uint32_t second, uint32_t axis)
+{
+	const Nest *nest = in->nest;
+	const KxData *a = &nest->k->kx.data[first], *b = &nest->k->kx.data[second];
+	const SchedArg *x = &nest->from[first], *y = &nest->from[second];
+	return a->kind == KX_LOAD && b->kind == KX_LOAD && dtype_is_float(a->dtype) && !a->guard.i && !b->guard.i && a->buf.i == b->buf.i &&
+	       x->kind == y->kind && x->k == y->k && x->packed == y->packed &&
+	       nest_coef_is(nest, nest->offset[first], axis, 2) &&
+	       sym_eq(nest->syms, sym_addi(nest->syms, nest->offset[first], 1), nest->offset[second]) == YES;
+}
+
+/* See Turned.part. */
+static uint32_t part_of(const PlanInput *in, const bool *live, uint32_t load, uint32_t axis)
+{
+	for (uint32_t i = 1; i < in->nest->k->kx.n; i++) {
+		if (live[i] && are_pairs(in, load, i, axis))
+			return 1;
+		if (live[i] && are_pairs(in, i, load, axis))
+			return 2;
+	}
+	return 0;
+}
+
+static bool is_turned(const PlanInput *in, const bool *live, uint32_t load, uint32_t along, uint32_t across)
 {
 	Sym offset = in->nest->offset[load];
 	return offset.i && in->nest->deps[load] >> across & 1 &&
 	       nest_axes(in->nest, offset) >> across & 1 &&
-	       nest_coef_is(in->nest, offset, along, 1) &&
+	       (nest_coef_is(in->nest, offset, along, 1) ||
+		(nest_coef_is(in->nest, offset, along, 2) && part_of(in, live, load, along))) &&
 	       !nest_coef_is(in->nest, offset, across, 1);
 }
 
@@ -59,7 +85,7 @@ static uint32_t count_turned(const PlanInput *in, const bool *live, uint32_t alo
 	uint32_t n = 0;
 	for (uint32_t i = 1; i < in->nest->k->kx.n; i++)
 		n += live[i] && in->nest->k->kx.data[i].kind == KX_LOAD &&
-		     is_turned(in, i, along, across);
+		     is_turned(in, live, i, along, across);
 	return n;
 }
 
@@ -146,11 +172,15 @@ Refusal transpose_find(const PlanInput *in, Turned *t, uint32_t *along, uint32_t
 	if (!n)
 		return taken();
 	Kx *load = ARENA_ARRAY(in->nest->arena, Kx, n);
+	uint32_t *part = ARENA_ARRAY(in->nest->arena, uint32_t, n);
 	for (uint32_t i = 1; i < in->nest->k->kx.n; i++)
 		if (live[i] && in->nest->k->kx.data[i].kind == KX_LOAD &&
-		    is_turned(in, i, t->across, *along))
+		    is_turned(in, live, i, t->across, *along)) {
+			part[t->n] = part_of(in, live, i, t->across);
 			load[t->n++].i = i;
+		}
 	t->load = load;
+	t->part = part;
 	t->simple = is_simple(in, t, live);
 	*lanes = tile_lanes(in, t);
 	if (is_worth(in, t, *along, *lanes))

@@ -406,9 +406,11 @@ static void root_fft_lines(Lower *s, Node n)
 	uint32_t dim = (uint32_t)node_int(g, n, "dim"), rank = node_rank(g, n);
 	NodePlace to = lower_result_place(s, n, 0);
 	Sym at[MAX_RANK], in_table[2];
+	const bool inverse = node_bool(g, n, "inverse"), real = node_bool(g, n, "real");
+	const Sym length = node_dim(g, real && !inverse ? node_in(g, n, 0) : n, dim);
 	Stage line = {0}, table = {0};
 	line_axes(&t, n, dim, at);
-	at[dim] = trace_inner_axis(&t, "n", node_dim(g, n, dim), &line);
+	at[dim] = trace_inner_axis(&t, "n", length, &line);
 	in_table[1] = trace_inner_axis(&t, "k", node_dim(g, node_in(g, n, 1), 1), &table);
 	for (uint32_t k = 0; k < 4; k++) {
 		Sym part = sym_int(g->ir->syms, k & 1);
@@ -419,7 +421,8 @@ static void root_fft_lines(Lower *s, Node n)
 		st.nred = 1;
 		st.red[0] = k < 2 ? line.red[0] : table.red[0];
 		st.out2 = k < 3 ? k + 1 : 0;
-		st.reverse = node_bool(g, n, "inverse");
+		st.reverse = inverse;
+		st.real = real;
 		st.value = k < 2 ? trace_value(&t, node_in(g, n, 0), at, (Kx){0})
 				 : trace_value(&t, node_in(g, n, 1), in_table, (Kx){0});
 		trace_push_stage(&t, st);

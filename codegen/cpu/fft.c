@@ -52,7 +52,7 @@ static Cx get(Fft *t, Place from, Lx at)
 	if (from.where == IN_OPERAND) {
 		eval_at(&t->s->e, t->axis, at);
 		x = (Cx){fft_value(t, t->re), fft_value(t, t->im)};
-		return fft_let(t, "x", fft_exchange(t, x));
+		return fft_let(t, "x", t->real ? x : fft_exchange(t, x));
 	}
 	x.re = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from, at, 0), t->type, (Lx){0}));
 	x.im = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from, at, 1), t->type, (Lx){0}));
@@ -82,6 +82,56 @@ Cx fft_root(Fft *t, Lx k)
 {
 	eval_at(&t->s->e, t->table, k);
 	return (Cx){fft_value(t, t->root_re), fft_value(t, t->root_im)};
+}
+
+/* ---- halves of real transforms ---- */
+
+Cx fft_half(Fft *t, Cx a, Cx b, Cx w)
+{
+	LoopFn *f = t->f;
+	Lx half = fft_number(t, 0.5);
+	Cx even = {lx_add(f, a.re, b.re), lx_sub(f, a.im, b.im)}, odd = {lx_sub(f, a.re, b.re), lx_add(f, a.im, b.im)};
+	even = fft_let(t, "even", even);
+	odd = fft_let(t, "odd", odd);
+	if (t->exchanged) {
+		w.im = lx_sc(f, SC_neg, t->type, &w.im, 1);
+		Cx turned = fft_mul(t, odd, w);
+		return fft_let(t, "z", (Cx){lx_sub(f, even.re, turned.im), lx_add(f, even.im, turned.re)});
+	}
+	Cx turned = fft_mul(t, odd, w);
+	Cx sum = {lx_add(f, even.re, turned.im), lx_sub(f, even.im, turned.re)};
+	return fft_let(t, "y", (Cx){lx_mul(f, sum.re, half), lx_mul(f, sum.im, half)});
+}
+
+/* k, or 0 if k is n. */
+static Lx in_turn(Fft *t, Lx k)
+{
+	return fft_let_index(t, "k", lx_select(t->f, lx_cmp(t->f, SC_eq, k, t->n), lx_int(t->f, 0), k));
+}
+
+/* Element k of the half of a transform whose pairs z are in the room. */
+static Cx half_of(Fft *t, Place z, Lx k)
+{
+	Cx a = get(t, z, in_turn(t, k)), b = get(t, z, in_turn(t, lx_sub(t->f, t->n, k)));
+	return fft_half(t, a, b, fft_root(t, lx_add(t->f, k, lx_int(t->f, t->turns))));
+}
+
+/* Pair k of what the inverse transforms. The imaginary parts of the first and the last element of
+ * the operand do not count. */
+static Cx pair_of_half(Fft *t, Place half, Lx k)
+{
+	LoopFn *f = t->f;
+	Cx a = get(t, half, k), b = get(t, half, fft_let_index(t, "mirror", lx_sub(f, t->n, k)));
+	Lx first = lx_cmp(f, SC_eq, k, lx_int(f, 0)), none = fft_number(t, 0);
+	a.im = lx_select(f, first, none, a.im);
+	b.im = lx_select(f, first, none, b.im);
+	return fft_exchange(t, fft_half(t, a, b, fft_root(t, lx_add(f, k, lx_int(f, t->turns)))));
+}
+
+/* The number of elements of the operand, or of the result. */
+static Lx elements_of(Fft *t, bool operand)
+{
+	return t->real && operand == t->exchanged ? lx_add(t->f, t->n, lx_int(t->f, 1)) : t->n;
 }
 
 /* ---- tiles ---- */
@@ -245,12 +295,19 @@ static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
 {
 	const Eval *e = &t->s->e;
 	LMem mem = eval_memory(&t->s->e, e->k->stage.data[t->re].buf);
-	Lx *row = ARENA_ARRAY(e->arena, Lx, t->type.lanes), last = lx_sub(t->f, t->n, lx_int(t->f, 1));
+	Lx *row = ARENA_ARRAY(e->arena, Lx, t->type.lanes);
+	Lx last = lx_sub(t->f, elements_of(t, false), lx_int(t->f, 1));
 	from.exchanged = false;
 	for (uint32_t c = 0; c < t->type.lanes; c++) {
 		Lx element = lx_add(t->f, at, lx_int(t->f, c / 2));
 		if (mask.i) /* what is behind the line was never written */
 			element = lx_min(t->f, element, last);
+		if (t->real && !t->exchanged) {
+			Cx y = half_of(t, from, fft_let_index(t, "element", element));
+			row[c++] = y.re;
+			row[c] = y.im;
+			continue;
+		}
 		Lx offset = address(t, from, element, c % 2);
 		row[c] = lx_var(t->f, ls_load(t->f, "x", t->rooms, offset, t->type, (Lx){0}));
 	}
@@ -266,18 +323,19 @@ static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
 }
 
 /* All tiles of the lines at hand, of so many elements each. */
-static void turn_lines(Fft *t, Place room, int64_t elements, void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
+static void turn_lines(Fft *t, Place room, bool operand, int64_t elements, void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
 {
 	LoopFn *f = t->f;
 	const Lines l = fft_lines_at_hand(t);
 	const int64_t lanes = t->type.lanes;
-	Lx rest = lx_mod(f, t->n, lx_int(f, elements)), end = fft_let_index(t, "whole", lx_sub(f, t->n, rest));
+	Lx n = fft_let_index(t, "n", elements_of(t, operand));
+	Lx rest = lx_mod(f, n, lx_int(f, elements)), end = fft_let_index(t, "whole", lx_sub(f, n, rest));
 	Lx at = lx_var(f, ls_for(f, "at", lx_int(f, 0), end, elements));
 	tile(t, &l, room, at, (Lx){0});
 	ls_end(f);
-	if (sym_divides(t->s->e.syms, elements, t->length))
+	if (sym_divides(t->s->e.syms, elements, t->length) && !(t->real && operand == t->exchanged))
 		return;
-	ls_if(f, lx_cmp(f, SC_lt, end, t->n));
+	ls_if(f, lx_cmp(f, SC_lt, end, n));
 	Lx mask = lx_mask(f, lx_mul(f, rest, lx_int(f, lanes / elements)), (uint32_t)lanes);
 	tile(t, &l, room, end, lx_var(f, ls_let(f, "tail", mask)));
 	ls_end(f);
@@ -287,11 +345,11 @@ static void turn_lines(Fft *t, Place room, int64_t elements, void (*tile)(Fft *,
 static void load_lines(Fft *t, Place to)
 {
 	if (t->operand == BY_PAIRS) {
-		turn_lines(t, to, t->type.lanes / 2, load_tile);
+		turn_lines(t, to, true, t->type.lanes / 2, load_tile);
 		return;
 	}
 	if (t->operand == BY_VALUE) {
-		turn_lines(t, to, t->type.lanes, evaluate_tile);
+		turn_lines(t, to, true, t->type.lanes, evaluate_tile);
 		return;
 	}
 	Lx k = lx_var(t->f, ls_for(t->f, "k", lx_int(t->f, 0), t->n, 1));
@@ -302,11 +360,11 @@ static void load_lines(Fft *t, Place to)
 static void store_lines(Fft *t, Place from)
 {
 	if (t->turns_result) {
-		turn_lines(t, from, t->type.lanes / 2, store_tile);
+		turn_lines(t, from, false, t->type.lanes / 2, store_tile);
 		return;
 	}
-	Lx k = lx_var(t->f, ls_for(t->f, "k", lx_int(t->f, 0), t->n, 1));
-	put(t, (Place){.where = IN_RESULT}, k, get(t, from, k));
+	Lx k = lx_var(t->f, ls_for(t->f, "k", lx_int(t->f, 0), elements_of(t, false), 1));
+	put(t, (Place){.where = IN_RESULT}, k, t->real && !t->exchanged ? half_of(t, from, k) : get(t, from, k));
 	ls_end(t->f);
 }
 
@@ -318,7 +376,13 @@ typedef struct {
 	uint32_t codelet; /* 0: the factor is any number */
 	Lx r, s, m;
 	bool last; /* m is 1 */
+	bool joins; /* `from` is a half, from which pairs are made */
 } FftStep;
+
+static Cx read(Fft *t, const FftStep *st, Lx at)
+{
+	return st->joins ? pair_of_half(t, st->from, fft_let_index(t, "at", at)) : get(t, st->from, at);
+}
 
 /* q + s * (c * p + m * j) */
 static Lx place_in_line(Fft *t, const FftStep *st, Lx q, Lx block)
@@ -353,7 +417,7 @@ static void few_elements(Fft *t, const FftStep *st, Lx p)
 		w[k] = fft_let(t, "w", fft_root(t, lx_mul(f, lx_mul(f, p, st->s), lx_int(f, k))));
 	Lx q = fft_loop(t, "q", st->s, 1);
 	for (uint32_t j = 0; j < r; j++)
-		a[j] = get(t, st->from, place_in_line(t, st, q, lx_add(f, p, lx_mul(f, st->m, lx_int(f, j)))));
+		a[j] = read(t, st, place_in_line(t, st, q, lx_add(f, p, lx_mul(f, st->m, lx_int(f, j)))));
 	fft_transform(t, a, r);
 	for (uint32_t k = 0; k < r; k++) {
 		Lx block = lx_add(f, lx_mul(f, p, lx_int(f, r)), lx_int(f, k));
@@ -371,7 +435,7 @@ static void many_elements(Fft *t, const FftStep *st, Lx p)
 	Lv re = ls_var(f, "re", fft_number(t, 0)), im = ls_var(f, "im", fft_number(t, 0)), turn = ls_var(f, "turn", zero);
 	Lx j = lx_var(f, ls_for(f, "j", zero, st->r, 1));
 	Lx now = fft_let_index(t, "now", lx_var(f, turn));
-	Cx x = get(t, st->from, place_in_line(t, st, q, lx_add(f, p, lx_mul(f, st->m, j))));
+	Cx x = read(t, st, place_in_line(t, st, q, lx_add(f, p, lx_mul(f, st->m, j))));
 	Cx sum = fft_mul_add(t, x, fft_root(t, lx_mul(f, now, step)), (Cx){lx_var(f, re), lx_var(f, im)});
 	ls_set(f, re, sum.re);
 	ls_set(f, im, sum.im);
@@ -412,21 +476,23 @@ static void known_length(Fft *t, int64_t n, Lx base, Lx room)
 	Place at = {.where = IN_OPERAND};
 	if (t->operand != BY_ELEMENT) {
 		at = room_of(t, base, room, 1);
-		at.exchanged = t->exchanged;
+		at.exchanged = t->exchanged && !t->real;
 		load_lines(t, at);
 	}
+	const bool stores = t->turns_result || (t->real && !t->exchanged); /* from a room */
 	for (uint32_t i = 0; i < count; i++) {
 		const int64_t r = factor[i];
 		FftStep st = {.r = lx_int(f, r), .s = lx_int(f, s), .m = lx_int(f, n / (r * s)), .from = at};
 		st.last = i + 1 == count;
-		at = st.last && !t->turns_result ? (Place){.where = IN_RESULT} : room_of(t, base, room, i % 2);
-		at.exchanged = st.last && t->turns_result && t->exchanged;
+		st.joins = i == 0 && t->real && t->exchanged;
+		at = st.last && !stores ? (Place){.where = IN_RESULT} : room_of(t, base, room, i % 2);
+		at.exchanged = st.last && stores && t->exchanged;
 		st.to = at;
 		st.codelet = fft_has_codelet(r) ? (uint32_t)r : 0;
 		run_step(t, &st);
 		s *= r;
 	}
-	if (t->turns_result)
+	if (stores)
 		store_lines(t, at);
 }
 
@@ -513,6 +579,8 @@ Lx fft_rooms(Fft *t, Sym count, int64_t limit, Sym ntasks)
 static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
 {
 	SymTab *syms = t->s->e.syms;
+	if (t->real)
+		n = sym_addi(syms, n, 1);
 	const uint32_t tile = t->operand == BY_VALUE ? t->type.lanes : t->type.lanes / 2;
 	if (tile) /* whole tiles */
 		n = sym_muli(syms, sym_ceildiv(syms, n, sym_int(syms, tile)), tile);
@@ -524,7 +592,7 @@ static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
 void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
 {
 	const Stage *st = s->e.k->stage.data;
-	Fft t = {.s = s, .f = s->e.f, .re = stage, .exchanged = st[stage].reverse};
+	Fft t = {.s = s, .f = s->e.f, .re = stage, .exchanged = st[stage].reverse, .real = st[stage].real};
 	t.im = st[t.re].out2;
 	t.root_re = st[t.im].out2;
 	t.root_im = st[t.root_re].out2;
@@ -535,6 +603,8 @@ void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
 	t.n = eval_size(&s->e, t.length);
 	int64_t n = 0;
 	const bool known = sym_is_const(s->e.syms, t.length, &n);
+	if (sym_is_const(s->e.syms, s->e.nest->extent[t.table], &t.turns))
+		t.turns -= n + 1;
 	find_tiles(&t);
 	if (axes_transforms_along(s->e.nest, s->target, stage)) {
 		fft_along_line(&t, n, ntasks);

@@ -21,6 +21,8 @@ typedef struct {
 	uint32_t re, im, root_re, root_im; /* stages */
 	uint32_t axis, table; /* of the line, and of the roots */
 	bool exchanged;       /* the inverse is the transform of exchanged parts, exchanged */
+	bool real;            /* see fft_half */
+	int64_t turns;        /* of a real one: the number in the table of exp(-pi i 0 / n) */
 	LType type;           /* of a value of all lanes */
 	LMem rooms;
 	Lx n;
@@ -52,6 +54,10 @@ Cx fft_exchange(const Fft *, Cx);
 Lx fft_value(Fft *, uint32_t stage);
 /* Returns exp(-2 pi i k / n) in all lanes, 0 <= k < n. */
 Cx fft_root(Fft *, Lx k);
+/* Of a transform of 2 n real numbers, which is one of n pairs z: its element k <= n, of a = z[k] and
+ * b = z[n - k], where z[n] is z[0]. Of the inverse, with half[] its operand: z[k], of a = half[k]
+ * and b = half[n - k]. w: exp(-pi i k / n). */
+Cx fft_half(Fft *, Cx a, Cx b, Cx w);
 /* Makes t->rooms an array of `count` elements: of the task if they are a number of at most `limit`
  * bytes, else the task's part of a temporary. Returns where it begins. */
 Lx fft_rooms(Fft *, Sym count, int64_t limit, Sym ntasks);

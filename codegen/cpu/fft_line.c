@@ -10,6 +10,9 @@
  * In the rooms a vector of imaginary parts follows each vector of real ones. The roots of step 1
  * stand in the table behind the n others, in the order in which they are used.
  *
+ * Of real transforms the last step leaves the real parts behind each other, and so the imaginary
+ * parts, and a pass over them makes the half; the inverse makes pairs of the half as step 1 reads it.
+ *
  * Of lines of 16 m elements with m less than lanes: as many lines as fill the lanes of step 1 are
  * transformed side by side, in registers, and separated by the transposition. */
 #include "codegen/cpu/fft.h"
@@ -26,6 +29,7 @@ typedef struct {
 	uint32_t r;
 	int64_t s, m;
 	bool last; /* stores the result */
+	bool apart; /* the last one of a real transform: leaves parts behind each other in a room */
 } LineStep;
 
 static Lx in_room(Fft *t, Lx room, Lx at, uint32_t part)
@@ -51,8 +55,7 @@ static void put(Fft *t, Lx room, Lx at, Cx x)
 	ls_store(t->f, t->rooms, in_room(t, room, at, 1), x.im, (Lx){0});
 }
 
-/* Elements of the operand from `at` on. */
-static Cx get_operand(Fft *t, Lx at)
+static Cx stored_pairs(Fft *t, Lx at)
 {
 	Eval *e = &t->s->e;
 	const Kx re = e->k->stage.data[t->re].value;
@@ -61,7 +64,18 @@ static Cx get_operand(Fft *t, Lx at)
 	Lx offset = fft_let_index(t, "at", eval_index(e, e->nest->offset[re.i]));
 	Lx a = load(t, mem, offset), b = load(t, mem, lx_add(t->f, offset, lx_int(t->f, t->type.lanes)));
 	Cx x = {lx_shuffle(t->f, SHUFFLE_EVENS, a, b), lx_shuffle(t->f, SHUFFLE_ODDS, a, b)};
-	return fft_exchange(t, fft_let(t, "x", x));
+	return fft_let(t, "x", x);
+}
+
+static Cx reversed(Fft *t, Cx x)
+{
+	return fft_let(t, "x", (Cx){lx_shuffle(t->f, SHUFFLE_REVERSE, x.re, x.re), lx_shuffle(t->f, SHUFFLE_REVERSE, x.im, x.im)});
+}
+
+/* The first number of the vector of elements n - k, in reverse. */
+static Lx mirror(Fft *t, Lx k)
+{
+	return lx_sub(t->f, lx_sub(t->f, t->n, lx_int(t->f, t->type.lanes - 1)), k);
 }
 
 static void put_pairs(Fft *t, LMem mem, Lx offset, Cx x)
@@ -97,6 +111,24 @@ static Cx neighbouring_roots(Fft *t, Lx k)
 	return w;
 }
 
+/* What step 1 reads from element `at` on. first: `at` may be 0. */
+static Cx get_operand(Fft *t, Lx at, bool first)
+{
+	LoopFn *f = t->f;
+	const uint32_t lanes = t->type.lanes;
+	Cx a = stored_pairs(t, at);
+	if (!t->real || !t->exchanged)
+		return fft_exchange(t, a);
+	Cx b = reversed(t, stored_pairs(t, mirror(t, at)));
+	if (first) { /* imaginary parts that do not count */
+		Lx zero = lx_int(f, 0), where = lx_ramp(f, at, lx_int(f, 1), lanes);
+		Lx counts = lx_cmp(f, SC_ne, where, lx_splat(f, zero, lanes)), none = fft_number(t, 0);
+		a.im = lx_select(f, counts, a.im, none);
+		b.im = lx_select(f, counts, b.im, none);
+	}
+	return fft_exchange(t, fft_half(t, a, b, neighbouring_roots(t, lx_add(f, at, lx_int(f, t->turns)))));
+}
+
 static void first_step(Fft *t, int64_t n, Lx to)
 {
 	LoopFn *f = t->f;
@@ -105,7 +137,7 @@ static void first_step(Fft *t, int64_t n, Lx to)
 	Cx a[FIRST];
 	Lx re[FIRST], im[FIRST], p = fft_loop(t, "p", lx_int(f, m), lanes);
 	for (uint32_t j = 0; j < FIRST; j++)
-		a[j] = get_operand(t, lx_add(f, p, lx_int(f, m * j)));
+		a[j] = get_operand(t, lx_add(f, p, lx_int(f, m * j)), j == 0);
 	fft_transform(t, a, FIRST);
 	for (uint32_t k = 0; k < FIRST; k++) {
 		re[k] = a[k].re;
@@ -121,6 +153,48 @@ static void first_step(Fft *t, int64_t n, Lx to)
 		}
 	}
 	fft_end_loop(t, lx_int(f, m), lanes);
+}
+
+/* Between the real and the imaginary parts of a line whose parts are apart: its elements, the first
+ * one again, and room. */
+static Lx parts_apart(Fft *t)
+{
+	return lx_add(t->f, t->n, lx_int(t->f, 2 * t->type.lanes));
+}
+
+static void put_apart(Fft *t, Lx room, Lx at, Cx x)
+{
+	Lx offset = lx_add(t->f, room, at);
+	ls_store(t->f, t->rooms, offset, x.re, (Lx){0});
+	ls_store(t->f, t->rooms, lx_add(t->f, offset, parts_apart(t)), x.im, (Lx){0});
+}
+
+static Cx get_apart(Fft *t, Lx room, Lx at, LType type)
+{
+	LoopFn *f = t->f;
+	Lx offset = lx_add(f, room, at);
+	return (Cx){lx_var(f, ls_load(f, "z", t->rooms, offset, type, (Lx){0})),
+		    lx_var(f, ls_load(f, "z", t->rooms, lx_add(f, offset, parts_apart(t)), type, (Lx){0}))};
+}
+
+/* The result of a real transform, of the pairs in the room. */
+static void put_half(Fft *t, Lx room)
+{
+	Eval *e = &t->s->e;
+	LoopFn *f = t->f;
+	const uint32_t lanes = t->type.lanes;
+	const LType one = {t->type.dtype, 1};
+	Cx first = get_apart(t, room, lx_int(f, 0), one);
+	put_apart(t, room, t->n, first);
+	Lx k = fft_loop(t, "k", t->n, lanes);
+	Cx a = get_apart(t, room, k, t->type), b = reversed(t, get_apart(t, room, mirror(t, k), t->type));
+	put_result(t, k, fft_half(t, a, b, neighbouring_roots(t, lx_add(f, k, lx_int(f, t->turns)))));
+	fft_end_loop(t, t->n, lanes);
+	LMem mem = eval_memory(e, e->k->stage.data[t->re].buf);
+	eval_at(e, t->axis, t->n);
+	Lx offset = fft_let_index(t, "at", eval_index(e, e->nest->store[t->re]));
+	ls_store(f, mem, offset, lx_sub(f, first.re, first.im), (Lx){0});
+	ls_store(f, mem, lx_add(f, offset, lx_int(f, 1)), lx_float(f, one, 0), (Lx){0});
 }
 
 static void next_step(Fft *t, const LineStep *st)
@@ -139,7 +213,9 @@ static void next_step(Fft *t, const LineStep *st)
 	for (uint32_t k = 0; k < r; k++) {
 		Lx at = lx_add(f, out, lx_int(f, st->s * k));
 		Cx y = k && st->m > 1 ? fft_mul(t, a[k], w[k]) : a[k];
-		if (st->last)
+		if (st->apart)
+			put_apart(t, st->to, at, y);
+		else if (st->last)
 			put_result(t, at, y);
 		else
 			put(t, st->to, at, y);
@@ -157,15 +233,19 @@ void fft_along_line(Fft *t, int64_t n, Sym ntasks)
 	const uint32_t count = fft_factors(n / FIRST, factor);
 	t->type.lanes = lanes;
 	eval_lanes(e, t->axis, lanes);
-	Lx base = fft_rooms(t, sym_int(e->syms, 4 * n + APART * lanes), LINE_BYTES, ntasks);
-	Lx room[2] = {base, lx_add(t->f, base, lx_int(t->f, 2 * n + APART * lanes))};
+	const int64_t each = 2 * n + APART * lanes;
+	Lx base = fft_rooms(t, sym_int(e->syms, 2 * each), LINE_BYTES, ntasks);
+	Lx room[2] = {base, lx_add(t->f, base, lx_int(t->f, each))};
 	first_step(t, n, room[0]);
 	for (uint32_t i = 0; i < count; i++) {
 		LineStep st = {.from = room[i % 2], .to = room[(i + 1) % 2], .r = (uint32_t)factor[i], .s = s};
 		s *= factor[i];
 		st.m = n / s;
 		st.last = i + 1 == count;
+		st.apart = st.last && t->real && !t->exchanged;
 		next_step(t, &st);
+		if (st.apart)
+			put_half(t, st.to);
 	}
 	eval_lanes(e, outer.axis, outer.n);
 }
@@ -177,7 +257,7 @@ enum { MOST_BESIDE = 4 }; /* lines that are transformed side by side */
 bool fft_is_short(const Fft *t, int64_t n)
 {
 	const int64_t lanes = t->type.lanes, m = n / FIRST;
-	return lanes <= FIRST && n % FIRST == 0 && has_first_roots(t, n) &&
+	return lanes <= FIRST && !t->real && n % FIRST == 0 && has_first_roots(t, n) &&
 	       (m * 2 == lanes || (m * 4 == lanes && MOST_BESIDE == 4));
 }
 

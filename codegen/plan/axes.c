@@ -262,7 +262,7 @@ bool axes_transforms_along(const Nest *nest, const Target *target, uint32_t stag
 	int64_t n, table;
 	if (lanes == 1 || lanes > MOST_LANES || target->isa.of_block ||
 	    !sym_is_const(nest->syms, nest->extent[axis], &n) || n < UNIT || n % UNIT || !has_small_factors(n) ||
-	    !sym_is_const(nest->syms, nest->extent[all[im->out2].red[0]], &table) || table != 2 * n)
+	    !sym_is_const(nest->syms, nest->extent[all[im->out2].red[0]], &table) || table != (re->real ? 3 * n + 1 : 2 * n))
 		return false;
 	return x->kind == KX_LOAD && y->kind == KX_LOAD && !x->guard.i && !y->guard.i && x->buf.i == y->buf.i &&
 	       are_pairs_along(nest, nest->offset[re->value.i], nest->offset[im->value.i], x->buf, re->acc, axis) &&

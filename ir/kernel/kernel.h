@@ -125,7 +125,9 @@ typedef enum {
 	STAGE_FFT        /* a discrete Fourier transform along one inner axis. Four stages, linked
 	                    by out2: the real and the imaginary parts; then, without a place for
 	                    results, those of the roots of unity exp(-2 pi i k / n), along an axis
-	                    of their own. `reverse`: with the conjugate roots */
+	                    of their own. `reverse`: with the conjugate roots. `real`: as fft_lines
+	                    says of its argument; the line has the elements of the transform,
+	                    and element `extent` of the operand or the result too */
 } StageKind;
 
 /* where the result is stored */
@@ -145,6 +147,7 @@ typedef struct {
 	DType acc;        /* accumulation dtype */
 	bool reverse;     /* RUNNING: from the last element to the first; FFT: see StageKind */
 	bool descending, stable; /* SORT */
+	bool real;        /* FFT: see StageKind */
 	bool enlarged;    /* REDUCE: what follows enlarges the sum's errors, so that chains are
 	                     shorter */
 	StageResult result;

@@ -227,7 +227,7 @@ static void print_flags(Printer *p, const Stage *s)
 		text_printf(p->t, " %s", reduce_name(s->combine));
 	if (s->acc != DT_none && s->acc != s->dtype)
 		text_printf(p->t, " acc %s", dtype_name(s->acc));
-	text_printf(p->t, "%s%s%s", s->reverse ? " reverse" : "", s->descending ? " descending" : "",
+	text_printf(p->t, "%s%s%s%s", s->reverse ? " reverse" : "", s->real ? " real" : "", s->descending ? " descending" : "",
 	            s->stable ? " stable" : "");
 	if (s->out2)
 		text_printf(p->t, " out2 stage%u", s->out2);

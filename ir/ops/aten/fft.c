@@ -95,27 +95,17 @@ static Node complex_to_complex(Build *b, Node x, const Axes *d, Scale scale, boo
 /* Of real x; half: of the last dimension of d only the first half. */
 static Node real_to_complex(Build *b, Node x, const Axes *d, Scale scale, bool half)
 {
-	Node pairs = real_to_pairs(b, x);
-	for (uint32_t k = d->n; k-- > 0;) {
+	const uint32_t last = d->n - 1;
+	Attr attr[2] = {attr_none(), attr_int(b->g->ir, half ? d->dim[last] : 0)};
+	if (!x.i || aten_rank(b, x) == MAX_RANK)
+		return x.i ? b_error(b, "more than %d dimensions", MAX_RANK - 1) : x;
+	Node pairs = half ? b_node(b, OP_fft_r2c, &x, 1, attr, 2) : real_to_pairs(b, x);
+	for (uint32_t k = half ? last : d->n; k-- > 0;)
 		pairs = transform(b, pairs, d->dim[k], false);
-		if (half && k + 1 == d->n)
-			pairs = b_slice(b, pairs, (int)d->dim[k], b_int(b, 0), half_length(b, d->length[k]), b_int(b, 1));
-	}
 	return to_complex(b, scaled(b, pairs, d, scale));
 }
 
-/* [n / 2 + 1]: 1 for elements that are their own mirror images, else 2. */
-static Node mirror_weights(Build *b, Sym length, DType dtype)
-{
-	Node k = b_iota(b, DT_i64, half_length(b, length));
-	Node first = b_bin_scalar(b, OP_eq, k, 0);
-	Node middle = b_bin(b, OP_eq, b_bin_scalar(b, OP_mul, k, 2), b_from_size(b, length));
-	Node own = b_bin(b, OP_bit_or, first, middle);
-	return b_select(b, own, b_scalar(b, dtype, 1), b_scalar(b, dtype, 2));
-}
-
-/* The real signal whose transform has the first half x along the last dimension of d: the real part
- * of the inverse of twice that half, since the other half gives the conjugate. */
+/* The real signal whose transform has the first half x along the last dimension of d. */
 static Node complex_to_real(Build *b, Node x, const Axes *d, Scale scale)
 {
 	Node pairs = to_pairs(b, x);
@@ -126,10 +116,8 @@ static Node complex_to_real(Build *b, Node x, const Axes *d, Scale scale)
 	for (uint32_t k = 0; k + 1 < d->n; k++)
 		pairs = transform(b, pairs, d->dim[k], true);
 	pairs = resized(b, pairs, last, half_length(b, length));
-	Node weights = mirror_weights(b, length, aten_dtype(b, pairs));
-	pairs = b_bin(b, OP_mul, pairs, aten_per_dim(b, weights, pairs, last));
-	pairs = transform(b, resized(b, pairs, last, length), last, true);
-	return scaled(b, pairs.i ? b_select_dim(b, pairs, -1, b_int(b, 0)) : pairs, d, scale);
+	Attr attr[3] = {attr_none(), attr_int(b->g->ir, last), attr_sym(length)};
+	return scaled(b, pairs.i ? b_node(b, OP_fft_c2r, &pairs, 1, attr, 3) : pairs, d, scale);
 }
 
 /* ---- arguments ---- */

@@ -41,6 +41,13 @@ static bool has_first_roots(SymTab *t, Sym n)
 	return sym_is_const(t, n, &length) && length && length % FIRST == 0;
 }
 
+/* first: with the roots of a first step; real: with those of halves. */
+static Sym table_length(SymTab *t, Sym n, bool first, bool real)
+{
+	Sym length = sym_muli(t, n, 1 + first + real);
+	return real ? sym_addi(t, length, 1) : length;
+}
+
 static bool shape_fft_lines(Infer *f)
 {
 	Type x = infer_in(f, 0), roots = infer_in(f, 1);
@@ -51,12 +58,59 @@ static bool shape_fft_lines(Infer *f)
 		return infer_fail(f, "expected a table of two rows of %s",
 				  dtype_name(dtype_compute(x.dtype)));
 	TRY(infer_same(f, "a first dimension of two", roots.dim[0], sym_int(f->syms, 2)));
-	if (has_first_roots(f->syms, x.dim[dim]) &&
-	    sym_eq(f->syms, roots.dim[1], sym_muli(f->syms, x.dim[dim], 2)) == YES)
-		return true;
-	return infer_same(f, "a root for each element", roots.dim[1], x.dim[dim]);
+	const bool real = infer_attr(f, "real")->b, inverse = infer_attr(f, "inverse")->b;
+	Sym dims[MAX_RANK], n = x.dim[dim];
+	memcpy(dims, x.dim, x.n * sizeof *dims);
+	if (real) {
+		n = sym_addi(f->syms, n, inverse ? -1 : 0);
+		dims[dim] = sym_addi(f->syms, n, inverse ? 0 : 1);
+	}
+	int64_t count;
+	if (real && !sym_is_const(f->syms, n, &count))
+		return infer_fail(f, "expected a length that is a number");
+	if (has_first_roots(f->syms, n) && sym_eq(f->syms, roots.dim[1], table_length(f->syms, n, true, real)) == YES)
+		return infer_result(f, x.dtype, x.n, dims);
+	TRY(infer_same(f, "a root for each element", roots.dim[1], table_length(f->syms, n, false, real)));
+	return infer_result(f, x.dtype, x.n, dims);
 }
 INFER(fft_lines)
+
+static Sym half_length(SymTab *t, Sym n)
+{
+	return sym_addi(t, sym_divi(t, n, 2), 1);
+}
+
+static bool shape_fft_r2c(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	uint32_t dim;
+	Sym dims[MAX_RANK];
+	if (!dtype_is_float(x.dtype))
+		return infer_fail(f, "expected float numbers, got %s", dtype_name(x.dtype));
+	if (x.n == MAX_RANK)
+		return infer_fail(f, "more than %d dimensions", MAX_RANK - 1);
+	TRY(infer_dim(f, "dim", x.n, &dim));
+	memcpy(dims, x.dim, x.n * sizeof *dims);
+	dims[dim] = half_length(f->syms, x.dim[dim]);
+	dims[x.n] = sym_int(f->syms, 2);
+	return infer_result(f, x.dtype, x.n + 1, dims);
+}
+INFER(fft_r2c)
+
+static bool shape_fft_c2r(Infer *f)
+{
+	Type x = infer_in(f, 0);
+	uint32_t dim;
+	Sym dims[MAX_RANK], n;
+	TRY(shape_fft(f));
+	TRY(infer_dim(f, "dim", x.n - 1, &dim));
+	TRY(infer_sym(f, "n", &n));
+	TRY(infer_same(f, "half of the elements", x.dim[dim], half_length(f->syms, n)));
+	memcpy(dims, x.dim, x.n * sizeof *dims);
+	dims[dim] = n;
+	return infer_result(f, x.dtype, x.n - 1, dims);
+}
+INFER(fft_c2r)
 
 /* ---- the interpreter, in f64 ---- */
 
@@ -214,6 +268,91 @@ static bool eval_fft(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out
 	return true;
 }
 
+/* n numbers x to the first half, or back. */
+static void dft_of_reals(const Dft *d, const double *x, C64 *a, C64 *half, int64_t n)
+{
+	for (int64_t k = 0; k < n; k++)
+		a[k] = (C64){x[k], 0};
+	dft(d, a, 1, half, n);
+}
+
+static void reals_of_dft(const Dft *d, const C64 *half, C64 *a, C64 *b, double *x, int64_t n)
+{
+	for (int64_t k = 0; k < n; k++) {
+		a[k] = k <= n / 2 ? half[k] : (C64){half[n - k].re, -half[n - k].im};
+		if (k == 0 || 2 * k == n)
+			a[k].im = 0;
+	}
+	exchange(true, a, n);
+	dft(d, a, 1, b, n);
+	for (int64_t k = 0; k < n; k++)
+		x[k] = b[k].im;
+}
+
+/* Dimension dim last, or in front of the pairs. */
+static void put_last(uint32_t rank, uint32_t dim, bool pairs, uint32_t *perm)
+{
+	if (pairs)
+		put_second_to_last(rank, dim, perm);
+	else
+		perm_dim_last(rank, dim, perm);
+}
+
+/* Of n real numbers along dim. in_pairs, out_pairs: the values are pairs; of real numbers,
+ * neighbours. */
+static bool eval_real(EvalCtx *e, const Tensor *in, Tensor *out, uint32_t dim, bool inverse, bool in_pairs, bool out_pairs,
+		      int64_t n)
+{
+	uint32_t perm[MAX_RANK], to[MAX_RANK], back[MAX_RANK];
+	put_last(in->rank, dim, in_pairs, perm);
+	put_last(out->rank, dim, out_pairs, to);
+	perm_inverse(out->rank, to, back);
+	Tensor x = eval_permuted(e, in, perm), y = *out;
+	for (uint32_t k = 0; k < out->rank; k++)
+		y.dim[k] = out->dim[to[k]];
+	y.data = arena_alloc(e->arena, tensor_bytes(&y));
+	const int64_t both = 2 * (n / 2 + 1), from = inverse ? both : n, into = inverse ? n : both;
+	C64 *a = EVAL_ARRAY(e, C64, n + 2), *b = EVAL_ARRAY(e, C64, n + 2);
+	double *half = EVAL_ARRAY(e, double, both + n);
+	const int64_t count = tensor_numel(in) ? tensor_numel(in) / from : 0;
+	Dft d = {e->arena, count ? roots_of(e->arena, n) : NULL, n};
+	for (int64_t i = 0; i < count; i++) {
+		tensor_read_f64(&x, i * from, from, half);
+		if (inverse)
+			reals_of_dft(&d, (const C64 *)(const void *)half, a, b, half + both, n);
+		else
+			dft_of_reals(&d, half, a, b, n);
+		tensor_write_f64(&y, i * into, into, inverse ? half + both : &b->re);
+	}
+	y = eval_permuted(e, &y, back);
+	copy_elems(out, &y);
+	return true;
+}
+
+static bool eval_fft_lines(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	const bool inverse = node_bool(g, n, "inverse");
+	int64_t dim;
+	TRY(eval_int(e, g, n, "dim", &dim));
+	if (!node_bool(g, n, "real"))
+		return eval_fft(e, g, n, in, out);
+	return eval_real(e, in, out, (uint32_t)dim, inverse, true, true, 2 * (inverse ? out : in)->dim[dim]);
+}
+
+static bool eval_r2c(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	int64_t dim;
+	TRY(eval_int(e, g, n, "dim", &dim));
+	return eval_real(e, in, out, (uint32_t)dim, false, false, true, in->dim[dim]);
+}
+
+static bool eval_c2r(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	int64_t dim;
+	TRY(eval_int(e, g, n, "dim", &dim));
+	return eval_real(e, in, out, (uint32_t)dim, true, true, false, out->dim[dim]);
+}
+
 /* ---- rules ---- */
 
 /* The adjoint of the matrix exp(-2 pi i j k / n), which is symmetric, is its conjugate. */
@@ -297,16 +436,17 @@ static Node constant_roots(Build *b, int64_t rows, int64_t columns, int64_t n, D
 }
 
 /* The table of fft_lines as a constant; no node if it would be too large. */
-static Node constant_table(Build *b, int64_t n, DType d)
+static Node constant_table(Build *b, int64_t n, DType d, bool real)
 {
-	const int64_t count = has_first_roots(b_syms(b), b_int(b, n)) ? 2 * n : n;
+	const bool first = has_first_roots(b_syms(b), b_int(b, n));
+	const int64_t half = first ? 2 * n : n, count = real ? half + n + 1 : half; /* half: where those of halves begin */
 	if ((d != DT_f32 && d != DT_f64) || n == 0 || n > MOST_TABLE || count * 2 * dtype_size(d) > MOST_TABLE)
 		return (Node){0};
 	Tensor t = {.dtype = d, .rank = 2, .dim = {2, count}};
 	t.data = arena_alloc(b->g->ir->ctx->arena, tensor_bytes(&t));
 	for (int64_t i = 0; i < count; i++) {
 		const int64_t j = i - n;
-		C64 w = root_of(i < n ? i : j / FIRST * (j % FIRST), n);
+		C64 w = i >= half ? root_of(i - half, 2 * n) : root_of(i < n ? i : j / FIRST * (j % FIRST), n);
 		tensor_set_f64(&t, i, w.re);
 		tensor_set_f64(&t, count + i, w.im);
 	}
@@ -319,7 +459,7 @@ static Node all_roots(Build *b, Sym n, DType d)
 	int64_t count;
 	Node table = {0};
 	if (sym_is_const(b_syms(b), n, &count))
-		table = constant_table(b, count, d);
+		table = constant_table(b, count, d, false);
 	if (table.i)
 		return table;
 	Parts w = roots_table(b, b_iota(b, DT_i64, n), n, d);
@@ -331,8 +471,8 @@ static Node all_lines(Build *b, Node x, uint32_t dim, bool inverse)
 {
 	Sym n = b_dim(b, x, (int)dim);
 	Node in[2] = {x, all_roots(b, n, dtype_compute(node_dtype(b->g, x)))};
-	Attr attr[4] = {attr_none(), attr_none(), attr_int(b->g->ir, dim), attr_bool(inverse)};
-	return b_node(b, OP_fft_lines, in, 2, attr, 4);
+	Attr attr[5] = {attr_none(), attr_none(), attr_int(b->g->ir, dim), attr_bool(inverse), attr_bool(false)};
+	return b_node(b, OP_fft_lines, in, 2, attr, 5);
 }
 
 /* A vector [n], or a matrix, whose last dimension is to be dimension dim of a value of that rank,
@@ -414,17 +554,26 @@ static bool are_few(const Build *b, Node x, uint32_t dim)
 	return sym_is_const(b_syms(b), count, &n) && n <= FEW;
 }
 
-static Node lines(Build *b, Node x, uint32_t dim, bool inverse)
+/* How many rows a line of pairs x, of n elements, is cut into; 1: it stays whole. */
+static int64_t rows_of(const Build *b, Node x, uint32_t dim, int64_t n)
 {
 	enum { LONG = 256, SHORT = 8, MOST_ALONG = 4096 };
+	if (n < LONG || !are_few(b, x, dim) || node_rank(b->g, x) == MAX_RANK ||
+	    (n <= MOST_ALONG && n % (FIRST * FIRST) == 0))
+		return 1;
+	const int64_t rows = near_root(n);
+	return rows < SHORT ? 1 : rows;
+}
+
+static Node lines(Build *b, Node x, uint32_t dim, bool inverse)
+{
 	int64_t n, rows;
 	if (!x.i || sym_is(b_syms(b), b_dim(b, x, (int)dim), 1))
 		return x;
-	if (!sym_is_const(b_syms(b), b_dim(b, x, (int)dim), &n) || n < LONG || !are_few(b, x, dim) ||
-	    node_rank(b->g, x) == MAX_RANK || (n <= MOST_ALONG && n % (FIRST * FIRST) == 0))
+	if (!sym_is_const(b_syms(b), b_dim(b, x, (int)dim), &n))
 		return all_lines(b, x, dim, inverse);
-	rows = near_root(n);
-	return rows < SHORT ? all_lines(b, x, dim, inverse) : by_rows(b, x, dim, inverse, rows, n / rows);
+	rows = rows_of(b, x, dim, n);
+	return rows == 1 ? all_lines(b, x, dim, inverse) : by_rows(b, x, dim, inverse, rows, n / rows);
 }
 
 /* ---- lengths with a large prime factor ---- */
@@ -531,18 +680,148 @@ static int64_t greatest_factor(int64_t n)
 	return n;
 }
 
-static Node build_fft(Build *b, Node n)
+static Node transformed(Build *b, Node x, uint32_t dim, bool inverse)
 {
-	Node x = node_in(b->g, n, 0);
-	const uint32_t dim = (uint32_t)node_int(b->g, n, "dim");
-	const bool inverse = node_bool(b->g, n, "inverse");
 	int64_t length, lo, hi;
+	if (!x.i)
+		return x;
 	if (!dtype_is_float(node_dtype(b->g, x)))
 		return b_error(b, "expected float numbers, got %s", dtype_name(node_dtype(b->g, x)));
 	if (sym_is_const(b_syms(b), b_dim(b, x, (int)dim), &length))
 		return greatest_factor(length) > FFT_PRIME ? by_chirp(b, x, dim, inverse) : lines(b, x, dim, inverse);
 	sym_range(b_syms(b), b_dim(b, x, (int)dim), &lo, &hi);
 	return hi <= FFT_PRIME ? lines(b, x, dim, inverse) : chosen(b, x, dim, inverse);
+}
+
+static Node build_fft(Build *b, Node n)
+{
+	return transformed(b, node_in(b->g, n, 0), (uint32_t)node_int(b->g, n, "dim"), node_bool(b->g, n, "inverse"));
+}
+
+/* ---- real numbers: the even and the odd ones are pairs, whose transform has half the length ---- */
+
+/* Whether n real numbers along dim are transformed as pairs x, or will be. */
+static bool is_halved(const Build *b, Node x, uint32_t dim, Sym n, int64_t *pairs)
+{
+	int64_t length;
+	const DType d = node_dtype(b->g, x);
+	if (!sym_is_const(b_syms(b), n, &length) || length < 4 || length % 2 || (d != DT_f32 && d != DT_f64))
+		return false;
+	*pairs = length / 2;
+	return *pairs <= MOST_TABLE / 64 && greatest_factor(*pairs) <= FFT_PRIME && rows_of(b, x, dim, *pairs) == 1;
+}
+
+static Node half_lines(Build *b, Node x, uint32_t dim, bool inverse, int64_t pairs)
+{
+	Node in[2] = {x, constant_table(b, pairs, node_dtype(b->g, x), true)};
+	Attr attr[5] = {attr_none(), attr_none(), attr_int(b->g->ir, dim), attr_bool(inverse), attr_bool(true)};
+	return x.i && in[1].i ? b_node(b, OP_fft_lines, in, 2, attr, 5) : (Node){0};
+}
+
+/* x [...] with imaginary parts 0. */
+static Node with_zeros(Build *b, Node x)
+{
+	Sym low[MAX_RANK], high[MAX_RANK];
+	const uint32_t rank = node_rank(b->g, x);
+	for (uint32_t k = 0; k <= rank; k++)
+		low[k] = high[k] = b_int(b, 0);
+	high[rank] = b_int(b, 1);
+	return b_pad(b, b_unsqueeze(b, x, -1), low, high, b_scalar(b, node_dtype(b->g, x), 0));
+}
+
+static Node build_r2c(Build *b, Node node)
+{
+	Node x = node_in(b->g, node, 0);
+	const uint32_t dim = (uint32_t)node_int(b->g, node, "dim"), rank = node_rank(b->g, x);
+	Sym n = b_dim(b, x, (int)dim), cut[MAX_RANK];
+	int64_t pairs;
+	uint32_t perm[MAX_RANK];
+	if (!is_halved(b, x, dim, n, &pairs)) {
+		Node y = transformed(b, with_zeros(b, x), dim, false);
+		return y.i ? b_slice(b, y, (int)dim, b_int(b, 0), half_length(b_syms(b), n), b_int(b, 1)) : y;
+	}
+	for (uint32_t k = 0; k <= rank; k++)
+		cut[k] = k == dim ? b_int(b, pairs) : k == dim + 1 ? b_int(b, 2) : b_dim(b, x, (int)(k < dim ? k : k - 1));
+	put_last(rank + 1, dim + 1, false, perm);
+	return half_lines(b, b_permute(b, b_reshape(b, x, rank + 1, cut), perm), dim, false, pairs);
+}
+
+/* [n / 2 + 1]: 1 for elements that are their own mirror images, else `other`. */
+static Node mirror_weights(Build *b, Sym n, DType d, double other)
+{
+	Node k = b_iota(b, DT_i64, half_length(b_syms(b), n));
+	Node first = b_bin_scalar(b, OP_eq, k, 0);
+	Node middle = b_bin(b, OP_eq, b_bin_scalar(b, OP_mul, k, 2), b_from_size(b, n));
+	return b_select(b, b_bin(b, OP_bit_or, first, middle), b_scalar(b, d, 1), b_scalar(b, d, other));
+}
+
+static Node weighted(Build *b, Node pairs, uint32_t dim, Sym n, double other)
+{
+	if (!pairs.i)
+		return pairs;
+	Node weights = mirror_weights(b, n, node_dtype(b->g, pairs), other);
+	return b_bin(b, OP_mul, pairs, along(b, weights, node_rank(b->g, pairs), dim));
+}
+
+/* Of a length that is not even or no number: the real part of the inverse of twice the half, since
+ * the other half gives the conjugate. */
+static Node real_part(Build *b, Node x, uint32_t dim, Sym n)
+{
+	Sym low[MAX_RANK], high[MAX_RANK];
+	for (uint32_t k = 0; k < node_rank(b->g, x); k++)
+		low[k] = high[k] = b_int(b, 0);
+	high[dim] = sym_sub(b_syms(b), n, b_dim(b, x, (int)dim));
+	Node y = weighted(b, x, dim, n, 2);
+	y = y.i ? transformed(b, b_pad(b, y, low, high, b_scalar(b, node_dtype(b->g, x), 0)), dim, true) : y;
+	return y.i ? b_select_dim(b, y, -1, b_int(b, 0)) : y;
+}
+
+static Node build_c2r(Build *b, Node node)
+{
+	Node x = node_in(b->g, node, 0);
+	const uint32_t dim = (uint32_t)node_int(b->g, node, "dim"), rank = node_rank(b->g, node);
+	const Sym n = node_sym(b->g, node, "n");
+	int64_t pairs;
+	if (!is_halved(b, x, dim, n, &pairs))
+		return real_part(b, x, dim, n);
+	uint32_t perm[MAX_RANK];
+	Sym shape[MAX_RANK];
+	for (uint32_t k = 0; k < rank; k++)
+		shape[k] = node_dim(b->g, node, k);
+	for (uint32_t k = 0; k <= rank; k++)
+		perm[k] = k <= dim ? k : k == dim + 1 ? rank : k - 1;
+	Node y = half_lines(b, x, dim, true, pairs);
+	return y.i ? b_reshape(b, b_permute(b, y, perm), rank, shape) : y;
+}
+
+static Node r2c(Build *b, Node x, int64_t dim)
+{
+	Attr attr[2] = {attr_none(), attr_int(b->g->ir, dim)};
+	return x.i ? b_node(b, OP_fft_r2c, &x, 1, attr, 2) : x;
+}
+
+static Node c2r(Build *b, Node x, int64_t dim, Sym n)
+{
+	Attr attr[3] = {attr_none(), attr_int(b->g->ir, dim), attr_sym(n)};
+	return x.i ? b_node(b, OP_fft_c2r, &x, 1, attr, 3) : x;
+}
+
+/* All elements but those that are their own mirror images count twice in c2r, once in r2c. */
+static bool adjoint_r2c(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	const int64_t dim = node_int(b->g, n, "dim");
+	const Sym length = node_dim(b->g, node_in(b->g, n, 0), (uint32_t)dim);
+	(void)want;
+	g[0] = c2r(b, weighted(b, ct[0], (uint32_t)dim, length, 0.5), dim, length);
+	return g[0].i;
+}
+
+static bool adjoint_c2r(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	const int64_t dim = node_int(b->g, n, "dim");
+	(void)want;
+	g[0] = weighted(b, r2c(b, ct[0], dim), (uint32_t)dim, node_sym(b->g, n, "n"), 2);
+	return g[0].i;
 }
 
 OP(fft_c2c) {
@@ -561,20 +840,53 @@ OP(fft_c2c) {
 		  "f32[0, 3, 2], dim=1, inverse=false",
 };
 
+OP(fft_r2c) {
+	.schema = "fft_r2c(Tensor x, *, int dim) -> Tensor",
+	.doc = "the first n / 2 + 1 elements, as pairs, of the discrete Fourier transform of n real numbers along dim",
+	.expands = EXPANDS_IN_DECOMPOSE,
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_r2c,
+	.batch = batch_dim,
+	.infer = infer_fft_r2c,
+	.eval = eval_r2c,
+	.build = build_r2c,
+	.sample = "f32[3, n=4], dim=1; f32[n=6, 3], dim=0; f64[2, n=15], dim=1; f32[1, 3], dim=0; f32[2, 96], dim=1; f32[0, 4], dim=1",
+};
+
+OP(fft_c2r) {
+	.schema = "fft_c2r(Tensor x, *, int dim, SymInt n) -> Tensor",
+	.doc = "the n real numbers along dim whose fft_r2c is x / n, without the imaginary parts of elements that are "
+	       "their own mirror images",
+	.expands = EXPANDS_IN_DECOMPOSE,
+	.linear = LINEAR_TOGETHER,
+	.adjoint = adjoint_c2r,
+	.batch = batch_dim,
+	.infer = infer_fft_c2r,
+	.eval = eval_c2r,
+	.build = build_c2r,
+	.sample = "f32[3, 3, 2], dim=1, n=4; f32[4, 3, 2], dim=0, n=7; f64[2, 8, 2], dim=1, n=14; f32[1, 3, 2], dim=0, n=1; "
+		  "f32[2, 49, 2], dim=1, n=96",
+};
+
 OP(fft_lines) {
-	.schema = "fft_lines(Tensor x, Tensor roots, *, int dim, bool inverse) -> Tensor",
+	.schema = "fft_lines(Tensor x, Tensor roots, *, int dim, bool inverse, bool real=False) -> Tensor",
 	.doc = "fft_c2c beside the table of roots exp(-2 pi i k / n), which a kernel reads: [2, n], a row of "
 	       "real and one of imaginary parts; of an n that is a number and a multiple of 16 the table "
-	       "may be [2, 2 n]: element n + 16 p + j is root number p j, for p < n / 16 and j < 16",
+	       "may be [2, 2 n]: element n + 16 p + j is root number p j, for p < n / 16 and j < 16. "
+	       "real: x is fft_r2c's, its even and odd numbers in n pairs, and the result has n + 1 elements; with "
+	       "inverse x has n + 1, and the result is fft_c2r's in n pairs; n is a number, and the table has n + 1 more, "
+	       "exp(-pi i k / n)",
 	.linear = LINEAR_TOGETHER,
 	.linear_in = 1,
 	.folds = FOLDS,
 	.adjoint = adjoint_fft,
 	.batch = batch_fft_lines,
 	.infer = infer_fft_lines,
-	.eval = eval_fft,
+	.eval = eval_fft_lines,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.accumulates = true,
 	.sample = "f32[3, 4, 2], f32[2, 4] of 1 0 -1 0 0 -1 0 1, dim=1, inverse=false; "
-		  "f32[2, 3, 2], f32[2, 2] of 1 -1 0 0, dim=0, inverse=true",
+		  "f32[2, 3, 2], f32[2, 2] of 1 -1 0 0, dim=0, inverse=true; "
+		  "f32[3, 2, 2], f32[2, 5] of 1 -1 1 0 -1 0 0 0 -1 0, dim=1, inverse=false, real=true; "
+		  "f32[3, 3, 2], f32[2, 5] of 1 -1 1 0 -1 0 0 0 -1 0, dim=1, inverse=true, real=true",
 };

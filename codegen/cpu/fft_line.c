@@ -39,9 +39,14 @@ static Lx in_room(Fft *t, Lx room, Lx at, uint32_t part)
 	return lx_add(f, offset, lx_int(f, part * (int64_t)t->type.lanes));
 }
 
+static Lx load_masked(Fft *t, LMem mem, Lx offset, Lx mask)
+{
+	return lx_var(t->f, ls_load(t->f, "x", mem, offset, t->type, mask));
+}
+
 static Lx load(Fft *t, LMem mem, Lx offset)
 {
-	return lx_var(t->f, ls_load(t->f, "x", mem, offset, t->type, (Lx){0}));
+	return load_masked(t, mem, offset, (Lx){0});
 }
 
 static Cx get(Fft *t, Lx room, Lx at)
@@ -55,14 +60,41 @@ static void put(Fft *t, Lx room, Lx at, Cx x)
 	ls_store(t->f, t->rooms, in_room(t, room, at, 1), x.im, (Lx){0});
 }
 
+/* 1 where the guard of a load holds at the point, else 0. */
+static Lx is_there(Fft *t, Kx load)
+{
+	Eval *e = &t->s->e;
+	const Kx guard = e->k->kx.data[load.i].guard;
+	Lx one = fft_number(t, 1);
+	return guard.i ? lx_select(t->f, eval_vector(e, guard), one, fft_number(t, 0)) : one;
+}
+
+/* Masks of the two vectors of pairs at the point; none if all are there. */
+static void find_masks(Fft *t, Lx *mask)
+{
+	const Eval *e = &t->s->e;
+	const Kx re = e->k->stage.data[t->re].value, im = e->k->stage.data[t->im].value;
+	mask[0] = mask[1] = (Lx){0};
+	if (!e->k->kx.data[re.i].guard.i && !e->k->kx.data[im.i].guard.i)
+		return;
+	Lx a = is_there(t, re), b = is_there(t, im);
+	for (uint32_t i = 0; i < 2; i++) {
+		Lx both = lx_shuffle(t->f, i ? SHUFFLE_ZIP_HIGH : SHUFFLE_ZIP_LOW, a, b);
+		mask[i] = lx_var(t->f, ls_let(t->f, "there", lx_cmp(t->f, SC_ne, both, fft_number(t, 0))));
+	}
+}
+
 static Cx stored_pairs(Fft *t, Lx at)
 {
 	Eval *e = &t->s->e;
 	const Kx re = e->k->stage.data[t->re].value;
+	Lx mask[2];
 	eval_at(e, t->axis, at);
 	LMem mem = eval_load_memory(e, re);
 	Lx offset = fft_let_index(t, "at", eval_index(e, e->nest->offset[re.i]));
-	Lx a = load(t, mem, offset), b = load(t, mem, lx_add(t->f, offset, lx_int(t->f, t->type.lanes)));
+	find_masks(t, mask);
+	Lx a = load_masked(t, mem, offset, mask[0]);
+	Lx b = load_masked(t, mem, lx_add(t->f, offset, lx_int(t->f, t->type.lanes)), mask[1]);
 	Cx x = {lx_shuffle(t->f, SHUFFLE_EVENS, a, b), lx_shuffle(t->f, SHUFFLE_ODDS, a, b)};
 	return fft_let(t, "x", x);
 }

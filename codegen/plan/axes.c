@@ -253,6 +253,13 @@ static bool are_pairs_along(const Nest *nest, Sym re, Sym im, BufId buf, DType d
 	       sym_eq(nest->syms, sym_addi(nest->syms, re, 1), im) == YES;
 }
 
+/* Whether the load is 0 where its guard does not hold. */
+static bool is_zero_beyond(const Nest *nest, const KxData *x)
+{
+	const KxData *other = &nest->k->kx.data[x->other.i];
+	return !x->guard.i || (other->kind == KX_CONST && dtype_is_float(other->dtype) && other->c.f == 0);
+}
+
 bool axes_transforms_along(const Nest *nest, const Target *target, uint32_t stage)
 {
 	enum { UNIT = 256, MOST_LANES = 16 };
@@ -264,7 +271,8 @@ bool axes_transforms_along(const Nest *nest, const Target *target, uint32_t stag
 	    !sym_is_const(nest->syms, nest->extent[axis], &n) || n < UNIT || n % UNIT || !has_small_factors(n) ||
 	    !sym_is_const(nest->syms, nest->extent[all[im->out2].red[0]], &table) || table != (re->real ? 3 * n + 1 : 2 * n))
 		return false;
-	return x->kind == KX_LOAD && y->kind == KX_LOAD && !x->guard.i && !y->guard.i && x->buf.i == y->buf.i &&
+	return x->kind == KX_LOAD && y->kind == KX_LOAD && is_zero_beyond(nest, x) && is_zero_beyond(nest, y) &&
+	       x->buf.i == y->buf.i &&
 	       are_pairs_along(nest, nest->offset[re->value.i], nest->offset[im->value.i], x->buf, re->acc, axis) &&
 	       are_pairs_along(nest, nest->store[stage], nest->store[re->out2], re->buf, re->acc, axis);
 }

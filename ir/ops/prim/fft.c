@@ -276,17 +276,18 @@ static void dft_of_reals(const Dft *d, const double *x, C64 *a, C64 *half, int64
 	dft(d, a, 1, half, n);
 }
 
-static void reals_of_dft(const Dft *d, const C64 *half, C64 *a, C64 *b, double *x, int64_t n)
+/* The real part of the inverse of twice the half, since the other half gives the conjugate. */
+static void reals_of_dft(const Dft *d, const C64 *half, C64 *a, C64 *b, double *out, int64_t n)
 {
 	for (int64_t k = 0; k < n; k++) {
-		a[k] = k <= n / 2 ? half[k] : (C64){half[n - k].re, -half[n - k].im};
-		if (k == 0 || 2 * k == n)
-			a[k].im = 0;
+		const double times = k > n / 2 ? 0 : k == 0 || 2 * k == n ? 1 : 2;
+		const C64 x = k > n / 2 ? (C64){0, 0} : half[k];
+		a[k] = (C64){x.re * times, x.im * times};
 	}
 	exchange(true, a, n);
 	dft(d, a, 1, b, n);
 	for (int64_t k = 0; k < n; k++)
-		x[k] = b[k].im;
+		out[k] = b[k].im;
 }
 
 /* Dimension dim last, or in front of the pairs. */
@@ -763,8 +764,7 @@ static Node weighted(Build *b, Node pairs, uint32_t dim, Sym n, double other)
 	return b_bin(b, OP_mul, pairs, along(b, weights, node_rank(b->g, pairs), dim));
 }
 
-/* Of a length that is not even or no number: the real part of the inverse of twice the half, since
- * the other half gives the conjugate. */
+/* As reals_of_dft; of a length that is not even or no number. */
 static Node real_part(Build *b, Node x, uint32_t dim, Sym n)
 {
 	Sym low[MAX_RANK], high[MAX_RANK];
@@ -779,7 +779,7 @@ static Node real_part(Build *b, Node x, uint32_t dim, Sym n)
 static Node build_c2r(Build *b, Node node)
 {
 	Node x = node_in(b->g, node, 0);
-	const uint32_t dim = (uint32_t)node_int(b->g, node, "dim"), rank = node_rank(b->g, node);
+	const uint32_t dim = (uint32_t)node_int(b->g, node, "dim"), rank = node_rank(b->g, x) - 1;
 	const Sym n = node_sym(b->g, node, "n");
 	int64_t pairs;
 	if (!is_halved(b, x, dim, n, &pairs))
@@ -787,7 +787,7 @@ static Node build_c2r(Build *b, Node node)
 	uint32_t perm[MAX_RANK];
 	Sym shape[MAX_RANK];
 	for (uint32_t k = 0; k < rank; k++)
-		shape[k] = node_dim(b->g, node, k);
+		shape[k] = k == dim ? n : node_dim(b->g, x, k);
 	for (uint32_t k = 0; k <= rank; k++)
 		perm[k] = k <= dim ? k : k == dim + 1 ? rank : k - 1;
 	Node y = half_lines(b, x, dim, true, pairs);

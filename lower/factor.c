@@ -134,18 +134,6 @@ static NodePlace region(const Factor *f, NodePlace p, Sym row, Sym column)
 	return part_of(f, p, (Sym[]){row, column}, 2);
 }
 
-static NodePlace operand_place(const Factor *f, uint32_t k)
-{
-	Lower *s = f->s;
-	Node x = node_in(s->g, f->n, k);
-	const NodeInfo *info = node_info(s, x);
-	if (info->place.n)
-		return info->place.data[0];
-	NodePlace p = lower_new_place(s, x, BUF_TEMP, 0);
-	lower_push_kernel(s, lower_copy_kernel(s, x, &p));
-	return p;
-}
-
 /* ---- graphs over places ---- */
 
 typedef struct {
@@ -193,14 +181,7 @@ static void put_matrix(Body *y, Parts x, NodePlace p, Sym row, Sym column)
 /* Adds the steps of the graph to a list. */
 static void body_lower(Body *y, StepList *to)
 {
-	Lower *s = y->f->s, in;
-	lower_init(&in, y->b.g, s, s->l, to);
-	in.opt = s->opt;
-	in.target = s->target;
-	lower_place_constants(&in);
-	for (uint32_t k = 0; k < y->b.g->input.n; k++)
-		array_push(in.arena, &node_info(&in, y->b.g->input.data[k].node)->place, y->in[k]);
-	lower_body_to(&in, y->out);
+	factor_lower_graph(y->f->s, y->b.g, y->in, y->out, to);
 }
 
 /* ---- loops ---- */
@@ -307,7 +288,7 @@ static void move(const Factor *f, NodePlace from, NodePlace to, bool into, DType
 /* The operand, inside. */
 static NodePlace operand_inside(const Factor *f, uint32_t k, Sym rows, Sym columns)
 {
-	NodePlace p = operand_place(f, k);
+	NodePlace p = factor_operand(f->s, f->n, k);
 	if (!f->inside)
 		return p;
 	NodePlace own = new_matrix(f, rows, columns);
@@ -420,6 +401,8 @@ static void cholesky_panels(const Factor *f, NodePlace x, NodePlace u, NodePlace
 
 void lower_cholesky(Lower *s, Node n)
 {
+	if (lower_by_members(s, n))
+		return;
 	const Factor f = factor_of(s, n);
 	const Sym all[] = {f.columns, f.columns};
 	NodePlace x = operand_inside(&f, 0, f.rows, f.columns), u = result_inside(&f, 0, f.dtype, all, 2, f.pairs);
@@ -498,6 +481,8 @@ static void solve_panels(const Solve *v)
 
 void lower_triangular_solve(Lower *s, Node n)
 {
+	if (lower_by_members(s, n))
+		return;
 	const Factor f = factor_of(s, n);
 	Solve v = {.f = &f, .upper = node_bool(s->g, n, "upper"), .unit = node_bool(s->g, n, "unit"),
 		   .m = node_dim(s->g, node_in(s->g, n, 1), f.lead + 1)};
@@ -735,6 +720,8 @@ static void lu_panels(const Lu *v, StepList *list, uint32_t *last)
 
 void lower_lu(Lower *s, Node n)
 {
+	if (lower_by_members(s, n))
+		return;
 	Lu v = {.f = factor_of(s, n)};
 	const Factor *f = &v.f;
 	const Sym all[] = {f->rows, f->columns};
@@ -881,6 +868,8 @@ static void qr_panels(const Qr *v, StepList *list)
 
 void lower_geqrf(Lower *s, Node n)
 {
+	if (lower_by_members(s, n))
+		return;
 	Qr v = {.f = factor_of(s, n)};
 	const Factor *f = &v.f;
 	const Sym all[] = {f->rows, f->columns};

@@ -5,6 +5,15 @@
 
 #include "lower/priv.h"
 
+/* factor_members.c: lowers a graph whose inputs and outputs are at these places; adds its steps to a
+ * list. */
+void factor_lower_graph(Lower *, Graph *, const NodePlace *in, NodePlace *out, StepList *to);
+/* Returns the place of operand k of n, which a kernel fills now if it has none. */
+NodePlace factor_operand(Lower *, Node n, uint32_t k);
+/* Does what lower_cholesky and so on do, by blocks of members, if n has many small matrices; else
+ * does nothing and returns false. */
+MUST_LOOK bool lower_by_members(Lower *, Node n);
+
 void lower_cholesky(Lower *, Node);
 void lower_lu(Lower *, Node);
 void lower_geqrf(Lower *, Node);

@@ -34,7 +34,8 @@ NodePlace factor_operand(Lower *s, Node n, uint32_t k)
 /* The members of a block along the first dimension; 0: all at once. */
 static int64_t block_of(const Lower *s, Node n)
 {
-	enum { CACHED = 1 << 20, COPIES = 6, MOST = 48, UNIT = 16 }; /* bytes; of each matrix; rows; members */
+	/* bytes; of each matrix; rows; members */
+	enum { CACHED = 1 << 20, COPIES = 6, MOST = 48, UNIT = 16 };
 	const Type *t = node_type(s->g, node_in(s->g, n, 0));
 	const uint32_t behind = 2 + (uint32_t)node_bool(s->g, n, "pairs");
 	int64_t bytes = dtype_size(t->dtype) * COPIES;

@@ -333,7 +333,7 @@ static void turn_lines(Fft *t, Place room, bool operand, int64_t elements, void 
 	Lx at = lx_var(f, ls_for(f, "at", lx_int(f, 0), end, elements));
 	tile(t, &l, room, at, (Lx){0});
 	ls_end(f);
-	if (sym_divides(t->s->e.syms, elements, t->length) && !(t->real && operand == t->exchanged))
+	if (sym_divides(t->s->e.syms, elements, t->s->e.nest->extent[t->axis]) && !(t->real && operand == t->exchanged))
 		return;
 	ls_if(f, lx_cmp(f, SC_lt, end, n));
 	Lx mask = lx_mask(f, lx_mul(f, rest, lx_int(f, lanes / elements)), (uint32_t)lanes);
@@ -599,10 +599,10 @@ void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
 	t.axis = st[t.re].red[0];
 	t.table = st[t.root_re].red[0];
 	t.type = (LType){st[stage].acc, s->e.lanes.n};
-	t.length = s->e.nest->extent[t.axis];
-	t.n = eval_size(&s->e, t.length);
+	const Sym length = s->e.nest->extent[t.axis];
+	t.n = eval_size(&s->e, length);
 	int64_t n = 0;
-	const bool known = sym_is_const(s->e.syms, t.length, &n);
+	const bool known = sym_is_const(s->e.syms, length, &n);
 	if (sym_is_const(s->e.syms, s->e.nest->extent[t.table], &t.turns))
 		t.turns -= n + 1;
 	find_tiles(&t);
@@ -611,7 +611,7 @@ void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
 	} else if (t.operand == BY_PAIRS && t.turns_result && fft_is_short(&t, n)) {
 		fft_short_lines(&t, n);
 	} else {
-		Lx room, base = make_rooms(&t, t.length, ntasks, &room);
+		Lx room, base = make_rooms(&t, length, ntasks, &room);
 		if (known)
 			known_length(&t, n, base, room);
 		else

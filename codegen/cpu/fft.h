@@ -26,8 +26,8 @@ typedef struct {
 	LType type;           /* of a value of all lanes */
 	LMem rooms;
 	Lx n;
-	Sym length;
-	enum { BY_ELEMENT, BY_PAIRS, BY_VALUE } operand; /* how lines are read: see fft.c, "tiles" */
+	enum { BY_ELEMENT, BY_PAIRS, BY_VALUE } operand; /* how lines are read: see fft.c,
+	                                                    "tiles" */
 	bool turns_result;                               /* by tiles */
 } Fft;
 
@@ -44,8 +44,8 @@ Lx fft_number(Fft *, double);
 bool fft_has_codelet(int64_t r);
 /* Replaces a[0] to a[r - 1] by their transform: a[k] = sum_j a[j] exp(-2 pi i j k / r). */
 void fft_transform(Fft *, Cx *a, uint32_t r);
-/* Sets factor[], room for MAX_STEPS, to the factors of n that steps have: of powers of two as few as
- * there are, of about one size, then the odd primes. Returns their number. */
+/* Sets factor[], room for MAX_STEPS, to the factors of n that steps have: of powers of two as few
+ * as there are, of about one size, then the odd primes. Returns their number. */
 uint32_t fft_factors(int64_t n, int64_t *factor);
 
 /* Returns the complex value with its parts exchanged if the transform is an inverse. */
@@ -54,9 +54,9 @@ Cx fft_exchange(const Fft *, Cx);
 Lx fft_value(Fft *, uint32_t stage);
 /* Returns exp(-2 pi i k / n) in all lanes, 0 <= k < n. */
 Cx fft_root(Fft *, Lx k);
-/* Of a transform of 2 n real numbers, which is one of n pairs z: its element k <= n, of a = z[k] and
- * b = z[n - k], where z[n] is z[0]. Of the inverse, with half[] its operand: z[k], of a = half[k]
- * and b = half[n - k]. w: exp(-pi i k / n). */
+/* Of a transform of 2 n real numbers, which is one of n pairs z: its element k <= n, of a = z[k]
+ * and b = z[n - k], where z[n] is z[0]. Of the inverse, with half[] its operand: z[k], of a =
+ * half[k] and b = half[n - k]. w: exp(-pi i k / n). */
 Cx fft_half(Fft *, Cx a, Cx b, Cx w);
 /* Makes t->rooms an array of `count` elements: of the task if they are a number of at most `limit`
  * bytes, else the task's part of a temporary. Returns where it begins. */

@@ -1,6 +1,7 @@
 /* Transforms of lines whose pairs are contiguous.
  *
- * Of one line, with lanes along it, so that its rooms stay in the nearest cache. The steps are those of fft.c, the first one with the factor 16:
+ * Of one line, with lanes along it, so that its rooms stay in the nearest cache. The steps are
+ * those of fft.c, the first one with the factor 16:
  *
  *     step 1:  a[j] = x[p + m j]   for 16 j, lanes are neighbouring p, m = n / 16
  *              the 16 vectors of results, of number k, are transposed: lanes are neighbouring k
@@ -11,7 +12,8 @@
  * stand in the table behind the n others, in the order in which they are used.
  *
  * Of real transforms the last step leaves the real parts behind each other, and so the imaginary
- * parts, and a pass over them makes the half; the inverse makes pairs of the half as step 1 reads it.
+ * parts, and a pass over them makes the half; the inverse makes pairs of the half as step 1 reads
+ * it.
  *
  * Of lines of 16 m elements with m less than lanes: as many lines as fill the lanes of step 1 are
  * transformed side by side, in registers, and separated by the transposition. */
@@ -20,7 +22,8 @@
 enum {
 	FIRST = 16,             /* the first factor */
 	LINE_BYTES = 160 << 10, /* of both rooms, on the stack of a task */
-	APART = 32              /* vectors between the rooms, so that their addresses differ modulo pages */
+	APART = 32              /* vectors between the rooms, so that their addresses differ modulo
+	                           pages */
 };
 
 /* A step: the names are those of fft.c. */
@@ -290,7 +293,7 @@ bool fft_is_short(const Fft *t, int64_t n)
 {
 	const int64_t lanes = t->type.lanes, m = n / FIRST;
 	return lanes <= FIRST && !t->real && n % FIRST == 0 && has_first_roots(t, n) &&
-	       (m * 2 == lanes || (m * 4 == lanes && MOST_BESIDE == 4));
+	       (m * 2 == lanes || m * MOST_BESIDE == lanes);
 }
 
 /* Lines that are transformed side by side. */
@@ -314,8 +317,8 @@ static void find_lines(Fft *t, const Lines *l, Lx group, Beside *b)
 	eval_at(e, e->lanes.axis, l->first);
 }
 
-/* Vector number v of the lines as parts: lanes are (p, line), or of four lines (line / 2, p, line % 2)
- * of two elements j. */
+/* Vector number v of the lines as parts: lanes are (p, line), or of four lines (line / 2, p, line %
+ * 2) of two elements j. */
 static void get_beside(Fft *t, const Beside *b, uint32_t v, Cx *a)
 {
 	LoopFn *f = t->f;

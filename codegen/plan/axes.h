@@ -38,8 +38,8 @@ bool axes_transforms_along(const Nest *, const Target *, uint32_t stage);
 /* Chooses the axis that runs over vector lanes: the one with unit stride in most accesses, weighed
  * by how much of a vector its extent fills; without such an axis an outer axis whose elements are
  * gathered, if that pays. Of a kernel with a STAGE_FFT: the longest outer axis, if it fills half of
- * a vector; none if axes_transforms_along. Returns NO_AXIS if there is none: gathering costs more than vectors save, a stage
- * sorts, or local arrays would be too large with lanes. */
+ * a vector; none if axes_transforms_along. Returns NO_AXIS if there is none: gathering costs more
+ * than vectors save, a stage sorts, or local arrays would be too large with lanes. */
 uint32_t axes_choose_vector(const PlanInput *);
 /* Sets order[], room for MAX_AXES, to the outer axes without `vector` (an axis, or NO_AXIS),
  * largest stride first. The stride of an axis is that, at hint sizes, in the last store that

@@ -440,7 +440,8 @@ static Node constant_roots(Build *b, int64_t rows, int64_t columns, int64_t n, D
 static Node constant_table(Build *b, int64_t n, DType d, bool real)
 {
 	const bool first = has_first_roots(b_syms(b), b_int(b, n));
-	const int64_t half = first ? 2 * n : n, count = real ? half + n + 1 : half; /* half: where those of halves begin */
+	/* half: where those of halves begin */
+	const int64_t half = first ? 2 * n : n, count = real ? half + n + 1 : half;
 	if ((d != DT_f32 && d != DT_f64) || n == 0 || n > MOST_TABLE || count * 2 * dtype_size(d) > MOST_TABLE)
 		return (Node){0};
 	Tensor t = {.dtype = d, .rank = 2, .dim = {2, count}};
@@ -699,7 +700,7 @@ static Node build_fft(Build *b, Node n)
 	return transformed(b, node_in(b->g, n, 0), (uint32_t)node_int(b->g, n, "dim"), node_bool(b->g, n, "inverse"));
 }
 
-/* ---- real numbers: the even and the odd ones are pairs, whose transform has half the length ---- */
+/* ---- real numbers: even and odd ones are pairs, a transform of half the length ---- */
 
 /* Whether n real numbers along dim are transformed as pairs x, or will be. */
 static bool is_halved(const Build *b, Node x, uint32_t dim, Sym n, int64_t *pairs)

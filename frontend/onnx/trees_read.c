@@ -38,7 +38,7 @@ bool trees_numbers(const Item *it, const char *name, const double **out, uint32_
 	if (!a)
 		return true;
 	Tensor t = {.dtype = DT_f32, .rank = 1, .dim = {*n}, .data = a->floats.data};
-	TRY(!a->t || onnx_tensor(im->ctx, a->t, im->folder, arena_printf(im->ctx->scratch, "attribute %s", name), &t));
+	TRY(!a->t || onnx_tensor(im->ctx, a->t, &im->folder, arena_printf(im->ctx->scratch, "attribute %s", name), &t));
 	*n = (uint32_t)tensor_numel(&t);
 	double *v = ARENA_ARRAY(im->ctx->scratch, double, *n);
 	tensor_read_f64(&t, 0, *n, v);

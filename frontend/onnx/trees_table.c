@@ -6,7 +6,7 @@
 /* Complete levels cost a vector for each of their places; slots cost three elements read by index
  * for each level. Measured on Sapphire Rapids, 500 trees: of 6 levels all complete 8 us a row, 3 of
  * them 10 us and, of a single row, 59 us; of 20 levels 3 are as good as 6. */
-enum { TOP_LEVELS = 3, MOST_SLOTS = 1 << 28 };
+enum { TOP_LEVELS = 3, MOST_SLOTS = 1 << 28, MOST_TARGETS = 1 << 20 };
 
 typedef struct {
 	const Item *it;
@@ -17,7 +17,7 @@ typedef struct {
 
 static bool too_large(const Arranger *a)
 {
-	return onnx_item_error(a->it, "the trees have more than %d nodes, counted once for each place", MOST_SLOTS);
+	return onnx_item_error(a->it, "the trees have more than %d nodes, counted once for each place and target", MOST_SLOTS);
 }
 
 /* ---- depth ---- */
@@ -175,11 +175,15 @@ bool trees_arrange(const Item *it, const Forest *f, TreeTable *t)
 {
 	Arranger a = {.it = it, .f = f, .scratch = it->s->im->ctx->scratch, .t = t};
 	*t = (TreeTable){0};
+	if (f->ntarget > MOST_TARGETS)
+		return onnx_item_error(it, "%u targets or classes, expected at most %d", f->ntarget, MOST_TARGETS);
 	const uint32_t *root = order(&a);
 	if ((uint64_t)t->groups * t->trees > MOST_SLOTS >> (TREES_MOST_COMPLETE + 1))
 		return too_large(&a);
 	t->depth = depth_of(&a);
 	t->top = t->depth <= TREES_MOST_COMPLETE ? t->depth : TOP_LEVELS;
 	fill_places(&a, root);
-	return t->depth == t->top || fill_slots(&a);
+	TRY(t->depth == t->top || fill_slots(&a));
+	uint64_t n = t->nslot ? t->nslot : (uint64_t)t->trees << t->top;
+	return !t->wide || n * f->ntarget <= MOST_SLOTS || too_large(&a);
 }

@@ -402,6 +402,8 @@ def refusals():
     refused("metric", "metric", "CDist", [x, f(4, 3)], metric="canberra")
     refused("state", "a quantised state is not supported", "GroupQueryAttention", [f(1, 2, 16), f(1, 2, 16), f(1, 2, 16), None, None, i32(1), np.array(2, np.int32)],
             num_heads=1, kv_num_heads=1, k_quant_type="PER_TENSOR", kv_cache_bit_width=8)
+    refused("targets", "1073741824 targets or classes, expected at most 1048576", regressor, [x], domain=ML, **leaf | {"n_targets": 1 << 30})
+    refused("support", "ai.onnx.ml.SVMClassifier of opset 3 (couples probabilities", "SVMClassifier", [x], 2, domain=ML)
 
 
 refusals()

@@ -351,6 +351,8 @@ def check_tool(folder, env):
     """weft's own options, and what it refuses."""
     mlp, ref = root / "tests/data/mlp.pt2", root / "tests/data/mlp.safetensors"
     none = dict(env, LD_LIBRARY_PATH=str(folder / "nothing"))
+    eigen = folder / "eigen.ir"
+    eigen.write_text("graph @eigen(%x: f32[9, 9]) {\n  %e = aten.linalg_eigvalsh(%x)\n  %s = aten.linalg_svdvals(%x)\n  return %e, %s\n}\n")
     check, compile = ["check", mlp, ref, "--device"], ["compile", mlp, "-o", folder / "refused.so", "--target"]
     for arguments, where, want in [
             (check + ["cuda", "--target", "gpu-model"], env, "1 passed, 0 failed"),
@@ -366,6 +368,7 @@ def check_tool(folder, env):
             (compile + ["cuda-sm_90,aarch64"], env, "the host of a GPU is this machine"),
             (compile + ["native,hip-gfx90a"], env, "kernels for hip-gfx90a are text: no code for"),
             (compile + ["native,gpu-model", "--backend", "gpu-host"], env, "the back end gpu-host is for one target"),
+            (["compile", eigen, "-o", folder / "refused.so", "--target", "gpu-model"], env, "the model calls linalg.eigh, linalg.svd: eigenvalues"),
             (compile + ["gpu-model,cuda-sm_90"], env, "gpu-model is no device: no other GPU goes with it")]:
         p = run(weft, *arguments, env=where, check=False)
         if want not in p.stdout + p.stderr or (p.returncode == 0) != (want in ("1 passed, 0 failed", "gpu-model", "estimated, not measured: 0.006")):

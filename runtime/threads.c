@@ -235,7 +235,6 @@ void team_stop(Team *t)
 typedef struct Pool {
 	WeftThreads api;
 	Team team;
-	Job job[JOBS];
 	int32_t most;         /* workers that it may have */
 	_Atomic pid_t process; /* that has the workers: a fork leaves them behind; -1: somebody
 	                          begins anew */
@@ -283,17 +282,19 @@ static void pool_parallel(void *user, int32_t n, void (*body)(void *, int32_t, i
 	atomic_store(&p->gang, 0);
 }
 
+/* Jobs and workers are zeros: they take no room in the file. */
+static Job shared_job[JOBS];
 static struct Worker shared_worker[WEFT_MAX_THREADS];
 static Pool shared = {.api = {pool_parallel, &shared, 0}, .team.pool = &shared};
 
-static void pool_init(Pool *p, int32_t most, struct Worker *worker)
+static void pool_init(Pool *p, int32_t most, Job *job, struct Worker *worker)
 {
 	memset(&p->team, 0, sizeof p->team);
-	memset(p->job, 0, sizeof p->job);
+	memset(job, 0, JOBS * sizeof *job);
 	p->worker = worker;
 	p->most = most;
 	p->team.pool = p;
-	p->team.job = p->job;
+	p->team.job = job;
 	p->team.njob = JOBS;
 	atomic_store(&p->changing, 0);
 	atomic_store(&p->gang, 0);
@@ -308,7 +309,7 @@ static bool pool_here(Pool *p)
 		return true;
 	if (p != &shared || process < 0 || !atomic_compare_exchange_strong(&p->process, &process, -1))
 		return false;
-	pool_init(p, WEFT_MAX_THREADS - 1, shared_worker);
+	pool_init(p, WEFT_MAX_THREADS - 1, shared_job, shared_worker);
 	return true;
 }
 
@@ -325,19 +326,20 @@ __attribute__((destructor)) static void shared_end(void)
 {
 	bool used = atomic_load(&shared.process) != getpid() || atomic_exchange(&shared.changing, 1);
 	for (int32_t k = 0; k < JOBS; k++)
-		used |= atomic_load(&shared.job[k].n) != 0;
+		used |= atomic_load(&shared_job[k].n) != 0;
 	if (!used)
 		pool_end(&shared);
 }
 
 static WeftThreads *pool_new(int32_t n, WeftStatus *status)
 {
-	const size_t bytes = (sizeof(Pool) + (size_t)n * sizeof(struct Worker) + 63) / 64 * 64;
-	Pool *p = aligned_alloc(64, bytes);
+	const size_t bytes = sizeof(Pool) + JOBS * sizeof(Job) + (size_t)n * sizeof(struct Worker);
+	Pool *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
 	if (!p)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a pool"), NULL;
 	p->api = (WeftThreads){pool_parallel, p, n};
-	pool_init(p, n - 1, (struct Worker *)(p + 1));
+	Job *job = (Job *)(p + 1);
+	pool_init(p, n - 1, job, (struct Worker *)(job + JOBS));
 	start(p, n - 1);
 	if (atomic_load(&p->team.nworker) == n - 1)
 		return &p->api;

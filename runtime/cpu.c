@@ -23,7 +23,7 @@ static const Feature feature[] = {
 	{"avx512f", 7, ZMM, B, 16, 0}, {"avx512dq", 7, ZMM, B, 17, 0}, {"avx512cd", 7, ZMM, B, 28, 0}, {"avx512bw", 7, ZMM, B, 30, 0},
 	{"avx512vl", 7, ZMM, B, 31, 0}, {"avx512vnni", 7, ZMM, C, 11, 0}, {"avx512bf16", 7, ZMM, A, 5, 1}, {"avxvnni", 7, YMM, A, 4, 1},
 	{"amxbf16", 7, TILE, D, 22, 0}, {"amxtile", 7, TILE, D, 24, 0}, {"amxint8", 7, TILE, D, 25, 0}, {"lzcnt", 0x80000001, 0, C, 5, 0},
-	{""},
+	{.name = ""},
 };
 
 /* XCR0, as far as the system lets one ask. */
@@ -63,12 +63,12 @@ static bool present(const Feature *f)
 #if defined(__aarch64__)
 static const Feature feature[] = {
 	{.name = "fp", .bit = 0},       {.name = "asimd", .bit = 1}, {.name = "asimdhp", .bit = 10},
-	{.name = "asimddp", .bit = 20}, {.name = "sve", .bit = 22},  {""},
+	{.name = "asimddp", .bit = 20}, {.name = "sve", .bit = 22},  {.name = ""},
 };
 #else /* extensions of one letter */
 #define LETTER(x, k) {.name = x, .bit = k}
 static const Feature feature[] = {LETTER("i", 8), LETTER("m", 12), LETTER("a", 0),  LETTER("f", 5),
-				  LETTER("d", 3), LETTER("c", 2),  LETTER("v", 21), {""}};
+				  LETTER("d", 3), LETTER("c", 2),  LETTER("v", 21), {.name = ""}};
 #endif
 
 static bool present(const Feature *f)
@@ -76,7 +76,7 @@ static bool present(const Feature *f)
 	return getauxval(AT_HWCAP) >> f->bit & 1;
 }
 #else
-static const Feature feature[] = {{""}};
+static const Feature feature[] = {{.name = ""}};
 
 static bool present(const Feature *f)
 {

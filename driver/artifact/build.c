@@ -43,6 +43,11 @@ static bool is_header(const char *name)
 	return n > 2 && !strcmp(name + n - 2, ".h");
 }
 
+static const EmbeddedFile *embedded_files(const Compilation *c)
+{
+	return c->images ? runtime_cuda_headers : runtime_files;
+}
+
 /* Everything a unit includes is part of its key. */
 static const char *const *key_texts(Builder *b, const char *source)
 {
@@ -52,7 +57,7 @@ static const char *const *key_texts(Builder *b, const char *source)
 	for (uint32_t k = 0; k < b->c->files.file.n; k++)
 		if (b->c->files.file.data[k].is_header)
 			array_push(b->a, &list, b->c->files.file.data[k].text.data);
-	for (const EmbeddedFile *f = runtime_files; f->name; f++)
+	for (const EmbeddedFile *f = embedded_files(b->c); f->name; f++)
 		if (is_header(f->name))
 			array_push(b->a, &list, (const char *)f->data);
 	array_push(b->a, &list, NULL);
@@ -136,7 +141,7 @@ static bool add_runtime(Builder *b)
 	const Target *least = b->c->level.data[0].target;
 	const char *triple = least->isa.triple;
 	const EmbeddedFile *object = b->c->images ? runtime_cuda_object : triple ? runtime_object_for(triple) : NULL;
-	for (const EmbeddedFile *f = runtime_files; f->name; f++) {
+	for (const EmbeddedFile *f = embedded_files(b->c); f->name; f++) {
 		if (object && !is_header(f->name))
 			continue;
 		TRY(write_embedded(ctx, b->folder, f));
@@ -256,10 +261,6 @@ static void makefile_link(const Compilation *c, Text *t)
 /* Models without user operators, state, or replaceable weights go without some files. */
 static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 {
-	static const char *const of_devices[] = {"device.c", "flight.c", "graph.c", "cuda.c", "cuda.h", "cuda_driver.c", "cuda_driver.h", "cublas.c"};
-	for (size_t k = 0; k < sizeof of_devices / sizeof *of_devices; k++)
-		if (strcmp(f->name, of_devices[k]) == 0)
-			return false;
 	if (strcmp(f->name, "op_call.c") == 0)
 		return user_ops(c).n;
 	if (strncmp(f->name, "lapack.", 7) == 0 || strcmp(f->name, "jacobi.c") == 0)
@@ -337,7 +338,7 @@ static bool write_readme(Compilation *c, const char *folder)
 		if (is_needed(c, f))
 			text_printf(&t, "    %s\n", f->name);
 	text_add(&t, "        the runtime: threads, checks of inputs, weights; the same for every "
-		     "model\n");
+		     "model. More comments\n        are in the sources of weft\n");
 	if (c->program->weight_bytes)
 		text_add(&t, "    weights.bin, weights.S\n        the weights, in the layout the "
 			     "kernels read\n");

@@ -17,7 +17,7 @@
 #include "runtime/relayout.h"
 #include "runtime/runtime.h"
 
-enum { PAGE = WEFT_WEIGHT_HEADER };
+enum { PAGE = WEFT_WEIGHT_HEADER, LINE = 64, SMALL = 16 * PAGE };
 
 /* The layout with numbers for symbols: constants have constant shapes. */
 static bool layout_numbers(Program *p, const ProgramConst *c, WeftLayoutDim *out)
@@ -276,20 +276,28 @@ static void *write_parts(void *arg)
 	return NULL;
 }
 
+/* Where the section begins in the file. In an object that is its alignment too: a small section at
+ * a page would take mostly padding. */
+static uint64_t start_of(const Program *p, SectionKind kind)
+{
+	if (kind == SECTION_RAW)
+		return 0;
+	return kind == SECTION_OBJECT && p->weight_bytes < SMALL ? LINE : PAGE;
+}
+
 /* What stands before and behind the section. */
 static int write_rest(Program *p, const Writing *w, SectionKind kind, const SectionNames *names)
 {
 	Arena *scratch = p->ir->ctx->scratch;
 	if (kind == SECTION_RAW)
 		return 0;
-	char *head = arena_alloc(scratch, PAGE);
+	char *head = arena_alloc(scratch, w->start);
 	uint64_t tail_bytes = 0;
 	char *tail = NULL;
-	memset(head, 0, PAGE);
 	if (kind == SECTION_OBJECT) {
-		tail_bytes = elf_object_bytes(PAGE, p->weight_bytes, names->symbol) - PAGE - p->weight_bytes;
+		tail_bytes = elf_object_bytes(w->start, p->weight_bytes, names->symbol) - w->start - p->weight_bytes;
 		tail = arena_alloc(scratch, tail_bytes);
-		elf_object_write(head, tail, PAGE, p->weight_bytes, names->symbol, names->triple);
+		elf_object_write(head, tail, w->start, p->weight_bytes, names->symbol, names->triple);
 	} else {
 		WeftWeightHeader *h = (WeftWeightHeader *)head;
 		memcpy(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic);
@@ -297,15 +305,15 @@ static int write_rest(Program *p, const Writing *w, SectionKind kind, const Sect
 		h->bytes = p->weight_bytes;
 		h->checksum = weft_checksum_end(w->checksum);
 	}
-	int why = write_at(w->fd, head, PAGE, 0);
-	return why ? why : write_at(w->fd, tail, tail_bytes, PAGE + p->weight_bytes);
+	int why = write_at(w->fd, head, w->start, 0);
+	return why ? why : write_at(w->fd, tail, tail_bytes, w->start + p->weight_bytes);
 }
 
 static int write_all(Program *p, int fd, SectionKind kind, const SectionNames *names, uint32_t jobs)
 {
 	Arena *scratch = p->ir->ctx->scratch;
 	const Section s = section_of(p, scratch);
-	Writing w = {.section = &s, .fd = fd, .start = kind == SECTION_RAW ? 0 : PAGE, .checked = kind == SECTION_FILE,
+	Writing w = {.section = &s, .fd = fd, .start = start_of(p, kind), .checked = kind == SECTION_FILE,
 		     .buffer = arena_alloc(scratch, PART), .lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER};
 	weft_checksum_begin(w.checksum, s.bytes);
 	parallel_run(s.bytes > PART ? jobs : 1, write_parts, &w);

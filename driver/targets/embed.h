@@ -13,7 +13,11 @@ typedef struct {
 	size_t size;
 } EmbeddedFile;
 
-extern const EmbeddedFile runtime_files[]; /* sources and headers of the runtime */
+/* Sources and headers of the runtime for processors, with comments where scripts/embed.py leaves
+ * them. */
+extern const EmbeddedFile runtime_files[];
+/* What C that is emitted for models on GPUs includes. */
+extern const EmbeddedFile runtime_cuda_headers[];
 /* The runtime compiled: "runtime-TRIPLE.o" for this machine, the first, and for every cross
  * compiler that the build found. */
 extern const EmbeddedFile runtime_object[];

@@ -338,8 +338,7 @@ static WeftThreads *pool_new(int32_t n, WeftStatus *status)
 	if (!p)
 		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a pool"), NULL;
 	p->api = (WeftThreads){pool_parallel, p, n};
-	Job *job = (Job *)(p + 1);
-	pool_init(p, n - 1, job, (struct Worker *)(job + JOBS));
+	pool_init(p, n - 1, (Job *)(p + 1), (struct Worker *)((Job *)(p + 1) + JOBS));
 	start(p, n - 1);
 	if (atomic_load(&p->team.nworker) == n - 1)
 		return &p->api;

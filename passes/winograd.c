@@ -69,10 +69,10 @@ static Node transformed_taps(Build *b, PassCtx *c, Node taps, const Winograd *w)
 	Node x = b_convert(b, b_reshape(b, taps, 4, dim + 1), DT_f64);
 	/* [i, O, C, kw] */
 	x = b_contract(b, matrix, x, NULL, 0, (const uint32_t[][2]){{1, 2}}, 1);
-	/* [i, O, C, j] */
-	x = b_contract(b, x, matrix, NULL, 0, (const uint32_t[][2]){{3, 1}}, 1);
-	x = b_permute(b, x, (const uint32_t[]){0, 3, 2, 1});
-	x = b_convert(b, b_reshape(b, x, 3, (const Sym[]){b_int(b, w->n * w->n), dim[2], dim[1]}), DT_f32);
+	/* [j, i, O, C] */
+	x = b_convert(b, b_contract(b, matrix, x, NULL, 0, (const uint32_t[][2]){{1, 3}}, 1), DT_f32);
+	x = b_permute(b, x, (const uint32_t[]){1, 0, 3, 2});
+	x = b_reshape(b, x, 3, (const Sym[]){b_int(b, w->n * w->n), dim[2], dim[1]});
 	return fold_node(b->g, c, x);
 }
 

@@ -54,6 +54,7 @@ bool eval_alloc(EvalCtx *e, TypeId id, Graph *g, Tensor *out)
 /* Storage of one tensor, shared by the values that alias it. */
 typedef struct {
 	uint32_t refs;
+	void *block; /* the allocation */
 	_Alignas(64) char data[];
 } Storage;
 
@@ -78,11 +79,12 @@ typedef struct {
 
 static Storage *storage_new(Ctx *ctx, uint64_t bytes)
 {
-	size_t size = (sizeof(Storage) + (size_t)bytes + 63) & ~(size_t)63;
-	Storage *s = aligned_alloc(64, size);
-	if (!s)
+	/* calloc: the system's own memory is zero, and is not touched here */
+	char *block = calloc(1, sizeof(Storage) + (size_t)bytes + 63);
+	if (!block)
 		longjmp(ctx->unwind, UNWIND_OOM);
-	memset(s, 0, size);
+	Storage *s = (Storage *)(((uintptr_t)block + 63) / 64 * 64);
+	s->block = block;
 	s->refs = 1;
 	return s;
 }
@@ -91,7 +93,7 @@ static void value_drop(Value *v)
 {
 	for (uint32_t k = 0; k < v->n; k++) {
 		if (v->own[k] && --v->own[k]->refs == 0)
-			free(v->own[k]);
+			free(v->own[k]->block);
 	}
 	v->n = 0;
 }

@@ -43,7 +43,11 @@ static void floats_to_ints(DType to, const double *src, int64_t *dst, int64_t n)
 #define READ(type, value)                                                                          \
 	{                                                                                          \
 		const type *p = (const type *)t->data + first * step;                              \
-		for (int64_t i = 0; i < n; i++) {                                                  \
+		for (int64_t i = 0; step == 1 && i < n; i++) {                                     \
+			type v = p[i];                                                             \
+			dst[i] = (value);                                                          \
+		}                                                                                  \
+		for (int64_t i = 0; step != 1 && i < n; i++) {                                     \
 			type v = p[i * step];                                                      \
 			dst[i] = (value);                                                          \
 		}                                                                                  \
@@ -110,7 +114,9 @@ void tensor_read_i64(const Tensor *t, int64_t first, int64_t n, int64_t *dst)
 #define WRITE(type, value)                                                                         \
 	{                                                                                          \
 		type *p = (type *)t->data + first * step;                                          \
-		for (int64_t i = 0; i < n; i++)                                                    \
+		for (int64_t i = 0; step == 1 && i < n; i++)                                       \
+			p[i] = (type)(value);                                                      \
+		for (int64_t i = 0; step != 1 && i < n; i++)                                       \
 			p[i * step] = (type)(value);                                               \
 		break;                                                                             \
 	}

@@ -17,7 +17,8 @@ typedef struct {
 	bool *known;      /* by variable: it has a value */
 	int64_t *result;  /* by expression, where it was asked for in this question */
 	uint32_t *asked, question; /* twice the question, plus 1 where it has a value */
-	uint32_t *met;    /* by expression: the block that counted it */
+	uint32_t *met;    /* by expression: first plus the block that counted it */
+	uint32_t first;   /* greater than what earlier predictions left in `met` */
 	double *chain;    /* by variable: latency of what it waits for in a round of the block at
 	                     hand */
 	uint32_t block;   /* number of the block at hand */
@@ -146,10 +147,10 @@ static void count_node(const Predict *p, const LxData *d, double *busy)
 /* Each expression once in a block: what it repeats is computed once. */
 static void count_expr(Predict *p, Lx x, double *busy)
 {
-	if (!x.i || p->met[x.i] == p->block)
+	if (!x.i || p->met[x.i] == p->first + p->block)
 		return;
 	const LxData *d = &p->f->lx.data[x.i];
-	p->met[x.i] = p->block;
+	p->met[x.i] = p->first + p->block;
 	for (uint32_t k = 0; k < d->nin; k++)
 		count_expr(p, d->in[k], busy);
 	count_node(p, d, busy);
@@ -293,30 +294,49 @@ static double block_cycles(Predict *p, Lb b)
 	return inner + most;
 }
 
-static void predict_init(Predict *p, const LoopFn *f, const Machine *m, const int64_t *param, Arena *arena)
+/* Room for predictions of functions with at most so many variables and expressions, one after the
+ * other. */
+static Predict predict_room(const Machine *m, uint32_t nlv, uint32_t nlx, Arena *arena)
 {
-	*p = (Predict){.f = f, .m = m, .param = param};
-	p->value = ARENA_ARRAY(arena, int64_t, f->lv.n);
-	p->known = ARENA_ARRAY(arena, bool, f->lv.n);
-	p->result = ARENA_ARRAY(arena, int64_t, f->lx.n);
-	p->asked = ARENA_ARRAY(arena, uint32_t, f->lx.n);
-	p->met = ARENA_ARRAY(arena, uint32_t, f->lx.n);
-	p->chain = ARENA_ARRAY(arena, double, f->lv.n);
+	return (Predict){.m = m,
+			 .value = ARENA_ARRAY(arena, int64_t, nlv),
+			 .known = ARENA_ARRAY(arena, bool, nlv),
+			 .result = ARENA_ARRAY(arena, int64_t, nlx),
+			 .asked = ARENA_ARRAY(arena, uint32_t, nlx),
+			 .met = ARENA_ARRAY(arena, uint32_t, nlx),
+			 .chain = ARENA_ARRAY(arena, double, nlv)};
+}
+
+/* What the room holds of an earlier function is not asked for: no variable is known, and questions
+ * and blocks have new numbers. */
+static void predict_begin(Predict *p, const LoopFn *f, const int64_t *param)
+{
+	p->first += p->f ? p->f->block.n : 0;
+	p->f = f;
+	p->param = param;
+	memset(p->known, 0, f->lv.n * sizeof *p->known);
+}
+
+static double predict(Predict *p, const LoopFn *f, const int64_t *param, int64_t ntasks, double bytes)
+{
+	const Machine *m = p->m;
+	predict_begin(p, f, param);
+	p->value[f->task.i] = ntasks / 2; /* one in the middle stands for all */
+	p->known[f->task.i] = true;
+	double around = block_cycles(p, f->enter) + block_cycles(p, f->leave);
+	double compute = ntasks > 0 ? (double)ntasks * block_cycles(p, f->body) + around : 0;
+	double memory = machine_memory_cycles(m, bytes, bytes);
+	return m->phase / 8.0 + fmax(compute, memory) + fmin(compute, memory) / 4;
 }
 
 double loop_predict(const LoopFn *f, const Machine *m, const int64_t *param, int64_t ntasks, double bytes)
 {
 	Arena *arena = f->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(arena);
-	Predict p;
-	predict_init(&p, f, m, param, arena);
-	p.value[f->task.i] = ntasks / 2; /* one in the middle stands for all */
-	p.known[f->task.i] = true;
-	double around = block_cycles(&p, f->enter) + block_cycles(&p, f->leave);
-	double compute = ntasks > 0 ? (double)ntasks * block_cycles(&p, f->body) + around : 0;
+	Predict p = predict_room(m, f->lv.n, f->lx.n, arena);
+	double cycles = predict(&p, f, param, ntasks, bytes);
 	arena_release(arena, mark);
-	double memory = machine_memory_cycles(m, bytes, bytes);
-	return m->phase / 8.0 + fmax(compute, memory) + fmin(compute, memory) / 4;
+	return cycles;
 }
 
 /* ---- programs ---- */
@@ -332,6 +352,7 @@ typedef struct {
 	const ProgramEntry *entry;
 	const int64_t *value; /* of the symbols */
 	Predict p;            /* of the function at hand */
+	Predict kernel;       /* of what it launches */
 	Launched *last;       /* by index into Program.fn: many launches of a kernel differ in
 	                         addresses only */
 	double *cycles;
@@ -363,7 +384,7 @@ static void predict_launch(Run *r, const LsData *s)
 		same &= *param == before;
 	}
 	if (!same)
-		now.cycles = loop_predict(f, r->p.m, now.param, now.ntasks, now.bytes);
+		now.cycles = predict(&r->kernel, f, now.param, now.ntasks, now.bytes);
 	*last = now;
 	if (r->tasks)
 		r->cycles[s->k] = calls_user(f) ? 0 : now.cycles / (now.ntasks > 0 ? (double)now.ntasks : 1);
@@ -395,7 +416,8 @@ static void predict_function(Run *r, const LoopFn *f, const Machine *m)
 	int64_t *param = ARENA_ARRAY(arena, int64_t, f->param.n);
 	for (uint32_t k = 0; k < e->symbol.n && k < f->param.n; k++)
 		param[k] = r->value ? r->value[k] : sym_hint(f->ir->syms, e->symbol.data[k]);
-	predict_init(&r->p, f, m, param, arena);
+	r->p = predict_room(m, f->lv.n, f->lx.n, arena);
+	predict_begin(&r->p, f, param);
 	predict_steps(r, f->body);
 	arena_release(arena, mark);
 }
@@ -406,9 +428,15 @@ static void predict_run(Run r, const Machine *m)
 	const Program *p = e->program;
 	Arena *arena = p->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(arena);
+	uint32_t nlv = 0, nlx = 0;
 	r.last = ARENA_ARRAY(arena, Launched, p->fn.n);
-	for (uint32_t k = 0; k < p->fn.n; k++)
-		r.last[k].param = ARENA_ARRAY(arena, int64_t, p->fn.data[k]->param.n);
+	for (uint32_t k = 0; k < p->fn.n; k++) {
+		const LoopFn *f = p->fn.data[k];
+		r.last[k].param = ARENA_ARRAY(arena, int64_t, f->param.n);
+		nlv = nlv > f->lv.n ? nlv : f->lv.n;
+		nlx = nlx > f->lx.n ? nlx : f->lx.n;
+	}
+	r.kernel = predict_room(m, nlv, nlx, arena);
 	predict_function(&r, e->run, m);
 	for (uint32_t k = 0; k < e->run_outlined.n; k++)
 		predict_function(&r, e->run_outlined.data[k], m);

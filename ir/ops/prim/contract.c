@@ -96,14 +96,10 @@ static int64_t *offsets(EvalCtx *e, const Tensor *t, const int64_t *dim, uint32_
 	*count = 1;
 	for (uint32_t k = 0; k < n; k++)
 		*count *= t->dim[dim[k]];
-	int64_t *at = EVAL_ARRAY(e, int64_t, *count);
-	for (int64_t i = 0; i < *count; i++) {
-		int64_t rest = i;
-		for (uint32_t k = n; k-- > 0;) {
-			at[i] += rest % t->dim[dim[k]] * stride[dim[k]];
-			rest /= t->dim[dim[k]];
-		}
-	}
+	int64_t *at = EVAL_ARRAY(e, int64_t, *count), done = 1;
+	for (uint32_t k = *count ? n : 0; k-- > 0; done *= t->dim[dim[k]])
+		for (int64_t i = done; i < done * t->dim[dim[k]]; i++)
+			at[i] = at[i - done] + stride[dim[k]];
 	return at;
 }
 
@@ -177,6 +173,15 @@ static void contract_complex(EvalCtx *e, const Side *x, const Side *y, const Ten
 	}
 }
 
+static const double *as_f64(EvalCtx *e, const Tensor *t)
+{
+	int64_t n = tensor_numel(t);
+	double *p = t->dtype == DT_f64 ? t->data : EVAL_ARRAY(e, double, n);
+	if (t->dtype != DT_f64)
+		tensor_read_f64(t, 0, n, p);
+	return p;
+}
+
 static bool eval_contract(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
 	Side x, y;
@@ -192,12 +197,10 @@ static bool eval_contract(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 	if (dtype_is_complex(out->dtype)) {
 		contract_complex(e, &x, &y, in, out);
 	} else if (eval_as_float(out->dtype)) {
-		double *dx = EVAL_ARRAY(e, double, nx), *dy = EVAL_ARRAY(e, double, ny);
-		double *c = EVAL_ARRAY(e, double, nz);
-		tensor_read_f64(&in[0], 0, nx, dx);
-		tensor_read_f64(&in[1], 0, ny, dy);
-		contract_f64(e, &x, dx, &y, dy, c);
-		tensor_write_f64(out, 0, nz, c);
+		double *c = out->dtype == DT_f64 ? out->data : EVAL_ARRAY(e, double, nz);
+		contract_f64(e, &x, as_f64(e, &in[0]), &y, as_f64(e, &in[1]), c);
+		if (out->dtype != DT_f64)
+			tensor_write_f64(out, 0, nz, c);
 	} else {
 		int64_t *dx = EVAL_ARRAY(e, int64_t, nx), *dy = EVAL_ARRAY(e, int64_t, ny);
 		int64_t *c = EVAL_ARRAY(e, int64_t, nz);

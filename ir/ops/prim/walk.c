@@ -10,10 +10,23 @@
 	for (int64_t i = 0; i < n; i++)                                                            \
 		memcpy(d + i * ds * (bytes), s + i * ss * (bytes), (bytes));
 
+/* The element at s, n > 0 times: what is there is doubled. */
+static void repeat(char *d, const char *s, int64_t n, size_t size)
+{
+	size_t all = (size_t)n * size, have = size;
+	memcpy(d, s, size);
+	for (; have < all; have += have)
+		memcpy(d + have, d, have < all - have ? have : all - have);
+}
+
 static void copy_strip(char *d, int64_t ds, const char *s, int64_t ss, int64_t n, size_t size)
 {
 	if (ds == 1 && ss == 1) {
 		memcpy(d, s, (size_t)n * size);
+		return;
+	}
+	if (ds == 1 && ss == 0 && n > 0) {
+		repeat(d, s, n, size);
 		return;
 	}
 	switch (size) {
@@ -25,12 +38,35 @@ static void copy_strip(char *d, int64_t ds, const char *s, int64_t ss, int64_t n
 	}
 }
 
-void walk_copy(const Walk *w, void *dst, const void *src, size_t size)
+/* The same walk by as few dimensions as can be: neighbours that are one in both arrays are one, and
+ * strips become long. */
+static Walk merged(const Walk *w)
 {
+	Walk m = {0};
 	for (uint32_t k = 0; k < w->rank; k++) {
-		if (w->dim[k] == 0)
+		const uint32_t last = m.rank - 1;
+		if (w->dim[k] == 1)
+			continue;
+		if (m.rank && m.dst[last] == w->dst[k] * w->dim[k] && m.src[last] == w->src[k] * w->dim[k]) {
+			m.dim[last] *= w->dim[k];
+			m.dst[last] = w->dst[k];
+			m.src[last] = w->src[k];
+			continue;
+		}
+		m.dim[m.rank] = w->dim[k];
+		m.dst[m.rank] = w->dst[k];
+		m.src[m.rank++] = w->src[k];
+	}
+	return m;
+}
+
+void walk_copy(const Walk *whole, void *dst, const void *src, size_t size)
+{
+	for (uint32_t k = 0; k < whole->rank; k++) {
+		if (whole->dim[k] == 0)
 			return;
 	}
+	const Walk m = merged(whole), *w = &m;
 	char *d = dst;
 	const char *s = src;
 	if (w->rank == 0) {

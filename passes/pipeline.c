@@ -17,6 +17,10 @@ static const Pass expanding[] = {
 	{"canon", pass_canon},
 	{"decompose", pass_decompose},
 	{"split_complex", pass_split_complex},
+};
+
+/* Once for each target, before constants fold. */
+static const Pass choosing[] = {
 	{"quantize", pass_quantize},
 };
 
@@ -209,6 +213,7 @@ bool pipeline_finish(Graph *g, const PipelineOptions *o)
 {
 	graph_enter(g);
 	PassCtx c = context(o);
+	TRY(run_list(g, o, choosing, COUNT(choosing), &c));
 	clean(g, o, &c);
 	return run_list(g, o, closing, COUNT(closing), &c);
 }
@@ -224,6 +229,9 @@ static const Pass *pass_at(size_t k)
 	if (k < COUNT(expanding))
 		return &expanding[k];
 	k -= COUNT(expanding);
+	if (k < COUNT(choosing))
+		return &choosing[k];
+	k -= COUNT(choosing);
 	if (k < COUNT(cleaning))
 		return &cleaning[k];
 	k -= COUNT(cleaning);
@@ -251,6 +259,6 @@ const char *const *pipeline_names(void)
 	static const char *const names[] = {"canon",    "decompose", "split_complex", "quantize",
 					    "sink",     "branch",    "simplify",      "cse",  "fold",
 					    "fold_scale", "dce",     "winograd", "pad", NULL};
-	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(cleaning) + COUNT(closing) + 1, "one name per pass");
+	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(choosing) + COUNT(cleaning) + COUNT(closing) + 1, "one name per pass");
 	return names;
 }

@@ -161,6 +161,25 @@ static Node moved(Build *b, Node move, Node x, Node around)
 	return around.i ? b_again(b, move, (Node[]){x, around}) : (Node){0};
 }
 
+/* The value of which all elements of x are copies, or converts, without dimensions; none if it is
+ * not known to be one. */
+static Node one_of(Build *b, Node x)
+{
+	const Graph *g = b->g;
+	ARRAY(DType) as = {0};
+	while (op_info(node_op(g, x))->moves || step_of(g, x) == STEP_CONVERT) {
+		if (step_of(g, x) == STEP_CONVERT)
+			array_push(g->ir->ctx->scratch, &as, node_dtype(g, x));
+		x = node_in(g, x, 0);
+	}
+	if (!sym_is(b_syms(b), type_numel(g->ir, node_type_id(g, x)), 1))
+		return (Node){0};
+	x = b_reshape(b, x, 0, NULL);
+	while (as.n)
+		x = b_convert(b, x, as.data[--as.n]);
+	return x;
+}
+
 /* The zero point as a number of q's dtype, without dimensions; none if there are several, or if the
  * dtype does not hold it. */
 static Node number_of(Build *b, Node zero, DType d)
@@ -169,6 +188,10 @@ static Node number_of(Build *b, Node zero, DType d)
 	int64_t number;
 	if (!zero.i)
 		return b_full_int(b, d, 0, 0, NULL);
+	Node one = one_of(b, zero);
+	for (Node x = one; x.i; x = step_of(b->g, x) == STEP_CONVERT && holds_differences(node_dtype(b->g, x)) ? node_in(b->g, x, 0) : (Node){0})
+		if (node_dtype(b->g, x) == d)
+			return x;
 	if (!node_splat(b->g, b_convert(b, zero, DT_i32), &v) || v.kind != ATTR_int || !sym_is_const(b_syms(b), v.s, &number) ||
 	    number < (d == DT_i8 ? -128 : 0) || number > (d == DT_i8 ? 127 : 255))
 		return (Node){0};
@@ -330,7 +353,9 @@ static Node spread(Build *b, const Product *p, uint32_t side, Node v, Node n)
  * over. */
 static Node factor(Build *b, const Product *p, uint32_t side, const Operand *o, Node v, Node n)
 {
-	const Node like = node_in(b->g, n, side);
+	const Node like = node_in(b->g, n, side), one = one_of(b, v);
+	if (one.i)
+		return b_broadcast(b, one, node_rank(b->g, n), node_type(b->g, n)->dim);
 	v = moved_along(b, o, v, like);
 	if (!v.i || node_splat(b->g, v, NULL))
 		return v.i ? filled(b, v, n) : v;
@@ -425,17 +450,35 @@ static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DTy
 	return c->integers || (target_multiplies_bytes(c->target, a, b) && sym_le(g->ir->syms, sym_int(g->ir->syms, LEAST_RUN), run) == YES);
 }
 
-static Node integers_of(Build *b, Node n, const PassCtx *c)
+/* Records why a product stays one of floats. */
+static Node stays(const char **why, const char *text)
+{
+	*why = text;
+	return (Node){0};
+}
+
+/* The product n as one of integers; none: *why says why not, and is NULL if no operand is
+ * dequantised. */
+static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 {
 	Graph *g = b->g;
 	Operand o[2];
 	Product p;
 	Node q[2], plain[2], scale[2], zero[2] = {{0}};
-	if (node_dtype(g, n) != DT_f32 || !read_operand(g, node_in(g, n, 0), c->keep_params, &o[0]) ||
-	    !read_operand(g, node_in(g, n, 1), c->keep_params, &o[1]) ||
-	    !read_product(g, n, &p) || !pays(g, n, c, &p, node_dtype(g, o[0].q), node_dtype(g, o[1].q)) ||
-	    (has_windows(node_op(g, n)) && (o[1].zero.i || !has_no_gaps(g, n))))
+	const bool is0 = read_operand(g, node_in(g, n, 0), c->keep_params, &o[0]), is1 = read_operand(g, node_in(g, n, 1), c->keep_params, &o[1]);
+	*why = NULL;
+	if (!is0 && !is1)
 		return (Node){0};
+	if (!is0 || !is1 || node_dtype(g, n) != DT_f32)
+		return stays(why, !is0 ? "operand 0 is not dequantised" : !is1 ? "operand 1 is not dequantised" : "its result is not f32");
+	if (!read_product(g, n, &p))
+		return stays(why, "it may sum more than 32768 terms, or none");
+	if (!pays(g, n, c, &p, node_dtype(g, o[0].q), node_dtype(g, o[1].q)))
+		return stays(why, "the target does not multiply such bytes faster");
+	if (has_windows(node_op(g, n)) && o[1].zero.i)
+		return stays(why, "weights of a convolution with a zero point");
+	if (has_windows(node_op(g, n)) && !has_no_gaps(g, n))
+		return stays(why, "a transposed convolution");
 	for (uint32_t side = 0; side < 2; side++) {
 		if (o[side].zero.i)
 			o[side].zero = b_convert(b, o[side].zero, DT_i32);
@@ -443,8 +486,10 @@ static Node integers_of(Build *b, Node n, const PassCtx *c)
 		scale[side] = factor(b, &p, side, &o[side], b_convert(b, o[side].scale, DT_f32), n);
 		if (o[side].zero.i)
 			zero[side] = factor(b, &p, side, &o[side], o[side].zero, n);
-		if (!q[side].i || !scale[side].i || (o[side].zero.i && !zero[side].i))
-			return (Node){0};
+		if (!q[side].i)
+			return stays(why, "a pad needs one zero point that is a number");
+		if (!scale[side].i || (o[side].zero.i && !zero[side].i))
+			return stays(why, "a scale or a zero point differs along what is summed over");
 	}
 	Node y = integer_product(b, n, q, o[0].zero);
 	for (uint32_t side = 0; side < 2; side++)
@@ -454,7 +499,8 @@ static Node integers_of(Build *b, Node n, const PassCtx *c)
 		Node both = b_bin(b, OP_mul, zero[0], zero[1]), count = b_convert(b, b_from_size(b, p.terms), DT_i32);
 		y = b_bin(b, OP_add, y, b_bin(b, OP_mul, both, b_broadcast(b, count, node_rank(g, n), node_type(g, n)->dim)));
 	}
-	return y.i ? b_bin(b, OP_mul, b_convert(b, y, DT_f32), b_bin(b, OP_mul, scale[0], scale[1])) : y;
+	return y.i ? b_bin(b, OP_mul, b_convert(b, y, DT_f32), b_bin(b, OP_mul, scale[0], scale[1])) :
+		     stays(why, "the padding needs one zero point that is a number");
 }
 
 bool pass_quantize(Graph *g, PassCtx *c)
@@ -466,7 +512,8 @@ bool pass_quantize(Graph *g, PassCtx *c)
 			continue;
 		Build b = pass_build(g, n);
 		CtxMark mark = ctx_mark(g->ir->ctx);
-		Node new = integers_of(&b, n, c);
+		const char *why;
+		Node new = integers_of(&b, n, c, &why);
 		ctx_rewind(g->ir->ctx, mark); /* what was tried */
 		if (new.i)
 			pass_replace(g, n, new);

@@ -167,7 +167,13 @@ static Node broadcast_unsqueezed(Build *b, Node n)
 	return k == rank_of(b, x) ? broadcast_to(b, x, n, mine) : (Node){0};
 }
 
-/* f(broadcast(x), ...) = broadcast(f(x, ...)) when all operands are alike or splats: fewer
+/* A broadcast of a value without dims. */
+static bool is_of_number(const Build *b, Node x)
+{
+	return is_op(b->g, x, OP_broadcast) && rank_of(b, in(b, x, 0)) == 0;
+}
+
+/* f(broadcast(x), ...) = broadcast(f(x, ...)) when all operands are alike, or one number: fewer
  * elements. */
 static Node broadcast_outside(Build *b, Node n)
 {
@@ -181,21 +187,23 @@ static Node broadcast_outside(Build *b, Node n)
 		Node x = in(b, n, k);
 		if (node_splat(g, x, NULL))
 			continue;
-		if (!is_op(g, x, OP_broadcast) ||
-		    (first.i && !same_shape(b, in(b, x, 0), in(b, first, 0))))
+		if (!is_op(g, x, OP_broadcast))
 			return (Node){0};
-		if (first.i && node_attr(g, x, "map")->ints != node_attr(g, first, "map")->ints &&
-		    !attr_equal(node_attr(g, x, "map"), node_attr(g, first, "map")))
+		if (!first.i || is_of_number(b, first))
+			first = x;
+		else if (!is_of_number(b, x) && (!same_shape(b, in(b, x, 0), in(b, first, 0)) ||
+						 !attr_equal(node_attr(g, x, "map"), node_attr(g, first, "map"))))
 			return (Node){0};
-		first = x;
 	}
 	if (!first.i)
 		return (Node){0};
 	const Type small = *node_type(g, in(b, first, 0));
 	for (uint32_t k = 0; k < nin; k++) {
 		Node x = in(b, n, k);
-		arg[k] = b_splat(b, x, &v) ? b_full_attr(b, node_dtype(g, x), v, small.n, small.dim)
-					   : in(b, x, 0);
+		if (b_splat(b, x, &v))
+			arg[k] = b_full_attr(b, node_dtype(g, x), v, small.n, small.dim);
+		else
+			arg[k] = is_of_number(b, x) ? b_broadcast(b, in(b, x, 0), small.n, small.dim) : in(b, x, 0);
 	}
 	map_of(b, first, map);
 	return broadcast_to(b, b_again(b, n, arg), n, map);

@@ -18,129 +18,14 @@
 #include <string.h>
 
 #include "ir/target/target.h"
-#include "passes/pass.h"
+#include "passes/quantize.h"
 #include "passes/rules.h"
 
 enum {
 	MOST_TERMS = 32768, /* 32768 * 255 * 255 < 2^31 */
 	LEAST_RUN = 8,      /* terms beside each other that instructions on bytes pay for: two
 	                       groups */
-	MOST_MOVES = 16
 };
-
-/* An operand (q - zero) * scale of a product. */
-typedef struct {
-	Node q;           /* i8 or u8 */
-	Node scale, zero; /* of q's shape, before `move`; zero: none is 0 */
-	Node move[MOST_MOVES];
-	uint32_t nmove;   /* the last one is next to the dequantisation */
-} Operand;
-
-/* ---- what an operand is ---- */
-
-typedef enum { STEP_OTHER, STEP_CONVERT, STEP_SUB, STEP_MUL, STEP_PAD } Step;
-
-/* What dequantisation is written in, and what may stand between it and a product. */
-static Step step_of(const Graph *g, Node n)
-{
-	switch (node_op(g, n)) {
-	case OP_convert: return STEP_CONVERT;
-	case OP_sub: return STEP_SUB;
-	case OP_mul: return STEP_MUL;
-	default: return op_lower(node_op(g, n))->holds == HOLDS_INTERIOR ? STEP_PAD : STEP_OTHER;
-	}
-}
-
-static bool is_byte(DType d)
-{
-	return d == DT_i8 || d == DT_u8;
-}
-
-static bool holds_differences(DType d)
-{
-	return d == DT_f32 || d == DT_f64 || d == DT_i16 || d == DT_i32 || d == DT_i64;
-}
-
-/* Below converts that keep the difference of two integers of 8 bits. Such an integer is where
- * quantisation ends, also when it is converted from a float. */
-static Node below_converts(const Graph *g, Node x)
-{
-	while (step_of(g, x) == STEP_CONVERT && holds_differences(node_dtype(g, x)))
-		x = node_in(g, x, 0);
-	return x;
-}
-
-static bool is_zero_pad(const Graph *g, Node n)
-{
-	return step_of(g, n) == STEP_PAD && is_splat(g, node_in(g, n, 1), 0);
-}
-
-static bool is_move(const Graph *g, Node n)
-{
-	return op_info(node_op(g, n))->moves || is_zero_pad(g, n);
-}
-
-/* Whether all elements are whole numbers that i32 holds: what is known by where they come from. */
-static bool is_integer(const Graph *g, Node x)
-{
-	Attr v;
-	if (node_splat(g, x, &v) && v.kind == ATTR_float)
-		return v.f == (double)(int32_t)v.f;
-	if (dtype_is_int(node_dtype(g, x)))
-		return true;
-	return (step_of(g, x) == STEP_CONVERT || is_move(g, x)) && is_integer(g, node_in(g, x, 0));
-}
-
-/* Whether all elements are known to be 0: a splat, or a constant, if constants stay. */
-static bool is_zero(const Graph *g, Node x, bool keep_params)
-{
-	while (step_of(g, x) == STEP_CONVERT || is_move(g, x))
-		x = node_in(g, x, 0);
-	const ConstId id = node_const(g, x);
-	if (!id.i || (keep_params && const_is_replaceable(g->ir, id)))
-		return is_splat(g, x, 0);
-	const Const *c = ir_const_of(g->ir, id);
-	const char *data = c->data;
-	for (uint64_t k = 0; data && k < c->bytes; k++)
-		if (data[k])
-			return false;
-	return data;
-}
-
-/* (q - zero), q, or a convert of one of them. */
-static bool read_steps(const Graph *g, Node x, bool keep_params, Operand *o)
-{
-	x = below_converts(g, x);
-	if (step_of(g, x) == STEP_SUB) {
-		Node zero = node_in(g, x, 1);
-		TRY(is_integer(g, zero));
-		if (!is_zero(g, zero, keep_params))
-			o->zero = zero;
-		x = below_converts(g, node_in(g, x, 0));
-	}
-	o->q = x;
-	return is_byte(node_dtype(g, x));
-}
-
-/* A scale may be f64, in which the number is then computed before it becomes f32. */
-static bool read_operand(const Graph *g, Node x, bool keep_params, Operand *o)
-{
-	*o = (Operand){0};
-	while (is_move(g, x) && o->nmove < MOST_MOVES) {
-		o->move[o->nmove++] = x;
-		x = node_in(g, x, 0);
-	}
-	if (step_of(g, x) == STEP_CONVERT && node_dtype(g, node_in(g, x, 0)) == DT_f64)
-		x = node_in(g, x, 0);
-	TRY(step_of(g, x) == STEP_MUL && (node_dtype(g, x) == DT_f32 || node_dtype(g, x) == DT_f64));
-	for (uint32_t k = 0; k < 2; k++) {
-		o->zero = (Node){0};
-		o->scale = node_in(g, x, !k);
-		if (read_steps(g, node_in(g, x, k), keep_params, o))
-			return true;
-	}
-	return false;
-}
 
 /* ---- moving the parts ---- */
 
@@ -152,73 +37,14 @@ static Node filled(Build *b, Node v, Node x)
 	return node_splat(b->g, v, &a) ? b_full_attr(b, node_dtype(b->g, v), a, t.n, t.dim) : (Node){0};
 }
 
-/* What a move does to numbers that stand for its operand's. `around`: what a pad puts around them;
- * none: the caller has a splat, which needs no moves. */
-static Node moved(Build *b, Node move, Node x, Node around)
-{
-	if (step_of(b->g, move) != STEP_PAD)
-		return b_again(b, move, &x);
-	return around.i ? b_again(b, move, (Node[]){x, around}) : (Node){0};
-}
-
-/* The value of which all elements of x are copies, or converts, without dimensions; none if it is
- * not known to be one. */
-static Node one_of(Build *b, Node x)
-{
-	const Graph *g = b->g;
-	ARRAY(DType) as = {0};
-	while (op_info(node_op(g, x))->moves || step_of(g, x) == STEP_CONVERT) {
-		if (step_of(g, x) == STEP_CONVERT)
-			array_push(g->ir->ctx->scratch, &as, node_dtype(g, x));
-		x = node_in(g, x, 0);
-	}
-	if (!sym_is(b_syms(b), type_numel(g->ir, node_type_id(g, x)), 1))
-		return (Node){0};
-	x = b_reshape(b, x, 0, NULL);
-	while (as.n)
-		x = b_convert(b, x, as.data[--as.n]);
-	return x;
-}
-
-/* The zero point as a number of q's dtype, without dimensions; none if there are several, or if the
- * dtype does not hold it. */
-static Node number_of(Build *b, Node zero, DType d)
-{
-	Attr v;
-	int64_t number;
-	if (!zero.i)
-		return b_full_int(b, d, 0, 0, NULL);
-	Node one = one_of(b, zero);
-	for (Node x = one; x.i; x = step_of(b->g, x) == STEP_CONVERT && holds_differences(node_dtype(b->g, x)) ? node_in(b->g, x, 0) : (Node){0})
-		if (node_dtype(b->g, x) == d)
-			return x;
-	if (!node_splat(b->g, b_convert(b, zero, DT_i32), &v) || v.kind != ATTR_int || !sym_is_const(b_syms(b), v.s, &number) ||
-	    number < (d == DT_i8 ? -128 : 0) || number > (d == DT_i8 ? 127 : 255))
-		return (Node){0};
-	return b_full_int(b, d, number, 0, NULL);
-}
-
-/* q where the product reads it. A pad with zeros is one with the zero point, which must be one
- * number. */
-static Node moved_integers(Build *b, const Operand *o)
-{
-	Node q = o->q;
-	DType d = node_dtype(b->g, q);
-	for (uint32_t k = o->nmove; q.i && k-- > 0;) {
-		Node around = step_of(b->g, o->move[k]) == STEP_PAD ? number_of(b, o->zero, d) : (Node){0};
-		q = moved(b, o->move[k], q, around);
-	}
-	return q;
-}
-
 /* A scale or zero point of q's shape where the product reads it; none if a pad needs one number and
  * there are several. */
-static Node moved_along(Build *b, const Operand *o, Node v, Node like)
+static Node moved_along(Build *b, const Dequantised *o, Node v, Node like)
 {
 	if (node_splat(b->g, v, NULL))
 		return filled(b, v, like);
 	for (uint32_t k = o->nmove; v.i && k-- > 0;)
-		v = moved(b, o->move[k], v, (Node){0});
+		v = node_nin(b->g, o->move[k]) == 1 ? b_again(b, o->move[k], &v) : (Node){0}; /* a pad has two operands */
 	return v;
 }
 
@@ -351,9 +177,9 @@ static Node spread(Build *b, const Product *p, uint32_t side, Node v, Node n)
 
 /* An operand's scale or zero point in the result's shape. It must not differ along what is summed
  * over. */
-static Node factor(Build *b, const Product *p, uint32_t side, const Operand *o, Node v, Node n)
+static Node factor(Build *b, const Product *p, uint32_t side, const Dequantised *o, Node v, Node n)
 {
-	const Node like = node_in(b->g, n, side), one = one_of(b, v);
+	const Node like = node_in(b->g, n, side), one = quant_one(b, v);
 	if (one.i)
 		return b_broadcast(b, one, node_rank(b->g, n), node_type(b->g, n)->dim);
 	v = moved_along(b, o, v, like);
@@ -385,7 +211,7 @@ static bool has_no_gaps(const Graph *g, Node n)
 	return true;
 }
 
-/* Operand x of a convolution with its padding, which is the zero point, as a node of its own. */
+/* Dequantised x of a convolution with its padding, which is the zero point, as a node of its own. */
 static Node padded(Build *b, Node n, Node q, Node zero)
 {
 	uint32_t nsp, rank = node_rank(b->g, q);
@@ -394,7 +220,7 @@ static Node padded(Build *b, Node n, Node q, Node zero)
 	const Sym *dilation = node_ints(b->g, n, "dilation", &nsp);
 	SymTab *t = b_syms(b);
 	Sym low[MAX_RANK], high[MAX_RANK];
-	const Node around = number_of(b, zero, node_dtype(b->g, q));
+	const Node around = quant_number(b, zero, node_dtype(b->g, q));
 	for (uint32_t k = 0; k < rank; k++)
 		low[k] = high[k] = b_int(b, 0);
 	for (uint32_t k = 0; k < nsp; k++) {
@@ -446,8 +272,26 @@ static Node without_zero(Build *b, const Product *p, uint32_t side, Node y, Node
  * the channels of a convolution: depthwise ones have one. */
 static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DType a, DType b)
 {
-	const Sym run = has_windows(node_op(g, n)) ? node_dim(g, node_in(g, n, 1), 2) : p->terms;
+	Sym run = p->terms;
+	if (has_windows(node_op(g, n))) {
+		uint32_t last;
+		const Node w = node_in(g, n, 1);
+		const Sym *dilation = node_ints(g, n, "dilation", &last);
+		run = node_dim(g, w, 2);
+		/* neighbouring pixels of a line are beside each other too */
+		if (last && is_one(g, dilation[last - 1]) && sym_le(g->ir->syms, sym_int(g->ir->syms, 2), run) == YES)
+			run = sym_mul(g->ir->syms, run, node_dim(g, w, node_rank(g, w) - 1));
+	}
 	return c->integers || (target_multiplies_bytes(c->target, a, b) && sym_le(g->ir->syms, sym_int(g->ir->syms, LEAST_RUN), run) == YES);
+}
+
+/* u8 as i8, 128 less: no target multiplies two u8. */
+static void as_signed(Build *b, Dequantised *o)
+{
+	const Node q = o->q;
+	Node zero = o->zero.i ? b_convert(b, o->zero, DT_i32) : b_full_int(b, DT_i32, 0, node_rank(b->g, q), node_type(b->g, q)->dim);
+	o->zero = b_bin_scalar(b, OP_sub, zero, 128);
+	o->q = b_convert(b, b_bin_scalar(b, OP_sub, b_convert(b, q, DT_i32), 128), DT_i8);
 }
 
 /* Records why a product stays one of floats. */
@@ -462,10 +306,10 @@ static Node stays(const char **why, const char *text)
 static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 {
 	Graph *g = b->g;
-	Operand o[2];
+	Dequantised o[2];
 	Product p;
 	Node q[2], plain[2], scale[2], zero[2] = {{0}};
-	const bool is0 = read_operand(g, node_in(g, n, 0), c->keep_params, &o[0]), is1 = read_operand(g, node_in(g, n, 1), c->keep_params, &o[1]);
+	const bool is0 = quant_read_dequantised(g, node_in(g, n, 0), c->keep_params, &o[0]), is1 = quant_read_dequantised(g, node_in(g, n, 1), c->keep_params, &o[1]);
 	*why = NULL;
 	if (!is0 && !is1)
 		return (Node){0};
@@ -473,6 +317,8 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 		return stays(why, !is0 ? "operand 0 is not dequantised" : !is1 ? "operand 1 is not dequantised" : "its result is not f32");
 	if (!read_product(g, n, &p))
 		return stays(why, "it may sum more than 32768 terms, or none");
+	if (node_dtype(g, o[1].q) == DT_u8)
+		as_signed(b, &o[1]);
 	if (!pays(g, n, c, &p, node_dtype(g, o[0].q), node_dtype(g, o[1].q)))
 		return stays(why, "the target does not multiply such bytes faster");
 	if (has_windows(node_op(g, n)) && o[1].zero.i)
@@ -482,7 +328,7 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 	for (uint32_t side = 0; side < 2; side++) {
 		if (o[side].zero.i)
 			o[side].zero = b_convert(b, o[side].zero, DT_i32);
-		plain[side] = q[side] = moved_integers(b, &o[side]);
+		plain[side] = q[side] = quant_integers(b, &o[side]);
 		scale[side] = factor(b, &p, side, &o[side], b_convert(b, o[side].scale, DT_f32), n);
 		if (o[side].zero.i)
 			zero[side] = factor(b, &p, side, &o[side], o[side].zero, n);
@@ -505,7 +351,7 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 
 bool pass_quantize(Graph *g, PassCtx *c)
 {
-	bool changed = false;
+	bool changed = quant_join(g, c), products = false;
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		if (!is_product(g, n) || !node_nuses(g, n))
@@ -517,8 +363,11 @@ bool pass_quantize(Graph *g, PassCtx *c)
 		ctx_rewind(g->ir->ctx, mark); /* what was tried */
 		if (new.i)
 			pass_replace(g, n, new);
-		changed |= new.i != 0;
+		products |= new.i != 0;
 	}
+	if (products)
+		quant_reciprocals(g, c);
+	changed |= products;
 	if (changed)
 		graph_dce(g);
 	return pass_subgraphs(g, c, pass_quantize) || changed;

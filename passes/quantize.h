@@ -1,0 +1,47 @@
+/* Private to pass quantize: what dequantised and quantised values are written in, and where pairs
+ * of them are nothing. */
+#ifndef WEFT_PASSES_QUANTIZE_H
+#define WEFT_PASSES_QUANTIZE_H
+
+#include "passes/pass.h"
+
+enum { QUANT_MOST_MOVES = 16 };
+
+/* A value (q - zero) * scale behind moves. */
+typedef struct {
+	Node q;           /* i8 or u8 */
+	Node scale, zero; /* of q's shape, before `move`; zero: none is 0 */
+	Node move[QUANT_MOST_MOVES]; /* index maps of which each element of the result is one of the
+	                                operand, and pads with zeros */
+	uint32_t nmove;   /* the last one is next to the dequantisation */
+} Dequantised;
+
+/* A value clamp(round(x / scale) + zero) in 8 bits, or clamp(round(x * scale) + zero). */
+typedef struct {
+	Node ratio;       /* the div or mul, f32 */
+	Node x, scale;
+	Node zero;        /* f32; none: 0 */
+	bool divides, whole; /* whole: the clamp is that of the dtype */
+} Quantised;
+
+/* Reads x as a dequantised value. keep_params: constants that are replaceable are not looked at.
+ * Returns false if x is none. */
+bool quant_read_dequantised(const Graph *, Node x, bool keep_params, Dequantised *);
+/* Reads n as a quantised value. Returns false if n is none. */
+bool quant_read(const Graph *, Node n, bool keep_params, Quantised *);
+/* Returns the stored integers as they are behind the moves, or none: a pad needs one number as zero
+ * point. */
+Node quant_integers(Build *, const Dequantised *);
+/* Returns the value without dimensions of which all elements of x are copies or converts; none if
+ * it is not known to be one. */
+Node quant_one(Build *, Node x);
+/* Returns the zero point as a number of dtype d, without dimensions; none if there are several, or
+ * if d does not hold it. A zero point that is none is 0. */
+Node quant_number(Build *, Node zero, DType d);
+/* Replaces quantisations of dequantised values by the integers that were dequantised, where scales
+ * and zero points are the same. Returns whether there were any. */
+bool quant_join(Graph *, const PassCtx *);
+/* Makes divisions by one scale, in front of a quantisation, products by its reciprocal. */
+void quant_reciprocals(Graph *, const PassCtx *);
+
+#endif

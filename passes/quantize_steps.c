@@ -1,0 +1,330 @@
+/* Dequantised and quantised values in graphs (quantize.h).
+ *
+ *   q = convert(clamp(round(div(x, s)) + z)), x = mul(sub(convert(%p), z), s), 8 bits
+ * is %p: a difference of at most 255 times s, divided by s, rounds to itself. Index maps between the
+ * two are applied to %p. */
+#include "passes/quantize.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ir/target/target.h"
+#include "passes/rules.h"
+
+typedef enum { STEP_OTHER, STEP_CONVERT, STEP_ADD, STEP_SUB, STEP_MUL, STEP_DIV, STEP_ROUND, STEP_MAX, STEP_MIN, STEP_PAD } Step;
+
+/* What dequantisation and quantisation are written in, and what may stand between one and a product. */
+static Step step_of(const Graph *g, Node n)
+{
+	switch (node_op(g, n)) {
+	case OP_convert: return STEP_CONVERT;
+	case OP_add: return STEP_ADD;
+	case OP_sub: return STEP_SUB;
+	case OP_div: return STEP_DIV;
+	case OP_round: return STEP_ROUND;
+	case OP_maximum: return STEP_MAX;
+	case OP_minimum: return STEP_MIN;
+	case OP_mul: return STEP_MUL;
+	default: return op_lower(node_op(g, n))->holds == HOLDS_INTERIOR ? STEP_PAD : STEP_OTHER;
+	}
+}
+
+static bool is_byte(DType d)
+{
+	return d == DT_i8 || d == DT_u8;
+}
+
+static bool holds_differences(DType d)
+{
+	return d == DT_f32 || d == DT_f64 || d == DT_i16 || d == DT_i32 || d == DT_i64;
+}
+
+/* Below converts that keep the difference of two integers of 8 bits. Such an integer is where
+ * quantisation ends, also when it is converted from a float. */
+static Node below_converts(const Graph *g, Node x)
+{
+	while (step_of(g, x) == STEP_CONVERT && holds_differences(node_dtype(g, x)))
+		x = node_in(g, x, 0);
+	return x;
+}
+
+static bool is_zero_pad(const Graph *g, Node n)
+{
+	return step_of(g, n) == STEP_PAD && is_splat(g, node_in(g, n, 1), 0);
+}
+
+static bool is_move(const Graph *g, Node n)
+{
+	return op_info(node_op(g, n))->moves || is_zero_pad(g, n);
+}
+
+/* Whether all elements are whole numbers that i32 holds: what is known by where they come from. */
+static bool is_integer(const Graph *g, Node x)
+{
+	Attr v;
+	if (node_splat(g, x, &v) && v.kind == ATTR_float)
+		return v.f == (double)(int32_t)v.f;
+	if (dtype_is_int(node_dtype(g, x)))
+		return true;
+	return (step_of(g, x) == STEP_CONVERT || is_move(g, x)) && is_integer(g, node_in(g, x, 0));
+}
+
+/* Whether all elements are known to be 0: a splat, or a constant, if constants stay. */
+static bool is_zero(const Graph *g, Node x, bool keep_params)
+{
+	while (step_of(g, x) == STEP_CONVERT || is_move(g, x))
+		x = node_in(g, x, 0);
+	const ConstId id = node_const(g, x);
+	if (!id.i || (keep_params && const_is_replaceable(g->ir, id)))
+		return is_splat(g, x, 0);
+	const Const *c = ir_const_of(g->ir, id);
+	const char *data = c->data;
+	for (uint64_t k = 0; data && k < c->bytes; k++)
+		if (data[k])
+			return false;
+	return data;
+}
+
+/* (q - zero), q, or a convert of one of them. */
+static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
+{
+	x = below_converts(g, x);
+	if (step_of(g, x) == STEP_SUB) {
+		Node zero = node_in(g, x, 1);
+		TRY(is_integer(g, zero));
+		if (!is_zero(g, zero, keep_params))
+			o->zero = zero;
+		x = below_converts(g, node_in(g, x, 0));
+	}
+	o->q = x;
+	return is_byte(node_dtype(g, x));
+}
+
+/* A scale may be f64, in which the number is then computed before it becomes f32. */
+bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantised *o)
+{
+	*o = (Dequantised){0};
+	while (is_move(g, x) && o->nmove < QUANT_MOST_MOVES) {
+		o->move[o->nmove++] = x;
+		x = node_in(g, x, 0);
+	}
+	if (step_of(g, x) == STEP_CONVERT && node_dtype(g, node_in(g, x, 0)) == DT_f64)
+		x = node_in(g, x, 0);
+	TRY(step_of(g, x) == STEP_MUL && (node_dtype(g, x) == DT_f32 || node_dtype(g, x) == DT_f64));
+	for (uint32_t k = 0; k < 2; k++) {
+		o->zero = (Node){0};
+		o->scale = node_in(g, x, !k);
+		if (read_steps(g, node_in(g, x, k), keep_params, o))
+			return true;
+	}
+	return false;
+}
+
+/* ---- what a quantised value is ---- */
+
+/* The number that all elements of x are, if it is known. */
+static bool known(const Graph *g, Node x, bool keep_params, double *v)
+{
+	Attr a;
+	while (!node_splat(g, x, NULL) && (step_of(g, x) == STEP_CONVERT || op_info(node_op(g, x))->moves))
+		x = node_in(g, x, 0);
+	if (node_splat(g, x, &a)) {
+		int64_t n;
+		const bool whole = a.kind == ATTR_int && sym_is_const(g->ir->syms, a.s, &n);
+		*v = a.kind == ATTR_float ? a.f : whole ? (double)n : 0;
+		return a.kind == ATTR_float || whole;
+	}
+	const ConstId id = node_const(g, x);
+	if (!id.i || (keep_params && const_is_replaceable(g->ir, id)))
+		return false;
+	const Const *c = ir_const_of(g->ir, id);
+	if (!c->data || c->bytes != dtype_size(c->dtype))
+		return false;
+	switch (c->dtype) {
+	case DT_u8: *v = *(const uint8_t *)c->data; return true;
+	case DT_i8: *v = *(const int8_t *)c->data; return true;
+	case DT_i32: *v = *(const int32_t *)c->data; return true;
+	case DT_i64: *v = (double)*(const int64_t *)c->data; return true;
+	case DT_f32: *v = (double)*(const float *)c->data; return true;
+	case DT_f64: *v = *(const double *)c->data; return true;
+	default: return false;
+	}
+}
+
+/* x without a maximum and a minimum with numbers; `whole` if the dtype's own clamp does the same. */
+static Node below_clamp(const Graph *g, Node x, bool keep_params, DType d, bool *whole)
+{
+	const double low = d == DT_i8 ? -128 : 0, high = d == DT_i8 ? 127 : 255;
+	double v;
+	*whole = true;
+	while (step_of(g, x) == STEP_MAX || step_of(g, x) == STEP_MIN) {
+		const bool is_max = step_of(g, x) == STEP_MAX;
+		uint32_t k = 0;
+		while (k < 2 && !known(g, node_in(g, x, k), keep_params, &v))
+			k++;
+		if (k == 2)
+			break;
+		*whole &= is_max ? v <= low : v >= high;
+		x = node_in(g, x, !k);
+	}
+	return x;
+}
+
+bool quant_read(const Graph *g, Node n, bool keep_params, Quantised *q)
+{
+	*q = (Quantised){0};
+	TRY(step_of(g, n) == STEP_CONVERT && is_byte(node_dtype(g, n)));
+	Node x = below_clamp(g, node_in(g, n, 0), keep_params, node_dtype(g, n), &q->whole);
+	for (uint32_t k = 0; step_of(g, x) == STEP_ADD && k < 2; k++) {
+		if (step_of(g, node_in(g, x, k)) != STEP_ROUND || !is_integer(g, node_in(g, x, !k)))
+			continue;
+		q->zero = node_in(g, x, !k);
+		x = node_in(g, x, k);
+	}
+	TRY(step_of(g, x) == STEP_ROUND && node_dtype(g, x) == DT_f32);
+	q->ratio = x = node_in(g, x, 0);
+	q->divides = step_of(g, x) == STEP_DIV;
+	TRY(q->divides || step_of(g, x) == STEP_MUL);
+	q->x = node_in(g, x, 0);
+	q->scale = node_in(g, x, 1);
+	double v;
+	if (!q->divides && known(g, q->x, keep_params, &v)) {
+		q->x = q->scale;
+		q->scale = node_in(g, x, 0);
+	}
+	return true;
+}
+
+/* The node behind converts and copies. */
+static Node source(const Graph *g, Node x)
+{
+	while (!node_splat(g, x, NULL) && (step_of(g, x) == STEP_CONVERT || op_info(node_op(g, x))->moves))
+		x = node_in(g, x, 0);
+	return x;
+}
+
+static bool same_number(const Graph *g, Node x, Node y, bool keep_params)
+{
+	double a = 0, b = 0;
+	const Node from = source(g, x);
+	if (from.i == source(g, y).i && sym_is(g->ir->syms, type_numel(g->ir, node_type_id(g, from)), 1))
+		return true;
+	return known(g, x, keep_params, &a) && known(g, y, keep_params, &b) && a == b;
+}
+
+/* The scale that x was multiplied by is the one that it is divided by: as it is, or as a factor
+ * that is its reciprocal. */
+static bool same_scale(const Graph *g, const Quantised *q, Node scale, bool keep_params)
+{
+	double a, b;
+	if (q->divides)
+		return same_number(g, q->scale, scale, keep_params);
+	return known(g, q->scale, keep_params, &a) && known(g, scale, keep_params, &b) && fabs(a * b - 1) < 1e-5;
+}
+
+static bool same_zero(const Graph *g, Node x, Node y, bool keep_params)
+{
+	if (x.i && y.i)
+		return same_number(g, x, y, keep_params);
+	return (!x.i || is_zero(g, x, keep_params)) && (!y.i || is_zero(g, y, keep_params));
+}
+
+/* ---- moving the parts ---- */
+
+/* The value of which all elements of x are copies, or converts, without dimensions; none if it is
+ * not known to be one. */
+Node quant_one(Build *b, Node x)
+{
+	const Graph *g = b->g;
+	ARRAY(DType) as = {0};
+	while (op_info(node_op(g, x))->moves || step_of(g, x) == STEP_CONVERT) {
+		if (step_of(g, x) == STEP_CONVERT)
+			array_push(g->ir->ctx->scratch, &as, node_dtype(g, x));
+		x = node_in(g, x, 0);
+	}
+	if (!sym_is(b_syms(b), type_numel(g->ir, node_type_id(g, x)), 1))
+		return (Node){0};
+	x = b_reshape(b, x, 0, NULL);
+	while (as.n)
+		x = b_convert(b, x, as.data[--as.n]);
+	return x;
+}
+
+/* The zero point as a number of q's dtype, without dimensions; none if there are several, or if the
+ * dtype does not hold it. */
+Node quant_number(Build *b, Node zero, DType d)
+{
+	Attr v;
+	int64_t number;
+	if (!zero.i)
+		return b_full_int(b, d, 0, 0, NULL);
+	Node one = quant_one(b, zero);
+	for (Node x = one; x.i; x = step_of(b->g, x) == STEP_CONVERT && holds_differences(node_dtype(b->g, x)) ? node_in(b->g, x, 0) : (Node){0})
+		if (node_dtype(b->g, x) == d)
+			return x;
+	if (!node_splat(b->g, b_convert(b, zero, DT_i32), &v) || v.kind != ATTR_int || !sym_is_const(b_syms(b), v.s, &number) ||
+	    number < (d == DT_i8 ? -128 : 0) || number > (d == DT_i8 ? 127 : 255))
+		return (Node){0};
+	return b_full_int(b, d, number, 0, NULL);
+}
+
+/* What a move does to numbers that stand for its operand's. `around`: what a pad puts around them;
+ * none: the caller has a splat, which needs no moves. */
+static Node moved(Build *b, Node move, Node x, Node around)
+{
+	if (step_of(b->g, move) != STEP_PAD)
+		return b_again(b, move, &x);
+	return around.i ? b_again(b, move, (Node[]){x, around}) : (Node){0};
+}
+
+/* q where the product reads it. A pad with zeros is one with the zero point, which must be one
+ * number. */
+Node quant_integers(Build *b, const Dequantised *o)
+{
+	Node q = o->q;
+	DType d = node_dtype(b->g, q);
+	for (uint32_t k = o->nmove; q.i && k-- > 0;) {
+		Node around = step_of(b->g, o->move[k]) == STEP_PAD ? quant_number(b, o->zero, d) : (Node){0};
+		q = moved(b, o->move[k], q, around);
+	}
+	return q;
+}
+
+/* ---- pairs ---- */
+
+bool quant_join(Graph *g, const PassCtx *c)
+{
+	bool changed = false;
+	for (Node n = g->first, next; n.i; n = next) {
+		Quantised q;
+		Dequantised d;
+		next = node_next(g, n);
+		if (!node_nuses(g, n) || !quant_read(g, n, c->keep_params, &q) || !q.whole ||
+		    !quant_read_dequantised(g, q.x, c->keep_params, &d) || node_dtype(g, d.q) != node_dtype(g, n) ||
+		    !same_scale(g, &q, d.scale, c->keep_params) || !same_zero(g, q.zero, d.zero, c->keep_params))
+			continue;
+		Build b = pass_build(g, n);
+		Node new = quant_integers(&b, &d);
+		if (new.i)
+			pass_replace(g, n, new);
+		changed |= new.i != 0;
+	}
+	return changed;
+}
+
+void quant_reciprocals(Graph *g, const PassCtx *c)
+{
+	for (Node n = g->first, next; n.i; n = next) {
+		Quantised q;
+		next = node_next(g, n);
+		if (!node_nuses(g, n) || !quant_read(g, n, c->keep_params, &q) || !q.divides)
+			continue;
+		Build b = pass_build(g, q.ratio);
+		const Node one = quant_one(&b, q.scale);
+		if (!one.i)
+			continue;
+		Node inverse = b_bin(&b, OP_div, b_scalar(&b, node_dtype(g, one), 1), one);
+		inverse = b_broadcast(&b, inverse, node_rank(g, q.ratio), node_type(g, q.ratio)->dim);
+		pass_replace(g, q.ratio, b_bin(&b, OP_mul, q.x, inverse));
+	}
+}

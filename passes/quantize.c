@@ -23,6 +23,7 @@
 
 enum {
 	MOST_TERMS = 32768, /* 32768 * 255 * 255 < 2^31 */
+	GROUP = 4,          /* terms that one instruction multiplies in a lane */
 	LEAST_RUN = 8,      /* terms beside each other that instructions on bytes pay for: two
 	                       groups */
 };
@@ -44,7 +45,8 @@ static Node moved_along(Build *b, const Dequantised *o, Node v, Node like)
 	if (node_splat(b->g, v, NULL))
 		return filled(b, v, like);
 	for (uint32_t k = o->nmove; v.i && k-- > 0;)
-		v = node_nin(b->g, o->move[k]) == 1 ? b_again(b, o->move[k], &v) : (Node){0}; /* a pad has two operands */
+		/* a pad has two operands */
+		v = node_nin(b->g, o->move[k]) == 1 ? b_again(b, o->move[k], &v) : (Node){0};
 	return v;
 }
 
@@ -211,7 +213,15 @@ static bool has_no_gaps(const Graph *g, Node n)
 	return true;
 }
 
-/* Dequantised x of a convolution with its padding, which is the zero point, as a node of its own. */
+/* Channels that are added, with zeros as weights, where there are too few for a group. */
+static uint32_t more_channels(const Graph *g, Node n)
+{
+	int64_t c;
+	const bool few = has_windows(node_op(g, n)) && sym_is_const(g->ir->syms, node_dim(g, node_in(g, n, 1), 2), &c) && c > 1 && c < LEAST_RUN;
+	return few ? (uint32_t)(-c & (GROUP - 1)) : 0;
+}
+
+/* Operand q of a convolution with its padding, which is the zero point, as a node of its own. */
 static Node padded(Build *b, Node n, Node q, Node zero)
 {
 	uint32_t nsp, rank = node_rank(b->g, q);
@@ -223,6 +233,7 @@ static Node padded(Build *b, Node n, Node q, Node zero)
 	const Node around = quant_number(b, zero, node_dtype(b->g, q));
 	for (uint32_t k = 0; k < rank; k++)
 		low[k] = high[k] = b_int(b, 0);
+	high[2] = b_int(b, more_channels(b->g, n));
 	for (uint32_t k = 0; k < nsp; k++) {
 		/* the last result reads up to here */
 		Sym reach = sym_add(t, sym_mul(t, sym_addi(t, node_dim(b->g, n, 3 + k), -1), stride[k]),
@@ -248,7 +259,15 @@ static Node integer_product(Build *b, Node n, Node *q, Node zero)
 	Attr attr[MAX_ARGS];
 	for (uint32_t k = 0; k < narg; k++)
 		attr[k] = *ir_attr(b->g->ir, node_data(b->g, n)->attr, k);
-	if (has_windows(op) && zero.i) {
+	const uint32_t more = more_channels(b->g, n);
+	if (more) {
+		Sym low[MAX_RANK], high[MAX_RANK];
+		for (uint32_t k = 0; k < node_rank(b->g, q[1]); k++)
+			low[k] = high[k] = b_int(b, 0);
+		high[2] = b_int(b, more);
+		q[1] = b_pad(b, q[1], low, high, b_full_int(b, node_dtype(b->g, q[1]), 0, 0, NULL));
+	}
+	if (has_windows(op) && (zero.i || more)) {
 		uint32_t nsp;
 		Sym none[MAX_RANK];
 		node_ints(b->g, n, "pad", &nsp);
@@ -272,17 +291,8 @@ static Node without_zero(Build *b, const Product *p, uint32_t side, Node y, Node
  * the channels of a convolution: depthwise ones have one. */
 static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DType a, DType b)
 {
-	Sym run = p->terms;
-	if (has_windows(node_op(g, n))) {
-		uint32_t last;
-		const Node w = node_in(g, n, 1);
-		const Sym *dilation = node_ints(g, n, "dilation", &last);
-		run = node_dim(g, w, 2);
-		/* neighbouring pixels of a line are beside each other too */
-		if (last && is_one(g, dilation[last - 1]) && sym_le(g->ir->syms, sym_int(g->ir->syms, 2), run) == YES)
-			run = sym_mul(g->ir->syms, run, node_dim(g, w, node_rank(g, w) - 1));
-	}
-	return c->integers || (target_multiplies_bytes(c->target, a, b) && sym_le(g->ir->syms, sym_int(g->ir->syms, LEAST_RUN), run) == YES);
+	const Sym run = has_windows(node_op(g, n)) ? sym_addi(g->ir->syms, node_dim(g, node_in(g, n, 1), 2), more_channels(g, n)) : p->terms;
+	return c->integers || (target_multiplies_bytes(c->target, a, b) && sym_le(g->ir->syms, sym_int(g->ir->syms, more_channels(g, n) ? GROUP : LEAST_RUN), run) == YES);
 }
 
 /* u8 as i8, 128 less: no target multiplies two u8. */

@@ -1,8 +1,8 @@
 /* Dequantised and quantised values in graphs (quantize.h).
  *
  *   q = convert(clamp(round(div(x, s)) + z)), x = mul(sub(convert(%p), z), s), 8 bits
- * is %p: a difference of at most 255 times s, divided by s, rounds to itself. Index maps between the
- * two are applied to %p. */
+ * is %p: a difference of at most 255 times s, divided by s, rounds to itself. Index maps between
+ * the two are applied to %p. */
 #include "passes/quantize.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@
 
 typedef enum { STEP_OTHER, STEP_CONVERT, STEP_ADD, STEP_SUB, STEP_MUL, STEP_DIV, STEP_ROUND, STEP_MAX, STEP_MIN, STEP_PAD } Step;
 
-/* What dequantisation and quantisation are written in, and what may stand between one and a product. */
+/* What dequantisation and quantisation are written in, and what may stand between one and a
+ * product. */
 static Step step_of(const Graph *g, Node n)
 {
 	switch (node_op(g, n)) {
@@ -151,7 +152,8 @@ static bool known(const Graph *g, Node x, bool keep_params, double *v)
 	}
 }
 
-/* x without a maximum and a minimum with numbers; `whole` if the dtype's own clamp does the same. */
+/* x without a maximum and a minimum with numbers; `whole` if the dtype's own clamp does the
+ * same. */
 static Node below_clamp(const Graph *g, Node x, bool keep_params, DType d, bool *whole)
 {
 	const double low = d == DT_i8 ? -128 : 0, high = d == DT_i8 ? 127 : 255;

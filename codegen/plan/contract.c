@@ -132,7 +132,7 @@ static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b
 	const uint32_t last = x->k[x->nk - 1];
 	if (!nest_coef_is(in->nest, in->nest->offset[a.i], last, 1))
 		return refuse_near("steps of k are apart in a");
-	if (nest_hint(in->nest, last) < 2 * row->group)
+	if (nest_hint(in->nest, last) < 2 * row->group && !sym_divides(in->nest->syms, row->group, in->nest->extent[last]))
 		return refuse_near("there are few steps of k beside each other");
 	if (in->nest->n >= MAX_AXES)
 		return refuse_near("there are too many axes");

@@ -593,6 +593,8 @@ typedef struct {
 	const WeftEntryReport *entry; /* the same counts by entry */
 	uint32_t nstate;
 	const WeftStateReport *state;
+	const char *floats; /* quantised models: products of dequantised numbers that are not
+	                       products of integers, a line each, "NAME: REASON"; "": none */
 } WeftReport;
 /* Returns the report on the last compilation, with counts at the sizes seen while exporting; valid
  * until the next compilation. Returns NULL, without a message, if nothing was compiled, or if the

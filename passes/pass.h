@@ -17,6 +17,8 @@ typedef struct PassCtx {
 	bool integers;    /* quantize makes integer products whether they pay or not */
 	const struct Target *target; /* the target whose costs decide; branch, quantize and winograd
 	                                read it, which need one */
+	Text *floats;     /* where quantize writes, a line each, products of dequantised values that
+	                     stay products of floats, and why; NULL: nowhere */
 	const Op *keep;   /* composites that neither canon nor decompose expands; ignored if `stays`
 	                     is set */
 	uint32_t nkeep;

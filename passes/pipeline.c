@@ -162,7 +162,7 @@ static bool run(Graph *g, const PipelineOptions *o, const Pass *p, PassCtx *c)
 
 static PassCtx context(const PipelineOptions *o)
 {
-	return (PassCtx){.keep_params = o->keep_params, .target = o->target ? o->target : target_find("generic-c"),
+	return (PassCtx){.keep_params = o->keep_params, .target = o->target ? o->target : target_find("generic-c"), .floats = o->floats,
 			 .keep = o->keep, .nkeep = o->nkeep};
 }
 

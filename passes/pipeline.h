@@ -14,6 +14,7 @@ typedef struct {
 	bool keep_params; /* parameters are replaceable: values that depend on them become constants
 	                     with recipes (Const.recipe) */
 	const struct Target *target; /* the target whose costs decide; NULL: "generic-c" */
+	Text *floats;     /* PassCtx.floats */
 	const Op *keep;   /* composites that neither canon nor decompose expands */
 	uint32_t nkeep;
 	/* Called after every run of a pass; may be NULL. */

@@ -359,9 +359,72 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 		     stays(why, "the padding needs one zero point that is a number");
 }
 
+/* ---- products of one row ---- */
+
+/* The product of one row and of weights that are dequantised: a sum over their elements, which are
+ * read as they are stored. None if n is another. */
+static Node row_product(Build *b, Node n, const PassCtx *c)
+{
+	Graph *g = b->g;
+	SymTab *t = b_syms(b);
+	if (has_windows(node_op(g, n)) || node_dtype(g, n) != DT_f32 || c->target->isa.of_block)
+		return (Node){0};
+	for (uint32_t side = 0; side < 2; side++) {
+		const Node w = node_in(g, n, side), x = node_in(g, n, !side);
+		const char *const names[2] = {"sum_x", "sum_y"};
+		uint32_t nbatch, nsum, map[MAX_RANK], perm[MAX_RANK], rank = 0;
+		Dequantised d;
+		node_ints(g, n, "batch_x", &nbatch);
+		const Sym *of_w = node_ints(g, n, names[side], &nsum), *of_x = node_ints(g, n, names[!side], &nsum);
+		if (nbatch || !nsum || !quant_read_dequantised(g, w, c->keep_params, &d) ||
+		    !node_const(g, d.q).i || quant_read_dequantised(g, x, c->keep_params, &(Dequantised){0}))
+			continue;
+		Sym terms = sym_int(t, 1);
+		for (uint32_t k = 0; k < nsum; k++)
+			terms = sym_mul(t, terms, node_dim(g, x, (uint32_t)sym_const(t, of_x[k])));
+		if (!sym_is(t, terms, 0) && type_numel(g->ir, node_type_id(g, x)).i != terms.i)
+			continue;
+		/* x with its summed dimensions in the order of those of w */
+		uint32_t mask = 0;
+		Sym dim[MAX_RANK];
+		for (uint32_t at = 0; at < node_rank(g, w); at++) {
+			for (uint32_t k = 0; k < nsum; k++) {
+				if ((uint32_t)sym_const(t, of_w[k]) != at)
+					continue;
+				uint32_t before = 0;
+				for (uint32_t j = 0; j < nsum; j++)
+					before += sym_const(t, of_x[j]) < sym_const(t, of_x[k]);
+				dim[before] = node_dim(g, x, (uint32_t)sym_const(t, of_x[k]));
+				perm[rank] = before;
+				map[rank++] = at;
+				mask |= 1u << at;
+			}
+		}
+		const Type shape = *node_type(g, w), result = *node_type(g, n);
+		Node row = b_permute(b, b_reshape(b, x, rank, dim), perm);
+		row = b_broadcast_in_dim(b, row, shape.n, shape.dim, map);
+		Node sum = b_reduce(b, REDUCE_SUM, b_bin(b, OP_mul, row, w), mask, DT_f32);
+		return b_reshape(b, sum, result.n, result.dim);
+	}
+	return (Node){0};
+}
+
+/* The name of the node, or of the next one behind it that has a name. */
+static const char *name_near(const Graph *g, Node n)
+{
+	enum { NEAR = 16 };
+	for (uint32_t k = 0; k < NEAR && n.i; k++) {
+		if (g->node_name.data[n.i])
+			return g->node_name.data[n.i];
+		const Use u = node_data(g, n)->first_use;
+		n = u.i ? g->use.data[u.i].user : (Node){0};
+	}
+	return "a product";
+}
+
 bool pass_quantize(Graph *g, PassCtx *c)
 {
-	bool changed = quant_join(g, c), products = false;
+	bool changed = quant_join(g, c), products = false, rows = false;
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		if (!is_product(g, n) || !node_nuses(g, n))
@@ -371,13 +434,17 @@ bool pass_quantize(Graph *g, PassCtx *c)
 		const char *why;
 		Node new = integers_of(&b, n, c, &why);
 		ctx_rewind(g->ir->ctx, mark); /* what was tried */
+		products |= new.i != 0;
+		if (!new.i)
+			rows |= (new = row_product(&b, n, c)).i != 0;
 		if (new.i)
 			pass_replace(g, n, new);
-		products |= new.i != 0;
+		else if (why && c->floats)
+			text_printf(c->floats, "%s: %s\n", name_near(g, n), why);
 	}
 	if (products)
 		quant_reciprocals(g, c);
-	changed |= products;
+	changed |= products || rows;
 	if (changed)
 		graph_dce(g);
 	return pass_subgraphs(g, c, pass_quantize) || changed;

@@ -8,26 +8,28 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/target/target.h"
+#include "ir/scalar/scalar.h"
 #include "passes/rules.h"
 
-typedef enum { STEP_OTHER, STEP_CONVERT, STEP_ADD, STEP_SUB, STEP_MUL, STEP_DIV, STEP_ROUND, STEP_MAX, STEP_MIN, STEP_PAD } Step;
-
-/* What dequantisation and quantisation are written in, and what may stand between one and a
- * product. */
-static Step step_of(const Graph *g, Node n)
+/* What dequantisation and quantisation are written in: the basic operation that is all of the node's
+ * scalar function, or SC_convert; SC_param: another. */
+static ScOp step_of(const Graph *g, Node n)
 {
-	switch (node_op(g, n)) {
-	case OP_convert: return STEP_CONVERT;
-	case OP_add: return STEP_ADD;
-	case OP_sub: return STEP_SUB;
-	case OP_div: return STEP_DIV;
-	case OP_round: return STEP_ROUND;
-	case OP_maximum: return STEP_MAX;
-	case OP_minimum: return STEP_MIN;
-	case OP_mul: return STEP_MUL;
-	default: return op_lower(node_op(g, n))->holds == HOLDS_INTERIOR ? STEP_PAD : STEP_OTHER;
-	}
+	DType in[3];
+	const uint32_t nin = node_nin(g, n);
+	if (node_op(g, n) == OP_convert)
+		return SC_convert;
+	if (!op_is_scalar(node_op(g, n)) || nin > 3)
+		return SC_param;
+	for (uint32_t k = 0; k < nin; k++)
+		in[k] = node_dtype(g, node_in(g, n, k));
+	const ScFn *fn = scalar_fn(node_op(g, n), in, nin);
+	return fn && fn->nins == nin + 1 ? fn->ins[nin].op : SC_param;
+}
+
+static bool is_pad(const Graph *g, Node n)
+{
+	return op_lower(node_op(g, n))->holds == HOLDS_INTERIOR;
 }
 
 static bool is_byte(DType d)
@@ -44,14 +46,14 @@ static bool holds_differences(DType d)
  * quantisation ends, also when it is converted from a float. */
 static Node below_converts(const Graph *g, Node x)
 {
-	while (step_of(g, x) == STEP_CONVERT && holds_differences(node_dtype(g, x)))
+	while (step_of(g, x) == SC_convert && holds_differences(node_dtype(g, x)))
 		x = node_in(g, x, 0);
 	return x;
 }
 
 static bool is_zero_pad(const Graph *g, Node n)
 {
-	return step_of(g, n) == STEP_PAD && is_splat(g, node_in(g, n, 1), 0);
+	return is_pad(g, n) && is_splat(g, node_in(g, n, 1), 0);
 }
 
 static bool is_move(const Graph *g, Node n)
@@ -67,13 +69,13 @@ static bool is_integer(const Graph *g, Node x)
 		return v.f == (double)(int32_t)v.f;
 	if (dtype_is_int(node_dtype(g, x)))
 		return true;
-	return (step_of(g, x) == STEP_CONVERT || is_move(g, x)) && is_integer(g, node_in(g, x, 0));
+	return (step_of(g, x) == SC_convert || is_move(g, x)) && is_integer(g, node_in(g, x, 0));
 }
 
 /* Whether all elements are known to be 0: a splat, or a constant, if constants stay. */
 static bool is_zero(const Graph *g, Node x, bool keep_params)
 {
-	while (step_of(g, x) == STEP_CONVERT || is_move(g, x))
+	while (step_of(g, x) == SC_convert || is_move(g, x))
 		x = node_in(g, x, 0);
 	const ConstId id = node_const(g, x);
 	if (!id.i || (keep_params && const_is_replaceable(g->ir, id)))
@@ -90,7 +92,7 @@ static bool is_zero(const Graph *g, Node x, bool keep_params)
 static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
 {
 	x = below_converts(g, x);
-	if (step_of(g, x) == STEP_SUB) {
+	if (step_of(g, x) == SC_sub) {
 		Node zero = node_in(g, x, 1);
 		TRY(is_integer(g, zero));
 		if (!is_zero(g, zero, keep_params))
@@ -109,9 +111,9 @@ bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantise
 		o->move[o->nmove++] = x;
 		x = node_in(g, x, 0);
 	}
-	if (step_of(g, x) == STEP_CONVERT && node_dtype(g, node_in(g, x, 0)) == DT_f64)
+	if (step_of(g, x) == SC_convert && node_dtype(g, node_in(g, x, 0)) == DT_f64)
 		x = node_in(g, x, 0);
-	TRY(step_of(g, x) == STEP_MUL && (node_dtype(g, x) == DT_f32 || node_dtype(g, x) == DT_f64));
+	TRY(step_of(g, x) == SC_mul && (node_dtype(g, x) == DT_f32 || node_dtype(g, x) == DT_f64));
 	for (uint32_t k = 0; k < 2; k++) {
 		o->zero = (Node){0};
 		o->scale = node_in(g, x, !k);
@@ -127,7 +129,7 @@ bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantise
 static bool known(const Graph *g, Node x, bool keep_params, double *v)
 {
 	Attr a;
-	while (!node_splat(g, x, NULL) && (step_of(g, x) == STEP_CONVERT || op_info(node_op(g, x))->moves))
+	while (!node_splat(g, x, NULL) && (step_of(g, x) == SC_convert || op_info(node_op(g, x))->moves))
 		x = node_in(g, x, 0);
 	if (node_splat(g, x, &a)) {
 		int64_t n;
@@ -159,8 +161,8 @@ static Node below_clamp(const Graph *g, Node x, bool keep_params, DType d, bool 
 	const double low = d == DT_i8 ? -128 : 0, high = d == DT_i8 ? 127 : 255;
 	double v;
 	*whole = true;
-	while (step_of(g, x) == STEP_MAX || step_of(g, x) == STEP_MIN) {
-		const bool is_max = step_of(g, x) == STEP_MAX;
+	while (step_of(g, x) == SC_max || step_of(g, x) == SC_min) {
+		const bool is_max = step_of(g, x) == SC_max;
 		uint32_t k = 0;
 		while (k < 2 && !known(g, node_in(g, x, k), keep_params, &v))
 			k++;
@@ -175,18 +177,18 @@ static Node below_clamp(const Graph *g, Node x, bool keep_params, DType d, bool 
 bool quant_read(const Graph *g, Node n, bool keep_params, Quantised *q)
 {
 	*q = (Quantised){0};
-	TRY(step_of(g, n) == STEP_CONVERT && is_byte(node_dtype(g, n)));
+	TRY(step_of(g, n) == SC_convert && is_byte(node_dtype(g, n)));
 	Node x = below_clamp(g, node_in(g, n, 0), keep_params, node_dtype(g, n), &q->whole);
-	for (uint32_t k = 0; step_of(g, x) == STEP_ADD && k < 2; k++) {
-		if (step_of(g, node_in(g, x, k)) != STEP_ROUND || !is_integer(g, node_in(g, x, !k)))
+	for (uint32_t k = 0; step_of(g, x) == SC_add && k < 2; k++) {
+		if (step_of(g, node_in(g, x, k)) != SC_rint || !is_integer(g, node_in(g, x, !k)))
 			continue;
 		q->zero = node_in(g, x, !k);
 		x = node_in(g, x, k);
 	}
-	TRY(step_of(g, x) == STEP_ROUND && node_dtype(g, x) == DT_f32);
+	TRY(step_of(g, x) == SC_rint && node_dtype(g, x) == DT_f32);
 	q->ratio = x = node_in(g, x, 0);
-	q->divides = step_of(g, x) == STEP_DIV;
-	TRY(q->divides || step_of(g, x) == STEP_MUL);
+	q->divides = step_of(g, x) == SC_div;
+	TRY(q->divides || step_of(g, x) == SC_mul);
 	q->x = node_in(g, x, 0);
 	q->scale = node_in(g, x, 1);
 	double v;
@@ -200,7 +202,7 @@ bool quant_read(const Graph *g, Node n, bool keep_params, Quantised *q)
 /* The node behind converts and copies. */
 static Node source(const Graph *g, Node x)
 {
-	while (!node_splat(g, x, NULL) && (step_of(g, x) == STEP_CONVERT || op_info(node_op(g, x))->moves))
+	while (!node_splat(g, x, NULL) && (step_of(g, x) == SC_convert || op_info(node_op(g, x))->moves))
 		x = node_in(g, x, 0);
 	return x;
 }
@@ -239,8 +241,8 @@ Node quant_one(Build *b, Node x)
 {
 	const Graph *g = b->g;
 	ARRAY(DType) as = {0};
-	while (op_info(node_op(g, x))->moves || step_of(g, x) == STEP_CONVERT) {
-		if (step_of(g, x) == STEP_CONVERT)
+	while (op_info(node_op(g, x))->moves || step_of(g, x) == SC_convert) {
+		if (step_of(g, x) == SC_convert)
 			array_push(g->ir->ctx->scratch, &as, node_dtype(g, x));
 		x = node_in(g, x, 0);
 	}
@@ -261,7 +263,7 @@ Node quant_number(Build *b, Node zero, DType d)
 	if (!zero.i)
 		return b_full_int(b, d, 0, 0, NULL);
 	Node one = quant_one(b, zero);
-	for (Node x = one; x.i; x = step_of(b->g, x) == STEP_CONVERT && holds_differences(node_dtype(b->g, x)) ? node_in(b->g, x, 0) : (Node){0})
+	for (Node x = one; x.i; x = step_of(b->g, x) == SC_convert && holds_differences(node_dtype(b->g, x)) ? node_in(b->g, x, 0) : (Node){0})
 		if (node_dtype(b->g, x) == d)
 			return x;
 	if (!node_splat(b->g, b_convert(b, zero, DT_i32), &v) || v.kind != ATTR_int || !sym_is_const(b_syms(b), v.s, &number) ||
@@ -274,7 +276,7 @@ Node quant_number(Build *b, Node zero, DType d)
  * none: the caller has a splat, which needs no moves. */
 static Node moved(Build *b, Node move, Node x, Node around)
 {
-	if (step_of(b->g, move) != STEP_PAD)
+	if (!is_pad(b->g, move))
 		return b_again(b, move, &x);
 	return around.i ? b_again(b, move, (Node[]){x, around}) : (Node){0};
 }
@@ -286,7 +288,7 @@ Node quant_integers(Build *b, const Dequantised *o)
 	Node q = o->q;
 	DType d = node_dtype(b->g, q);
 	for (uint32_t k = o->nmove; q.i && k-- > 0;) {
-		Node around = step_of(b->g, o->move[k]) == STEP_PAD ? quant_number(b, o->zero, d) : (Node){0};
+		Node around = is_pad(b->g, o->move[k]) ? quant_number(b, o->zero, d) : (Node){0};
 		q = moved(b, o->move[k], q, around);
 	}
 	return q;

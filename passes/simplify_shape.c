@@ -167,10 +167,9 @@ static Node broadcast_unsqueezed(Build *b, Node n)
 	return k == rank_of(b, x) ? broadcast_to(b, x, n, mine) : (Node){0};
 }
 
-/* A broadcast of a value without dims. */
-static bool is_of_number(const Build *b, Node x)
+static bool is_of_number(const Build *b, Node broadcast)
 {
-	return is_op(b->g, x, OP_broadcast) && rank_of(b, in(b, x, 0)) == 0;
+	return rank_of(b, in(b, broadcast, 0)) == 0;
 }
 
 /* f(broadcast(x), ...) = broadcast(f(x, ...)) when all operands are alike, or one number: fewer

@@ -292,6 +292,8 @@ static void print_totals(const WeftReport *r)
 		printf("state %sB; a call saves %sB of it, for a check that fails after it is replaced\n",
 		       human((double)r->state_bytes, a), human((double)r->saved_bytes, b));
 	print_estimated(r);
+	if (*r->floats)
+		printf("products of dequantised numbers that are products of floats:\n%s", r->floats);
 }
 
 static void print_manifest(Json *j, const WeftModel *m)
@@ -503,6 +505,8 @@ static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const Args *a,
 			print_interface(j, w, one[k]);
 		if (r && !j->f && !n)
 			print_totals(r);
+		if (r && j->f && *r->floats)
+			json_string(j, "floats", r->floats);
 		if (r)
 			print_kernels(j, r->entry[k].kernel, r->entry[k].nkernel);
 		if (several && j->f)

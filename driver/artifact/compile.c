@@ -207,11 +207,12 @@ static bool run_passes_on(Compilation *c, uint32_t entry, PipelineOptions *po)
 
 static bool run_passes(Compilation *c)
 {
-	Text dump;
+	Text dump, floats;
 	const uint32_t n = c->from->nentry, ngpu = compile_gpus(c);
 	const bool both = ngpu && ngpu < c->level.n;
 	text_init(&dump, c->ctx->arena);
-	PipelineOptions po = {.dump = c->o.dump, .dump_to = &dump, .keep_params = c->o.replaceable};
+	text_init(&floats, weft_arena(c->w));
+	PipelineOptions po = {.dump = c->o.dump, .dump_to = &dump, .keep_params = c->o.replaceable, .floats = &floats};
 	c->g = ARENA_ARRAY(c->ctx->arena, Graph *, 2 * n);
 	c->gpu_g = both ? c->g + n : c->g;
 	for (uint32_t k = 0; k < n; k++)
@@ -220,6 +221,7 @@ static bool run_passes(Compilation *c)
 		hash_constants(c); /* that folding made */
 	TRY((c->from->g && !both) || join_constants(c->w, c->from, c->g, both ? 2 * n : n, c->o.replaceable));
 	c->w->dump = dump.data;
+	c->floats = floats.data;
 	phase_end(c, "passes");
 	return true;
 }
@@ -425,6 +427,7 @@ void compile_report(Compilation *c)
 	r->weight_bytes = p->weight_bytes;
 	r->copied_bytes = count_copies(c);
 	r->state_bytes = p->state_bytes;
+	r->floats = c->floats;
 	report_state(c);
 	c->w->program = p;
 	c->w->target = c->target;

@@ -27,6 +27,7 @@ typedef struct {
 	Graph **gpu_g; /* for GPUs; g if all levels are GPUs or all are CPUs */
 	WeftOptions o;           /* fields that the caller's structure lacks are 0 */
 	const char *name;        /* the model's name, an identifier */
+	const char *floats;      /* WeftReport.floats */
 	const char *source_hash; /* hash of graph and weights */
 	const char *weights_symbol; /* the symbol of the weight section, if it is linked */
 	const char *out_path; /* the output file, as the caller named it; NULL: several files, or

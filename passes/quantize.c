@@ -299,8 +299,10 @@ static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DTy
 static void as_signed(Build *b, Dequantised *o)
 {
 	const Node q = o->q;
-	Node zero = o->zero.i ? b_convert(b, o->zero, DT_i32) : b_full_int(b, DT_i32, 0, node_rank(b->g, q), node_type(b->g, q)->dim);
-	o->zero = b_bin_scalar(b, OP_sub, zero, 128);
+	const Type *t = node_type(b->g, q);
+	Node zero = o->zero.i ? b_convert(b, o->zero, DT_i32) : b_full_int(b, DT_i32, 0, 0, NULL), one = quant_one(b, zero);
+	zero = b_bin_scalar(b, OP_sub, one.i ? one : zero, 128);
+	o->zero = one.i ? b_broadcast(b, zero, t->n, t->dim) : zero;
 	o->q = b_convert(b, b_bin_scalar(b, OP_sub, b_convert(b, q, DT_i32), 128), DT_i8);
 }
 

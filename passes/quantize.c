@@ -52,20 +52,36 @@ static Node moved_along(Build *b, const Dequantised *o, Node v, Node like)
 
 /* ---- along which dimensions a value differs ---- */
 
-/* The node from which x has its elements, by index maps and functions of one operand; at[] becomes
- * the index there. */
+/* The one operand of x that is no splat, or none. */
+static Node varying(const Graph *g, Node x)
+{
+	Node only = {0};
+	for (uint32_t k = 0; k < node_nin(g, x); k++) {
+		const Node in = node_in(g, x, k);
+		if (node_splat(g, in, NULL))
+			continue;
+		if (only.i)
+			return (Node){0};
+		only = in;
+	}
+	return only;
+}
+
+/* The node from which x has its elements, by index maps and functions of one operand and numbers;
+ * at[] becomes the index there. */
 static Node origin(const Graph *g, Node x, Sym *at)
 {
 	for (;;) {
 		const OpLower *lower = op_lower(node_op(g, x));
-		if (node_splat(g, x, NULL) || node_nin(g, x) != 1 || (lower->role != LOWER_INDEX && lower->role != LOWER_MAP))
+		const Node from = lower->role == LOWER_MAP ? varying(g, x) : lower->role == LOWER_INDEX && node_nin(g, x) == 1 ? node_in(g, x, 0) : (Node){0};
+		if (node_splat(g, x, NULL) || !from.i)
 			return x;
 		if (lower->role == LOWER_INDEX) {
 			IndexMap m = {.g = g, .n = x, .at = at};
 			lower->index(&m);
 			memcpy(at, m.in[0], sizeof m.in[0]);
 		}
-		x = node_in(g, x, 0);
+		x = from;
 	}
 }
 
@@ -301,7 +317,11 @@ static void as_signed(Build *b, Dequantised *o)
 	const Node q = o->q;
 	const Type *t = node_type(b->g, q);
 	Node zero = o->zero.i ? b_convert(b, o->zero, DT_i32) : b_full_int(b, DT_i32, 0, 0, NULL), one = quant_one(b, zero);
-	zero = b_bin_scalar(b, OP_sub, one.i ? one : zero, 128);
+	Attr v;
+	int64_t number;
+	if (b_splat(b, one, &v) && v.kind == ATTR_int && sym_is_const(b_syms(b), v.s, &number))
+		one = b_full_int(b, DT_i32, number - 128, 0, NULL);
+	zero = b_splat(b, one, NULL) ? one : b_bin_scalar(b, OP_sub, one.i ? one : zero, 128);
 	o->zero = one.i ? b_broadcast(b, zero, t->n, t->dim) : zero;
 	o->q = b_convert(b, b_bin_scalar(b, OP_sub, b_convert(b, q, DT_i32), 128), DT_i8);
 }

@@ -246,9 +246,13 @@ Node quant_one(Build *b, Node x)
 			array_push(g->ir->ctx->scratch, &as, node_dtype(g, x));
 		x = node_in(g, x, 0);
 	}
-	if (!sym_is(b_syms(b), type_numel(g->ir, node_type_id(g, x)), 1))
+	Attr v;
+	if (node_splat(g, x, &v))
+		x = b_full_attr(b, node_dtype(g, x), v, 0, NULL);
+	else if (sym_is(b_syms(b), type_numel(g->ir, node_type_id(g, x)), 1))
+		x = b_reshape(b, x, 0, NULL);
+	else
 		return (Node){0};
-	x = b_reshape(b, x, 0, NULL);
 	while (as.n)
 		x = b_convert(b, x, as.data[--as.n]);
 	return x;

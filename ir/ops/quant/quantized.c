@@ -125,8 +125,8 @@ static Node build_quantize_per_tensor(Build *b, Node n)
 			to);
 }
 
-/* The integers, and what is left of them without the zero point, are rounded to the result's dtype;
- * scale and zero point are numbers, which are not. */
+/* The integers, the zero point and their difference are rounded to the result's dtype; the scale is
+ * not. */
 static Node build_dequantize_per_tensor(Build *b, Node n)
 {
 	DType d = aten_dtype_or(b, n, "out_dtype", DT_f32);
@@ -134,7 +134,7 @@ static Node build_dequantize_per_tensor(Build *b, Node n)
 	if (!x.i)
 		return x;
 	DType wide = node_dtype(b->g, x);
-	x = b_bin(b, OP_sub, x, quant_parameter(b, n, "zero_point", wide));
+	x = b_bin(b, OP_sub, x, aten_wide(b, quant_parameter(b, n, "zero_point", d)));
 	x = b_bin(b, OP_mul, aten_wide(b, b_convert(b, x, d)), quant_parameter(b, n, "scale", wide));
 	return b_convert(b, x, d);
 }

@@ -11,8 +11,8 @@
 #include "ir/scalar/scalar.h"
 #include "passes/rules.h"
 
-/* What dequantisation and quantisation are written in: the basic operation that is all of the node's
- * scalar function, or SC_convert; SC_param: another. */
+/* What dequantisation and quantisation are written in: the basic operation that is all of the
+ * node's scalar function, or SC_convert; SC_param: another. */
 static ScOp step_of(const Graph *g, Node n)
 {
 	DType in[3];

@@ -14,9 +14,21 @@ typedef struct {
 	FragOp op;
 	uint32_t nrow;              /* fragments of rows in a tile */
 	Lv acc[MAX_FRAG_ROWS], a[MAX_FRAG_ROWS], b; /* acc, b: one for each vector of columns */
+	Lx base[MAX_FRAG_ROWS]; /* with runs (OperandA): offsets of fragments in a, without their
+	                           summed part */
 	LMem left, right, tile; /* left: [row][group] of a; right: [vector][group][column] of b;
 	                           tile: [row][column] */
 } ContractFrags;
+
+/* With runs of rows of a (OperandA), local arrays about the task's block. A *segment* is those rows
+ * of a fragment that differ in the last row axis only. */
+typedef struct {
+	LMem base;           /* by fragment: the offset in a of its first place */
+	LMem first;          /* by fragment, and one behind the last: its first segment */
+	LMem lo, hi;         /* by segment: values of the last row axis */
+	LMem place;          /* by segment: plus such a value, the row's place in its tile */
+	LMem axis[MAX_RANK]; /* by segment: values of the other row axes */
+} ContractRuns;
 
 /* The code of a task, as far as it is written. */
 typedef struct {
@@ -25,6 +37,7 @@ typedef struct {
 	Interval rows, cols; /* the task's block */
 	/* with several row axes: their values and the offset in a, by row of the block */
 	LMem row_table[MAX_RANK], a_table;
+	ContractRuns runs; /* in place of these */
 	LMem local_b; /* gathered: [k...][nv * lanes] */
 	Lx row, col;  /* first row and column of the current tile */
 	LMem bias;    /* what is subtracted from the sums of the current columns
@@ -44,6 +57,27 @@ void contract_block(ContractCode *);
 /* Sets value[j] to the value of row axis j at row i of the current tile. Afterwards no row axis has
  * a value. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
+
+/* Opens loops over the rows of the current tile, and gives row axes values. Returns the place of the
+ * row in the tile. */
+Lx contract_open_rows(ContractCode *);
+/* Closes them. No row axis has a value afterwards. */
+void contract_close_rows(ContractCode *);
+/* At the current step of k, fetches `lines` rows of panels for each round of `unroll` steps that
+ * there were before, and as many for this round, from offset `next` of b. */
+void contract_prefetch(ContractCode *, Lx next, int64_t lines, uint32_t unroll);
+
+/* contract_runs.c */
+
+/* Fills the tables of the task's block. */
+void contract_fill_runs(ContractCode *);
+/* Sets c->frags.base for the current tile. */
+void contract_find_fragments(ContractCode *);
+/* contract_open_rows, contract_close_rows of tables. */
+Lx contract_open_segments(ContractCode *);
+void contract_close_segments(ContractCode *);
+/* contract_tile.c: the offset in a, or in its panels, without its summed part. */
+Sym contract_row_offset(const ContractCode *);
 
 /* contract_step.c */
 
@@ -77,8 +111,8 @@ void contract_declare_frags(ContractCode *);
 /* contract_frag.c: sums of 0, for nv vectors of columns. */
 void contract_zero_frags(ContractCode *, uint32_t nv);
 /* contract_frag.c: adds the products of all steps of the last summed axis; the other ones have
- * values. panel: as for contract_b_offset. */
-void contract_frag_steps(ContractCode *, uint32_t nv, Lx panel);
+ * values. panel: as for contract_b_offset; next: of the panels to fetch. */
+void contract_frag_steps(ContractCode *, const TileCode *, Lx panel, Lx next);
 /* contract_frag.c: stores the sums in c->frags.tile, rows of nv vectors. */
 void contract_store_frags(ContractCode *, uint32_t nv);
 

@@ -13,7 +13,13 @@ static Lx int_of(ContractCode *c, int64_t v)
 /* Groups in a row of a fragment of a. */
 static uint32_t groups_of(const ContractCode *c)
 {
-	return c->p->axes.row->k / c->p->axes.row->group;
+	return c->p->step;
+}
+
+/* Elements of a in it. */
+static uint32_t step_of(const ContractCode *c)
+{
+	return c->p->step * c->p->axes.row->group;
 }
 
 static LMem as(LMem m, DType d)
@@ -30,19 +36,25 @@ static FragOp operation_of(const MicroKernel *row)
 	return op;
 }
 
+/* Rows of a fragment; the last one of a tile may have fewer. */
+static uint32_t rows_of(const ContractCode *c)
+{
+	return c->p->a.runs.used ? c->p->a.runs.rows : c->p->axes.row->rows;
+}
+
 void contract_declare_frags(ContractCode *c)
 {
 	LoopFn *f = c->s->e.f;
 	ContractFrags *g = &c->frags;
 	const MicroKernel *row = c->p->axes.row;
-	const uint32_t mr = c->p->tile.mr, nv = c->p->tile.nv;
+	const uint32_t mr = c->p->tile.mr, nv = c->p->tile.nv, most = rows_of(c);
 	g->op = operation_of(row);
-	g->nrow = (mr + row->rows - 1) / row->rows;
+	g->nrow = (mr + most - 1) / most;
 	loop_enter(f);
 	for (uint32_t i = 0; i < g->nrow; i++) {
-		const uint32_t left = mr - i * row->rows, rows = left < row->rows ? left : row->rows;
+		const uint32_t left = mr - i * most, rows = left < most ? left : most;
 		g->acc[i] = ls_frag(f, "acc", row->acc, rows, row->cols, nv);
-		g->a[i] = ls_frag(f, "a", row->a, rows, row->k, 1);
+		g->a[i] = ls_frag(f, "a", row->a, rows, step_of(c), 1);
 	}
 	g->b = ls_frag(f, "b", row->b, groups_of(c), (uint32_t)row->cols * row->group, nv);
 	ls_end(f);
@@ -70,8 +82,8 @@ static void copy_row(ContractCode *c, Lx offset, Lx at, Lx left)
 {
 	LoopFn *f = c->s->e.f;
 	const int64_t group = c->p->axes.row->group;
-	const LType u32 = {DT_u32, groups_of(c)};
-	if (!left.i) {
+	const LType u32 = {DT_u32, c->p->axes.row->k / (uint32_t)group};
+	if (!left.i && groups_of(c) == u32.lanes) {
 		ls_store(f, c->frags.left, at, lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, (Lx){0})), (Lx){0});
 		return;
 	}
@@ -84,28 +96,41 @@ static void copy_row(ContractCode *c, Lx offset, Lx at, Lx left)
 	ls_end(f);
 }
 
-static void load_a(ContractCode *c, Lx left)
+/* The rows of the current step pass through a local array. */
+static void copy_rows(ContractCode *c, Lx step, Lx left)
 {
-	Cpu *s = c->s;
-	LoopFn *f = s->e.f;
-	const ContractFrags *g = &c->frags;
-	const MicroKernel *row = c->p->axes.row;
-	const Lx step = contract_a_step(c);
-	if (c->p->a.direct && !left.i) {
-		Sym stride;
-		if (!nest_coef(s->e.nest, s->e.nest->offset[c->p->a.load.i], c->p->axes.m[0], &stride))
-			ctx_bug(f->ir->ctx, "rows of a are not at one distance");
-		for (uint32_t i = 0; i < g->nrow; i++) {
-			Lx offset = lx_add(f, contract_a_row(c, int_of(c, (int64_t)i * row->rows)), step);
-			ls_frag_load(f, lfrag(g->a[i], 0), a_memory(c), offset, eval_size(&s->e, stride));
-		}
+	LoopFn *f = c->s->e.f;
+	const Runs *r = &c->p->a.runs;
+	const uint32_t most = rows_of(c), rows = c->p->tile.mr < most ? c->p->tile.mr : most;
+	if (!r->used) {
+		Lx i = lx_var(f, ls_for(f, "i", int_of(c, 0), int_of(c, c->p->tile.mr), 1));
+		copy_row(c, lx_add(f, contract_a_row(c, i), step), lx_mul(f, i, int_of(c, groups_of(c))), left);
+		ls_end(f);
 		return;
 	}
-	Lx i = lx_var(f, ls_for(f, "i", int_of(c, 0), int_of(c, c->p->tile.mr), 1));
-	copy_row(c, lx_add(f, contract_a_row(c, i), step), lx_mul(f, i, int_of(c, groups_of(c))), left);
-	ls_end(f);
+	for (uint32_t k = 0; k < c->frags.nrow; k++) {
+		Lx i = lx_var(f, ls_for(f, "i", int_of(c, 0), int_of(c, rows), 1));
+		Lx offset = lx_add(f, c->frags.base[k], lx_mul(f, i, eval_size(&c->s->e, r->distance)));
+		Lx at = lx_mul(f, lx_add(f, i, int_of(c, (int64_t)k * rows)), int_of(c, groups_of(c)));
+		copy_row(c, lx_add(f, offset, step), at, left);
+		ls_end(f);
+	}
+}
+
+static void load_a(ContractCode *c, Lx left)
+{
+	LoopFn *f = c->s->e.f;
+	const ContractFrags *g = &c->frags;
+	const Runs *r = &c->p->a.runs;
+	const Lx step = contract_a_step(c), line = int_of(c, step_of(c));
+	const bool in_place = r->used && !left.i;
+	if (!in_place)
+		copy_rows(c, step, left);
 	for (uint32_t k = 0; k < g->nrow; k++)
-		ls_frag_load(f, lfrag(g->a[k], 0), as(g->left, row->a), int_of(c, (int64_t)k * row->rows * row->k), int_of(c, row->k));
+		if (in_place)
+			ls_frag_load(f, lfrag(g->a[k], 0), a_memory(c), lx_add(f, g->base[k], step), eval_size(&c->s->e, r->distance));
+		else
+			ls_frag_load(f, lfrag(g->a[k], 0), as(g->left, c->p->axes.row->a), int_of(c, (int64_t)k * rows_of(c) * step_of(c)), line);
 }
 
 /* ---- operand b ---- */
@@ -163,7 +188,7 @@ static void add_step(ContractCode *c, uint32_t nv, Lx panel, Lx left)
 			ls_frag_dot(c->s->e.f, g->op, lfrag(g->acc[i], j), lfrag(g->a[i], 0), lfrag(g->b, j));
 }
 
-void contract_frag_steps(ContractCode *c, uint32_t nv, Lx panel)
+void contract_frag_steps(ContractCode *c, const TileCode *how, Lx panel, Lx next)
 {
 	Cpu *s = c->s;
 	LoopFn *f = s->e.f;
@@ -173,17 +198,19 @@ void contract_frag_steps(ContractCode *c, uint32_t nv, Lx panel)
 	/* without a tail the axis may have been merged with others */
 	const Sym extent = tail ? s->e.nest->extent[c->p->axes.grouped]
 				: sym_mul(s->e.syms, s->e.nest->extent[axis], sym_int(s->e.syms, row->group));
-	Lx steps = eval_size(&s->e, extent), whole = lx_div(f, steps, int_of(c, row->k));
+	Lx steps = eval_size(&s->e, extent), whole = lx_div(f, steps, int_of(c, step_of(c)));
 	Lx groups = eval_let(&s->e, "whole", lx_mul(f, whole, int_of(c, groups_of(c))));
 	eval_for(&s->e, axis, int_of(c, 0), groups, groups_of(c));
-	add_step(c, nv, panel, (Lx){0});
+	if (how->ahead)
+		contract_prefetch(c, next, how->ahead, how->unroll);
+	add_step(c, how->nv, panel, (Lx){0});
 	eval_end(&s->e);
-	if (sym_divides(s->e.syms, row->k, extent))
+	if (sym_divides(s->e.syms, step_of(c), extent))
 		return;
-	Lx left = eval_let(&s->e, "left", lx_mod(f, steps, int_of(c, row->k)));
+	Lx left = eval_let(&s->e, "left", lx_mod(f, steps, int_of(c, step_of(c))));
 	ls_if(f, lx_cmp(f, SC_gt, left, int_of(c, 0)));
 	eval_at(&s->e, axis, groups);
-	add_step(c, nv, panel, left);
+	add_step(c, how->nv, panel, left);
 	eval_at(&s->e, axis, (Lx){0});
 	ls_end(f);
 }
@@ -194,6 +221,6 @@ void contract_store_frags(ContractCode *c, uint32_t nv)
 	const int64_t width = (int64_t)nv * row->cols;
 	for (uint32_t i = 0; i < c->frags.nrow; i++)
 		for (uint32_t j = 0; j < nv; j++)
-			ls_frag_store(c->s->e.f, c->frags.tile, int_of(c, i * row->rows * width + (int64_t)j * row->cols), int_of(c, width),
+			ls_frag_store(c->s->e.f, c->frags.tile, int_of(c, i * rows_of(c) * width + (int64_t)j * row->cols), int_of(c, width),
 			              lfrag(c->frags.acc[i], j));
 }

@@ -29,8 +29,7 @@ static Lx clamp_row(ContractCode *c, Lx row)
 	return lx_min(s->e.f, row, last_row(c));
 }
 
-/* The offset in a, or in its panels, without its summed part. */
-static Sym row_offset(const ContractCode *c)
+Sym contract_row_offset(const ContractCode *c)
 {
 	Cpu *s = c->s;
 	Sym var[MAX_AXES], zero[MAX_AXES];
@@ -81,7 +80,9 @@ static void fill_tables(ContractCode *c)
 {
 	Cpu *s = c->s;
 	Lv at[MAX_AXES];
-	if (c->p->axes.nm < 2)
+	if (c->p->a.runs.used)
+		contract_fill_runs(c);
+	if (c->p->axes.nm < 2 || c->p->a.runs.used)
 		return;
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		c->row_table[i] = ls_local(s->e.f, "row_index", DT_i64, (uint64_t)c->p->block.rows);
@@ -92,7 +93,7 @@ static void fill_tables(ContractCode *c)
 		eval_at(&s->e, c->p->axes.m[i], lx_var(s->e.f, at[i]));
 		ls_store(s->e.f, c->row_table[i], r, lx_var(s->e.f, at[i]), (Lx){0});
 	}
-	ls_store(s->e.f, c->a_table, r, eval_index(&s->e, row_offset(c)), (Lx){0});
+	ls_store(s->e.f, c->a_table, r, eval_index(&s->e, contract_row_offset(c)), (Lx){0});
 	count_row(c, at, lx_cmp(s->e.f, SC_lt, lx_add(s->e.f, c->rows.lo, r), last_row(c)));
 	ls_end(s->e.f);
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
@@ -130,6 +131,26 @@ void contract_row_axes(ContractCode *c, Lx i, Lx *value)
 	}
 }
 
+Lx contract_open_rows(ContractCode *c)
+{
+	Cpu *s = c->s;
+	if (c->p->a.runs.used)
+		return contract_open_segments(c);
+	Lx row = lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
+	go_to_row(c, row);
+	return row;
+}
+
+void contract_close_rows(ContractCode *c)
+{
+	if (c->p->a.runs.used)
+		contract_close_segments(c);
+	else
+		ls_end(c->s->e.f);
+	for (uint32_t k = 0; k < c->p->axes.nm; k++)
+		eval_at(&c->s->e, c->p->axes.m[k], (Lx){0});
+}
+
 Lx contract_a_row(ContractCode *c, Lx i)
 {
 	Cpu *s = c->s;
@@ -137,7 +158,7 @@ Lx contract_a_row(ContractCode *c, Lx i)
 		return table_at(c, c->a_table,
 		                lx_add(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), i));
 	go_to_row(c, i);
-	Lx offset = eval_index(&s->e, row_offset(c));
+	Lx offset = eval_index(&s->e, contract_row_offset(c));
 	if (c->p->a.copied) {
 		Lx tile = lx_div(s->e.f, c->row, int_of(s, c->p->tile.mr)),
 		   panel = lx_mul(s->e.f, tile, eval_size(&s->e, c->p->a.panels.stride));
@@ -217,13 +238,14 @@ static Lx next_panels(ContractCode *c, const Tile *t)
 {
 	Cpu *s = c->s;
 	Lx lines = int_of(s, t->how->ahead), part;
-	if (c->p->k_block.used)
+	if (c->p->k_block.used) {
 		part = lx_mul(s->e.f, int_of(s, c->p->k_block.steps * c->p->k_block.inner * panel_width(c) / UNROLL_K), lines);
-	else
-		part = lx_mul(
-			s->e.f,
-			eval_size(&s->e, sym_divi(s->e.syms, c->p->b.panels.stride, UNROLL_K)),
-			lines);
+	} else {
+		Sym rounds = sym_divi(s->e.syms, c->p->b.panels.stride, t->how->unroll);
+		if (c->p->axes.row->nfrag) /* rounds divide steps, not the elements of a row */
+			rounds = sym_muli(s->e.syms, sym_divi(s->e.syms, sym_divi(s->e.syms, c->p->b.panels.stride, panel_width(c)), t->how->unroll), panel_width(c));
+		part = lx_mul(s->e.f, eval_size(&s->e, rounds), lines);
+	}
 	Lx next = lx_mul(s->e.f, eval_size(&s->e, c->p->b.panels.stride),
 			 int_of(s, panels_of_tile(c, t)));
 	return lx_add(s->e.f, lx_add(s->e.f, t->panel, next), lx_mul(s->e.f, tile_of_rows(c), part));
@@ -247,17 +269,20 @@ static Lx step_number(ContractCode *c, bool of_block)
 
 /* While the tiles of a block use these panels, fetch the next ones into L2: the first tile would
  * otherwise wait for memory. Prefetching past the end is harmless. */
-static void prefetch(ContractCode *c, const Tile *t)
+void contract_prefetch(ContractCode *c, Lx next, int64_t lines, uint32_t unroll)
 {
 	Cpu *s = c->s;
-	Lx k = step_number(c, false), at = t->next;
+	Lx k = step_number(c, false), at = next;
 	if (c->p->k_block.used) {
 		Lx first = step_number(c, true);
 		at = lx_add(s->e.f, at, lx_mul(s->e.f, first, int_of(s, panel_width(c))));
 		k = lx_sub(s->e.f, k, first);
 	}
-	int64_t lines = t->how->ahead;
-	at = lx_add(s->e.f, at, lx_mul(s->e.f, k, int_of(s, lines * panel_width(c) / UNROLL_K)));
+	if (c->p->axes.row->nfrag)
+		k = lx_mul(s->e.f, lx_div(s->e.f, k, int_of(s, unroll)), int_of(s, lines * panel_width(c)));
+	else
+		k = lx_mul(s->e.f, k, int_of(s, lines * panel_width(c) / unroll));
+	at = lx_add(s->e.f, at, k);
 	for (int64_t i = 0; i < lines; i++)
 		ls_prefetch(s->e.f, contract_b_memory(c), lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
 }
@@ -365,7 +390,7 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 	uint32_t unroll = innermost ? t->how->unroll : 1;
 	Lx whole = end;
 	if (innermost && c->p->axes.row->nfrag) {
-		contract_frag_steps(c, t->how->nv, t->panel);
+		contract_frag_steps(c, t->how, t->panel, t->next);
 		return;
 	}
 	if (tail)
@@ -373,7 +398,7 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 	eval_for(&s->e, axis, start, whole, unroll);
 	Lx k = s->e.at[axis];
 	if (innermost && t->how->ahead)
-		prefetch(c, t);
+		contract_prefetch(c, t->next, t->how->ahead, unroll);
 	for (uint32_t u = 0; u < unroll; u++) {
 		eval_at(&s->e, axis, lx_add(s->e.f, k, int_of(s, u)));
 		t->way = innermost ? u % t->how->ways : 0;
@@ -536,11 +561,17 @@ static void store_vector(ContractCode *c, Lx acc)
 	eval_stage_over(&s->e, 0);
 }
 
-static void start_column(ContractCode *c, const Tile *t, uint32_t j)
+static void go_to_column(ContractCode *c, const Tile *t, uint32_t j)
 {
 	Cpu *s = c->s;
 	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
 	eval_mask(&s->e, j + 1 == t->how->nv ? t->mask : (Lx){0});
+}
+
+static void start_column(ContractCode *c, const Tile *t, uint32_t j)
+{
+	Cpu *s = c->s;
+	go_to_column(c, t, j);
 	for (uint32_t i = 1; i < s->e.k->stage.n; i++)
 		eval_hoist(&s->e, s->e.k->stage.data[i].value, without_rows(c));
 }
@@ -575,6 +606,23 @@ static void epilogue_of_copy(ContractCode *c, const Tile *t, LMem tile)
 	}
 }
 
+/* A loop over rows, in each all columns. */
+static void epilogue_of_fragments(ContractCode *c, const Tile *t)
+{
+	Cpu *s = c->s;
+	const int64_t width = (int64_t)t->how->nv * s->e.lanes.n;
+	for (uint32_t j = 0; j < t->how->nv; j++)
+		start_column(c, t, j);
+	Lx row = eval_let(&s->e, "at", lx_mul(s->e.f, contract_open_rows(c), int_of(s, width)));
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		go_to_column(c, t, j);
+		Lx at = lx_add(s->e.f, row, int_of(s, (int64_t)j * s->e.lanes.n));
+		store_vector(c, lx_var(s->e.f, ls_load(s->e.f, "acc", c->frags.tile, at, c->p->vector, (Lx){0})));
+	}
+	contract_close_rows(c);
+	eval_mask(&s->e, (Lx){0});
+}
+
 /* Long epilogues run as loops over a copy of the tile, to keep the code small. */
 static void looped_epilogue(ContractCode *c, const Tile *t)
 {
@@ -605,12 +653,11 @@ static void fetch_rows(ContractCode *c, const Tile *t)
 	const LoadList *fetched = &c->p->fetched;
 	if (!fetched->n)
 		return;
-	Lx row = lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
-	go_to_row(c, row);
+	contract_open_rows(c);
 	eval_at(&s->e, c->p->axes.n, c->col);
 	for (uint32_t i = 0; i < fetched->n; i++)
 		fetch_row(c, fetched->load[i], (int64_t)t->how->nv * s->e.lanes.n);
-	ls_end(s->e.f);
+	contract_close_rows(c);
 	eval_at(&s->e, c->p->axes.n, (Lx){0});
 }
 
@@ -626,6 +673,8 @@ static void start_tile(ContractCode *c, Tile *t)
 	Cpu *s = c->s;
 	for (uint32_t i = 0; i < c->p->tile.mr && !c->p->axes.row->nfrag; i++)
 		t->a[i] = contract_a_row(c, int_of(s, i));
+	if (c->p->a.runs.used)
+		contract_find_fragments(c);
 	if (has_panels(&c->p->b)) {
 		t->panel = contract_first_panel(c);
 		if (t->how->ahead)
@@ -648,7 +697,7 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 	}
 	if (c->p->axes.row->nfrag) {
 		contract_store_frags(c, t->how->nv);
-		epilogue_of_copy(c, t, c->frags.tile);
+		epilogue_of_fragments(c, t);
 		return;
 	}
 	if (part == TILE_SUM) {

@@ -274,9 +274,24 @@ static const Nest *read_a(const PlanInput *in, ContractPlan *c)
 	return nest;
 }
 
+/* Steps of k, and the rows of fragments that are loaded in place. */
+static void choose_fragments(const PlanInput *in, ContractPlan *c, bool reads_all)
+{
+	SymTab *syms = in->nest->syms;
+	c->step = contract_choose_step(in, &c->axes);
+	c->a.runs = contract_find_runs(in, c, reads_all);
+	const Runs *r = &c->a.runs;
+	if (!r->used)
+		return;
+	const Sym all = sym_mul(syms, contract_product(in, c->axes.m, r->first), r->fragments);
+	c->rows = sym_muli(syms, all, r->rows);
+	c->tile.mr = r->rows * (sym_is(syms, all, 1) ? 1 : MAX_FRAG_ROWS);
+	c->windows.n = 0; /* tiles of several lines of an image meet most taps */
+}
+
 /* Sizes, of axes that are merged. */
 static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *windows,
-			 int64_t row_elements)
+			 int64_t row_elements, bool reads_all)
 {
 	const Nest *n = in->nest;
 	if (!has_panels(&c->b))
@@ -285,6 +300,8 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 	c->rows = contract_product(in, c->axes.m, c->axes.nm);
 	c->tile = contract_choose_tile(in, &c->axes, &c->b);
 	c->windows = contract_useful_windows(in, &c->axes, c->tile, windows);
+	if (c->axes.row->nfrag)
+		choose_fragments(in, c, reads_all);
 	if (c->axes.row->biased)
 		c->windows.n = 0; /* the sums of columns are those of all taps */
 	contract_choose_blocks(in, c, row_elements);
@@ -292,26 +309,19 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 		c->b.gathered = contract_k_bound(in, &c->axes) * c->tile.nv * c->vector.lanes;
 }
 
-/* Fragments of a lie in memory as registers want them: rows at one distance, whole tiles of
- * them. */
-static bool reads_directly(const PlanInput *in, const ContractPlan *c)
-{
-	return c->axes.row->nfrag && c->axes.nm == 1 && sym_divides(in->nest->syms, c->tile.mr, c->rows) && c->block.rows % c->tile.mr == 0;
-}
-
 static void decide(const PlanInput *in, ContractPlan *c, Plan *p)
 {
 	const ContractAxes before = c->axes;
 	const int64_t row_elements = contract_row_elements(in, c->a.load, &before);
 	const Windows windows = contract_find_windows(in, c->a.load, &before);
+	const bool reads_all = contract_reads_all(in, c->a.load);
 	Nest *nest = read_b(in, c);
 	PlanInput merged = *in;
 	merged.nest = nest;
 	c->axes = merge_axes(&merged, nest, c->a.load, c->b.load, &before);
-	choose_sizes(&merged, c, &windows, row_elements);
+	choose_sizes(&merged, c, &windows, row_elements, reads_all);
 	merged.nest = c->nest = read_a(&merged, c);
 	contract_choose_columns(&merged, c);
-	c->a.direct = reads_directly(&merged, c);
 	c->fetched = find_fetched(&merged, c);
 	c->tasks = count_tasks(c->nest, c);
 	p->cycles = contract_cycles(&merged, c);

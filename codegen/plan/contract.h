@@ -72,11 +72,27 @@ typedef struct {
 	int64_t gathered; /* B_GATHERED: elements of the local array */
 } OperandB;
 
-/* How a is read: in place, or from panels of a tile's rows that an earlier phase copies. */
+/* Rows of a that fragments are loaded from in place. A *run* is a sequence of places in a at one
+ * distance: the rows of axes.m[first] and of the row axes behind it. Of the axes behind axes.m[first]
+ * one may have more places than rows, as the lines of an image with a border: what is computed of
+ * such places is not stored. A run is cut into fragments of equally many places; the last one ends
+ * where the run ends, so that two fragments may share places. */
+typedef struct {
+	bool used;
+	uint32_t first;
+	Sym wide[MAX_AXES]; /* by row axis behind axes.m[first]: its places */
+	Sym distance;       /* elements from one place to the next */
+	Sym length;         /* places in a run, from the first row to the last */
+	Sym fragments;      /* in a run */
+	uint32_t rows;      /* places in a fragment */
+} Runs;
+
+/* How a is read: in place, or from panels of a tile's rows that an earlier phase copies. Fragments
+ * that are not loaded in place (runs) pass through a local array. */
 typedef struct {
 	Kx load;
 	bool copied;
-	bool direct; /* fragments are loaded from it in place, not through a local array */
+	Runs runs;
 	Panels panels;
 } OperandA;
 
@@ -135,7 +151,8 @@ typedef struct {
 			    round */
 	bool looped;     /* the epilogue is a loop over a copy of the tile */
 	uint32_t unroll; /* steps of the innermost summed axis in a round */
-	int64_t ahead;   /* rows of the next panels that one round fetches; 0: nothing */
+	int64_t ahead;   /* rows of the next panels that one round of `unroll` steps fetches; 0:
+			    nothing */
 } TileCode;
 
 /* Tiles of columns: whole ones, and what is left. */
@@ -158,7 +175,9 @@ typedef struct ContractPlan {
 	OperandA a;
 	OperandB b;
 	const CopyPlan *copy[MAX_COPIES]; /* phases before, in this order; NULL: no further one */
-	Sym rows;                         /* the product of the row axes */
+	Sym rows;                         /* the product of the row axes; with runs: the places of
+					     all fragments */
+	uint32_t step;                    /* of fragments: groups in a step of k */
 	TileSize tile;                    /* the register tile */
 	BlockSize block;                  /* the cache block, one task */
 	KBlock k_block;
@@ -221,6 +240,12 @@ MUST_LOOK Refusal contract_panels_do_not_pay(const PlanInput *, const ContractPl
 /* Decides whether an earlier phase copies a into panels of the tile's rows, when axes, tile, block
  * and windows are known; if so, sets *p to the panels and returns true, else leaves *p as it is. */
 MUST_LOOK bool contract_copies_a(const PlanInput *, const ContractPlan *, Panels *);
+/* Whether the kernel reads every element of the buffer that the load reads, before axes are merged:
+ * no other kernel of its phase writes to the buffer, and all of it has been written. */
+MUST_LOOK bool contract_reads_all(const PlanInput *, Kx load);
+/* The runs by which fragments are loaded from a, when axes are merged; not used, if rows are so few
+ * or so far apart that there are none. all: see contract_reads_all. */
+Runs contract_find_runs(const PlanInput *, const ContractPlan *, bool all);
 /* The number of steps of k, at in->at. */
 double contract_steps(const PlanInput *, const ContractAxes *);
 /* The number of members of the batch, at in->at. */
@@ -252,7 +277,10 @@ TileSize contract_choose_tile(const PlanInput *, const ContractAxes *, const Ope
  * the taps of a convolution count half as much again as one, because neighbouring rows share them.
  * Before axes are merged. */
 int64_t contract_row_elements(const PlanInput *, Kx load, const ContractAxes *);
-/* Fills in block, k_block, sums. axes, b, rows, tile and windows are filled in. row_elements: see
+/* The groups in a step of fragments: as many as fragments have, or fewer, so that steps divide the
+ * last summed axis. */
+uint32_t contract_choose_step(const PlanInput *, const ContractAxes *);
+/* Fills in block, k_block, sums. axes, b, rows, step, tile and windows are filled in. row_elements: see
  * contract_row_elements. */
 void contract_choose_blocks(const PlanInput *, ContractPlan *, int64_t row_elements);
 /* Fills in columns, when all sizes are chosen. */

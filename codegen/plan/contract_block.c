@@ -6,6 +6,8 @@
 /* Blocks of k. */
 enum {
 	FEW_TILES = 8,
+	MORE_STEPS = 2, /* times as many steps of fragments cost no more than steps behind the last whole
+			   one, which pass through local arrays */
 	FRAG_TILES = 4, /* of fragments, which take half of their operands from the first cache */
 	K_BLOCK = 256, /* steps of k: as many as a chain of f32 may have */
 	SUM_COLUMNS =
@@ -21,6 +23,19 @@ static TileSize tile_of_fragments(const PlanInput *in, int64_t rows, bool fixed,
 {
 	const int64_t most = MAX_FRAG_ROWS * in->row->rows;
 	return (TileSize){.mr = (uint32_t)(fixed && rows < most ? rows < 1 ? 1 : rows : most), .nv = vectors < MAX_FRAG_ROWS ? 1 : MAX_FRAG_ROWS};
+}
+
+uint32_t contract_choose_step(const PlanInput *in, const ContractAxes *x)
+{
+	const int64_t most = x->row->k / x->row->group;
+	int64_t groups;
+	if (contract_has_tail(in->nest, x) || !sym_is_const(in->nest->syms, in->nest->extent[x->k[x->nk - 1]], &groups) || groups < 1)
+		return (uint32_t)most;
+	const int64_t least = (groups + most - 1) / most;
+	for (int64_t steps = least; steps <= MORE_STEPS * least && steps <= groups; steps++)
+		if (groups % steps == 0)
+			return (uint32_t)(groups / steps);
+	return (uint32_t)most;
 }
 
 TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const OperandB *b)
@@ -95,13 +110,15 @@ typedef struct {
 	int64_t together; /* tiles of rows that read the same columns of b from the first cache */
 } Cut;
 
-static Cut find_cut(const PlanInput *in, const ContractAxes *x, TileSize tile, const OperandB *b)
+static Cut find_cut(const PlanInput *in, const ContractPlan *p)
 {
+	const ContractAxes *x = &p->axes;
+	const OperandB *b = &p->b;
+	const TileSize tile = p->tile;
 	int64_t k = (int64_t)contract_steps(in, x), cols = nest_hint(in->nest, x->n),
 		width = (int64_t)tile.nv * contract_lanes(in);
 	Cut c = {.batch = (int64_t)contract_members(in, x), .together = in->row->nfrag ? FRAG_TILES : 0};
-	c.row_tiles =
-		ceil_div(sym_hint(in->nest->syms, contract_product(in, x->m, x->nm)), tile.mr);
+	c.row_tiles = ceil_div(sym_hint(in->nest->syms, p->rows), tile.mr);
 	c.row_tiles = c.row_tiles > 1 ? c.row_tiles
 				      : 1; /* nothing to do still takes a block of some size */
 	c.col_tiles = sym_is_const(in->nest->syms, in->nest->extent[x->n], NULL)
@@ -143,11 +160,11 @@ static bool cuts_rows(const Cut *c, int64_t tiles, int64_t per)
 
 /* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: rows are cut, which
  * reads b again, or columns, which reads a again. */
-static BlockSize choose_block(const PlanInput *in, const ContractAxes *x, TileSize tile,
-			      const OperandB *b, int64_t row_elements)
+static BlockSize choose_block(const PlanInput *in, const ContractPlan *p, int64_t row_elements)
 {
 	const Machine *machine = &in->target->machine;
-	const Cut c = find_cut(in, x, tile, b);
+	const TileSize tile = p->tile;
+	const Cut c = find_cut(in, p);
 	int64_t enough = tuning_tasks(machine) / 2, width = (int64_t)tile.nv * contract_lanes(in);
 	double small = tuning_block_work(in->target, in->shape.dtype) * tuning_row_speed(in->target, in->row);
 	int64_t most =
@@ -226,7 +243,7 @@ static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 	int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
 	if (c->axes.row->nfrag) { /* a fragment's steps are a chain, which counts once for the next
 	                             ones */
-		const int64_t groups = c->axes.row->k / c->axes.row->group;
+		const int64_t groups = c->step;
 		return limit == INT64_MAX ? limit : (limit - groups - 2) * groups;
 	}
 	const bool once = sc_is_dot(c->axes.row->op) && st->dtype != st->acc;
@@ -322,7 +339,7 @@ static int64_t many_terms(const PlanInput *in, const ContractPlan *c)
 
 void contract_choose_blocks(const PlanInput *in, ContractPlan *c, int64_t row_elements)
 {
-	c->block = choose_block(in, &c->axes, c->tile, &c->b, row_elements);
+	c->block = choose_block(in, c, row_elements);
 	c->sums.cuts = plan_sums(in, c);
 	choose_k_block(in, c, row_elements);
 	c->sums.terms = contract_product(in, c->axes.k, c->axes.nk);
@@ -353,11 +370,11 @@ static uint32_t epilogue_cost(const Kernel *k)
  * Only an unrolled innermost loop fetches ahead, and only if there are vectors to feed. */
 static int64_t rows_ahead(const ContractPlan *c, const TileCode *t)
 {
-	if (!has_panels(&c->b) || c->vector.lanes == 1 || t->unroll != UNROLL_K)
+	if (!has_panels(&c->b) || c->vector.lanes == 1 || (t->unroll != UNROLL_K && !c->axes.row->nfrag))
 		return 0;
 	const int64_t tiles = c->block.rows / c->tile.mr,
 		      panels = (t->nv + c->b.vectors - 1) / c->b.vectors;
-	return (panels * UNROLL_K + tiles - 1) / tiles;
+	return ceil_div(panels * t->unroll, tiles);
 }
 
 static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t nv, int64_t edge)
@@ -372,14 +389,13 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 						 n->extent[c->axes.k[c->axes.nk - 1]])
 			   ? UNROLL_K
 			   : 1;
-	t.ahead = rows_ahead(c, &t);
 	if (c->axes.row->nfrag) {
 		t.ways = 1;
 		t.looped = true;
 		t.tight = false;
-		t.unroll = c->axes.row->k / c->axes.row->group;
-		t.ahead = 0;
+		t.unroll = c->step;
 	}
+	t.ahead = rows_ahead(c, &t);
 	return t;
 }
 

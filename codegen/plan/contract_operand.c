@@ -354,6 +354,114 @@ bool contract_copies_a(const PlanInput *in, const ContractPlan *c, Panels *p)
 	return true;
 }
 
+/* ---- runs of rows of a ---- */
+
+/* Whether the index takes every value of a dimension of that size, and no other, in the nest. */
+MUST_LOOK static bool takes_all(const PlanInput *in, Sym idx, int64_t size)
+{
+	const Nest *n = in->nest;
+	int64_t coef[MAX_AXES], extent[MAX_AXES], reach = 1;
+	uint32_t count = 0;
+	for (uint32_t a = 0; a < n->n; a++) {
+		Sym c;
+		if (!n->var[a].i || !sym_uses(n->syms, idx, n->var[a]))
+			continue;
+		TRY(sym_linear(n->syms, idx, n->var[a], &c, &idx) && sym_is_const(n->syms, c, &coef[count]) &&
+		    sym_is_const(n->syms, n->extent[a], &extent[count]) && coef[count] > 0);
+		count++;
+	}
+	while (count) {
+		uint32_t least = 0;
+		for (uint32_t i = 1; i < count; i++)
+			least = coef[i] < coef[least] ? i : least;
+		TRY(coef[least] <= reach);
+		reach += coef[least] * (extent[least] - 1);
+		count--;
+		coef[least] = coef[count];
+		extent[least] = extent[count];
+	}
+	return sym_is(n->syms, idx, 0) && reach == size;
+}
+
+bool contract_reads_all(const PlanInput *in, Kx load)
+{
+	const KxData *x = &in->nest->k->kx.data[load.i];
+	const Buffer *buf = buf_of(in->nest->l, x->buf);
+	for (uint32_t d = 0; d < x->nidx; d++) {
+		int64_t size;
+		TRY(sym_is_const(in->nest->syms, buf->dim[d], &size) && takes_all(in, x->idx[d], size));
+	}
+	return !x->guard.i;
+}
+
+static Sym row_distance(const PlanInput *in, const ContractPlan *c, uint32_t i)
+{
+	Sym coef = {0};
+	return nest_coef(in->nest, in->nest->offset[c->a.load.i], c->axes.m[i], &coef) ? coef : (Sym){0};
+}
+
+/* The places of row axis i, if rows of the axis before it go on at the same distance behind them. */
+MUST_LOOK static bool places_of(const PlanInput *in, const ContractPlan *c, uint32_t i, bool all, Sym *wide)
+{
+	SymTab *syms = in->nest->syms;
+	const Sym here = row_distance(in, c, i), before = row_distance(in, c, i - 1), rows = in->nest->extent[c->axes.m[i]];
+	int64_t a, b, n;
+	*wide = rows;
+	if (here.i && sym_eq(syms, before, sym_mul(syms, here, rows)) == YES)
+		return true;
+	if (!all || !here.i || !sym_is_const(syms, here, &a) || !sym_is_const(syms, before, &b) || !sym_is_const(syms, rows, &n) || a < 1 ||
+	    b % a || b / a < n)
+		return false;
+	*wide = sym_int(syms, b / a);
+	return true;
+}
+
+/* Fragments of a run of so many places: as many as needed, of equally many places. False: there may
+ * be fewer places than a fragment has. */
+MUST_LOOK static bool cut_run(const PlanInput *in, const ContractPlan *c, Runs *r)
+{
+	SymTab *syms = in->nest->syms;
+	const int64_t most = c->axes.row->rows;
+	int64_t length, high;
+	if (sym_is_const(syms, r->length, &length)) {
+		const int64_t n = (length + most - 1) / most;
+		r->rows = (uint32_t)(n > 0 ? (length + n - 1) / n : 0);
+		r->fragments = sym_int(syms, n);
+		return n > 0;
+	}
+	sym_range(syms, r->length, &length, &high);
+	r->rows = (uint32_t)most;
+	r->fragments = sym_ceildiv(syms, r->length, sym_int(syms, most));
+	return length >= most;
+}
+
+Runs contract_find_runs(const PlanInput *in, const ContractPlan *c, bool all)
+{
+	SymTab *syms = in->nest->syms;
+	const uint32_t nm = c->axes.nm;
+	const Sym one = sym_int(syms, 1);
+	Runs best = {0}, r = {.first = nm ? nm - 1 : 0, .length = nm ? in->nest->extent[c->axes.m[nm - 1]] : one};
+	r.distance = nm ? row_distance(in, c, nm - 1) : sym_int(syms, c->axes.row->k);
+	Sym line = one; /* places from one row of axis r.first to the next */
+	int64_t fewest = 0;
+	while (r.distance.i) {
+		const int64_t runs = sym_hint(syms, contract_product(in, c->axes.m, r.first));
+		if (cut_run(in, c, &r) && (!best.used || runs * sym_hint(syms, r.fragments) < fewest)) {
+			best = r;
+			best.used = true;
+			fewest = runs * sym_hint(syms, r.fragments);
+		}
+		if (!r.first || !places_of(in, c, r.first, all, &r.wide[r.first]))
+			break;
+		line = sym_mul(syms, line, r.wide[r.first]);
+		r.first--;
+		/* the last line ends with its last row */
+		const Sym lines = sym_sub(syms, in->nest->extent[c->axes.m[r.first]], one);
+		r.length = sym_add(syms, sym_mul(syms, lines, line), r.length);
+	}
+	return best;
+}
+
 /* ---- the phase that copies an operand ---- */
 
 uint32_t contract_turned_axis(const PlanInput *in, Kx load, const ContractAxes *x)

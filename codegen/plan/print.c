@@ -35,6 +35,11 @@ static void print_copy(const CopyPlan *c, Text *out)
 		    sym_str(n->syms, c->ntasks));
 }
 
+static const char *describe_a(const ContractPlan *c)
+{
+	return c->a.copied ? "copied" : c->axes.row->nfrag && !c->a.runs.used ? "through a local array" : "in place";
+}
+
 void print_contract(const Plan *p, Text *out)
 {
 	const ContractPlan *c = p->of.contract;
@@ -49,7 +54,11 @@ void print_contract(const Plan *p, Text *out)
 	print_axes(n, ", k", c->axes.k, c->axes.nk, out);
 	print_axes(n, ", batch", c->axes.batch, c->axes.nbatch, out);
 	text_printf(out, "; tile %u x %u vectors of %u, a %s, b %s", c->tile.mr, c->tile.nv,
-		    c->vector.lanes, c->a.copied ? "copied" : "in place", access[c->b.access]);
+		    c->vector.lanes, describe_a(c), access[c->b.access]);
+	if (c->axes.row->nfrag)
+		text_printf(out, ", steps of %u groups", c->step);
+	if (c->a.runs.used)
+		text_printf(out, ", fragments of %u rows, runs of %s", c->a.runs.rows, sym_str(n->syms, c->a.runs.length));
 	if (c->columns.rest.nv)
 		text_printf(out, ", rest of columns by %u vectors", c->columns.rest.nv);
 	text_printf(out, "; block of %lld rows", (long long)c->block.rows);

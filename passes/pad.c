@@ -3,6 +3,8 @@
  *   %y = conv(reshape(%x), %w, pad=[1, 1])   ->   %p = pad(%x, 0, low=[0, 0, 1, 1], ..)
  *                                                 %y = conv(reshape(%p), %w, pad=[0, 0])
  *
+ * Dimension 2 of %x, the channels that are summed, is padded with zeros, and so are the weights, where
+ * rows of the instruction set multiply groups of channels (ir/target/micro.h) and there are too few.
  * The producer of %x then stores into the interior of %p's buffer and the inner loops of the convolution have
  * no conditions. Dilation of the operand (transposed convolutions) becomes interior padding. */
 #include "passes/pass.h"
@@ -61,6 +63,7 @@ static Node existing_pad(const Walk *w, Node x, AttrId attr)
 /* By spatial dimension. */
 typedef struct {
 	Sym low[MAX_RANK], high[MAX_RANK], interior[MAX_RANK];
+	int64_t channels; /* behind those that there are */
 } Padding;
 
 static Node make_pad(const Walk *w, Build *b, Node x, const Padding *p, uint32_t nsp)
@@ -71,7 +74,7 @@ static Node make_pad(const Walk *w, Build *b, Node x, const Padding *p, uint32_t
 	for (uint32_t k = 0; k < rank; k++) {
 		bool spatial = k + nsp >= rank;
 		lo[k] = spatial ? p->low[k + nsp - rank] : zero;
-		hi[k] = spatial ? p->high[k + nsp - rank] : zero;
+		hi[k] = spatial ? p->high[k + nsp - rank] : k + nsp + 1 == rank ? sym_int(g->ir->syms, p->channels) : zero;
 		in[k] = spatial ? p->interior[k + nsp - rank] : zero;
 	}
 	Attr attr[5] = {attr_none(), attr_none(), attr_ints(lo, rank), attr_ints(hi, rank),
@@ -84,6 +87,35 @@ static Node make_pad(const Walk *w, Build *b, Node x, const Padding *p, uint32_t
 	at.before = node_op(g, x) == OP_input ? b->before : node_next(g, x);
 	Node operand[] = {x, b_scalar(&at, node_dtype(g, x), 0)};
 	return b_node(&at, OP_pad, operand, 2, attr, 5);
+}
+
+/* Channels of bf16 that are missing to two groups: rows of groups refuse fewer. Not more than there
+ * are, and only where channels are not divided (`base` has the operand's). */
+static int64_t missing_channels(const Graph *g, Node conv, Node base, uint32_t nsp)
+{
+	enum { TWO_GROUPS = 4 };
+	const Node x = node_in(g, conv, 0);
+	const uint32_t rank = node_rank(g, base);
+	const int64_t n = sym_const_or(g->ir->syms, node_dim(g, x, 2), 0);
+	if (node_dtype(g, x) != DT_bf16 || node_dtype(g, node_in(g, conv, 1)) != DT_bf16 || n < TWO_GROUPS / 2 || n >= TWO_GROUPS ||
+	    !sym_is(g->ir->syms, node_dim(g, x, 1), 1) || rank != nsp + 2 || sym_eq(g->ir->syms, node_dim(g, base, 1), node_dim(g, x, 2)) != YES)
+		return 0;
+	return TWO_GROUPS - n;
+}
+
+/* Weights with so many channels of zeros behind theirs. */
+static Node pad_weights(Build *b, Node w, int64_t channels)
+{
+	SymTab *syms = b->g->ir->syms;
+	const uint32_t rank = node_rank(b->g, w);
+	Sym none[MAX_RANK], high[MAX_RANK];
+	if (!channels)
+		return w;
+	for (uint32_t k = 0; k < rank; k++)
+		none[k] = high[k] = sym_int(syms, 0);
+	high[2] = sym_int(syms, channels);
+	Attr attr[5] = {attr_none(), attr_none(), attr_ints(none, rank), attr_ints(high, rank), attr_ints(none, rank)};
+	return b_node(b, OP_pad, (Node[]){w, b_scalar(b, node_dtype(b->g, w), 0)}, 2, attr, 5);
 }
 
 /* True if there was something to pad. */
@@ -106,10 +138,11 @@ static bool pad_operand(const Walk *w, Node conv, PassCtx *c)
 		any |= !sym_is(syms, p.low[d], 0) || !sym_is(syms, p.high[d], 0) ||
 		       !sym_is(syms, p.interior[d], 0);
 	}
-	if (!any)
+	Node x = node_in(g, conv, 0), base = below_reshape(g, x, nsp);
+	p.channels = missing_channels(g, conv, base, nsp);
+	if (!any && !p.channels)
 		return false;
 	Build b = {.g = g, .before = conv, .loc = node_data(g, conv)->loc, .where = node_where(g, conv)};
-	Node x = node_in(g, conv, 0), base = below_reshape(g, x, nsp);
 	Node padded = make_pad(w, &b, base, &p, nsp);
 	if (!node_fits(g, padded)) {
 		c->failed = true;
@@ -120,7 +153,8 @@ static bool pad_operand(const Walk *w, Node conv, PassCtx *c)
 	uint32_t rank = node_rank(g, x), pr = node_rank(g, padded);
 	for (uint32_t k = 0; k < rank; k++)
 		shape[k] = k < 3 ? node_dim(g, x, k) : node_dim(g, padded, pr - rank + k);
-	Node in[2] = {b_reshape(&b, padded, rank, shape), node_in(g, conv, 1)};
+	shape[2] = sym_addi(syms, shape[2], p.channels);
+	Node in[2] = {b_reshape(&b, padded, rank, shape), pad_weights(&b, node_in(g, conv, 1), p.channels)};
 	Attr attr[] = {attr_none(), attr_none(), *node_attr(g, conv, "stride"),
 	               *node_attr(g, conv, "dilation"), attr_ints(one, nsp), attr_ints(none, nsp),
 	               *node_attr(g, conv, "size"), *node_attr(g, conv, "acc"), *node_attr(g, conv, "out")};
@@ -141,6 +175,8 @@ bool pass_pad(Graph *g, PassCtx *c)
 		w.reached[n.i] = true;
 		changed |= node_op(g, n) == OP_conv && pad_operand(&w, n, c);
 	}
+	if (changed && !c->failed)
+		pass_fold(g, c); /* weights that were padded */
 	changed |= graph_dce(g);
 	return pass_subgraphs(g, c, pass_pad) || changed;
 }

@@ -14,7 +14,7 @@ typedef struct {
 } Rule;
 
 /* Lists of rules; the last has a NULL name. */
-extern const Rule scalar_rules[], shape_rules[], reduce_rules[], conv_rules[];
+extern const Rule scalar_rules[], shape_rules[], reduce_rules[], conv_rules[], low_rules[];
 
 /* Whether n is a splat (node_splat) of the number v. False if n is none, or if its number is an
  * expression of symbols. A bool true is 1. -0 is not 0, NaN is no number, and a

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-static const Rule *const lists[] = {scalar_rules, shape_rules, reduce_rules, conv_rules};
+static const Rule *const lists[] = {scalar_rules, shape_rules, reduce_rules, conv_rules, low_rules};
 
 /* ---- questions that rules ask ---- */
 

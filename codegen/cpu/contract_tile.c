@@ -639,7 +639,7 @@ static void looped_epilogue(ContractCode *c, const Tile *t)
 static void fetch_row(ContractCode *c, Kx load, int64_t width)
 {
 	Cpu *s = c->s;
-	const int64_t line = (int64_t)s->target->machine.line / (int64_t)dtype_size(s->e.k->kx.data[load.i].dtype);
+	const int64_t line = (int64_t)s->target->machine.line / (int64_t)dtype_size(eval_load_memory(&s->e, load).dtype);
 	Lx last =
 		lx_add(s->e.f, eval_index(&s->e, s->e.nest->offset[load.i]), int_of(s, width - 1));
 	for (int64_t back = 0; back < width; back += line)

@@ -172,10 +172,13 @@ static Joining import_all(const Join *j)
 	const Graph **from = ARENA_ARRAY(arena, const Graph *, j->n);
 	uint32_t *first = ARENA_ARRAY(arena, uint32_t, j->n + 1);
 	first[0] = ir->constant.n;
+	ir->unrounded = j->graph[0]->g->ir->unrounded;
 	for (uint32_t k = 0; k < j->n; k++) {
 		from[k] = j->graph[k]->g;
 		entry[k] = (GraphEntry){arena_strdup(arena, j->name[k]), graph_import(ir, from[k]), j->graph[k]->path};
 		entry[k].g->name = entry[k].name;
+		if (from[k]->ir->unrounded != from[0]->ir->unrounded) /* what holds for one graph does not for all */
+			ir->unrounded = DT_none;
 		first[k + 1] = ir->constant.n;
 	}
 	WeftGraph *out = ARENA_NEW(arena, WeftGraph);

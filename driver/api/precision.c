@@ -20,7 +20,9 @@ static bool set_precision(void *arg)
 		return ctx_error(ctx, s->g->path, "the graph was transformed: set the precision of the graph that was loaded, then transform it");
 	ctx->file = s->g->path;
 	graph_enter(s->g->g);
-	precision_lower(s->g->g, s->to == WEFT_PRECISION_BF16 ? DT_bf16 : DT_f16);
+	const DType low = s->to == WEFT_PRECISION_BF16 ? DT_bf16 : DT_f16;
+	precision_lower(s->g->g, low);
+	s->g->g->ir->unrounded = low;
 	s->g->transformed = true;
 	return graph_verify(s->g->g);
 }

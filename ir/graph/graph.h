@@ -115,6 +115,8 @@ typedef struct Ir {
 	                               (ir/ops/user/builtin.c) */
 	ARRAY(const struct UserOp *) userop; /* user operators that nodes may call
 	                                        (ir/ops/user/userop.h) */
+	DType unrounded; /* precision was lowered to that dtype: a result that one reader widens
+	                    need not be rounded (passes/simplify_low.c); none elsewhere */
 } Ir;
 
 /* Returns an Ir without constants, whose only type and attribute tuple are those of handle 0. */

@@ -1,0 +1,91 @@
+/* Roundings that lower precision does not ask for. After precision_lower, a value of Ir.unrounded
+ * that nobody stores and one reader widens stays f32:
+ *
+ *   %1 = conv(%x, %w, ..., acc=f32) : bf16          %1 = conv(%x, %w, ..., acc=f32, out=f32) : f32
+ *   %2 = convert(%1, dtype=f32)                     %3 = mul(%1, %s) : f32
+ *   %3 = mul(%2, %s) : f32                    ->    %5 = convert(%y, dtype=f32)
+ *   %4 = convert(%3, dtype=bf16)                    %6 = add(%3, %5) : f32
+ *   %6 = add(%4, %y) : bf16                         %7 = convert(%6, dtype=bf16)
+ *
+ * Roundings move towards the readers that want a low value (products, outputs, values with several
+ * readers), or disappear: so this ends. Elsewhere a conversion rounds (docs/numerics.md). */
+#include "passes/rules.h"
+
+static DType low_of(const Build *b)
+{
+	return b->g->ir->unrounded;
+}
+
+static bool is_low(const Build *b, Node x)
+{
+	return low_of(b) && node_is_tensor(b->g, x) && node_dtype(b->g, x) == low_of(b);
+}
+
+/* convert(y, low) of an f32, and nobody else reads it. */
+static bool is_rounding(const Build *b, Node x)
+{
+	return is_op(b->g, x, OP_convert) && is_low(b, x) && node_nuses(b->g, x) == 1 && node_dtype(b->g, node_in(b->g, x, 0)) == DT_f32;
+}
+
+/* x with sums that are not rounded: reshapes of a product or convolution that has no other readers.
+ * None, if x is no such value. */
+static Node wide_product(Build *b, Node x)
+{
+	Graph *g = b->g;
+	const NodeData d = *node_data(g, x);
+	if (!is_low(b, x) || node_nuses(g, x) != 1)
+		return (Node){0};
+	const Type t = *node_type(g, x);
+	const TypeId wide = ir_type(g->ir, DT_f32, t.n, t.dim);
+	if (is_op(g, x, OP_reshape)) {
+		Node y = wide_product(b, node_in(g, x, 0));
+		return y.i ? b_reshape(b, y, t.n, t.dim) : y;
+	}
+	if ((d.op != OP_conv && d.op != OP_contract) || node_attr(g, x, "acc")->dtype != DT_f32 || node_attr(g, x, "out")->kind != ATTR_none)
+		return (Node){0};
+	const uint32_t n = op_schema(d.op)->narg;
+	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, n);
+	for (uint32_t k = 0; k < n; k++)
+		attr[k] = *ir_attr(g->ir, d.attr, k);
+	attr[op_arg_index(d.op, "out")] = attr_dtype(DT_f32);
+	return graph_add(g, b->before, d.op, (Node[]){node_in(g, x, 0), node_in(g, x, 1)}, 2, ir_attrs(g->ir, n, attr), wide, d.loc);
+}
+
+static Node convert_unrounded(Build *b, Node n)
+{
+	Node x = node_in(b->g, n, 0);
+	if (node_dtype(b->g, n) != DT_f32 || !is_low(b, x))
+		return (Node){0};
+	return is_rounding(b, x) ? node_in(b->g, x, 0) : wide_product(b, x);
+}
+
+/* An element-wise function of low values, one of them a rounding, rounds its result instead. Of two
+ * roundings one may be stored, for a kernel has one product: narrow. */
+static Node round_later(Build *b, Node n)
+{
+	Graph *g = b->g;
+	const NodeData d = *node_data(g, n);
+	Node in[4];
+	uint32_t nrounding = 0;
+	if (!low_of(b) || !op_is_scalar(d.op) || d.op == OP_convert || d.op == OP_bitcast || d.nin > 4 || !is_low(b, n))
+		return (Node){0};
+	for (uint32_t k = 0; k < d.nin; k++) {
+		in[k] = node_in(g, n, k);
+		if (!is_low(b, in[k]))
+			return (Node){0};
+		nrounding += is_rounding(b, in[k]);
+	}
+	if (nrounding != 1)
+		return (Node){0};
+	for (uint32_t k = 0; k < d.nin; k++)
+		in[k] = is_rounding(b, in[k]) ? node_in(g, in[k], 0) : b_convert(b, in[k], DT_f32);
+	const Type t = *node_type(g, n);
+	Node wide = graph_add(g, b->before, d.op, in, d.nin, d.attr, ir_type(g->ir, DT_f32, t.n, t.dim), d.loc);
+	return b_convert(b, wide, low_of(b));
+}
+
+const Rule low_rules[] = {
+	{"convert_unrounded", OP_convert, convert_unrounded},
+	{"round_later", OP_none, round_later},
+	{NULL, OP_none, NULL},
+};

@@ -83,8 +83,9 @@ static void copy_row(ContractCode *c, Lx offset, Lx at, Lx left)
 	LoopFn *f = c->s->e.f;
 	const int64_t group = c->p->axes.row->group;
 	const LType u32 = {DT_u32, c->p->axes.row->k / (uint32_t)group};
-	if (!left.i && groups_of(c) == u32.lanes) {
-		ls_store(f, c->frags.left, at, lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, (Lx){0})), (Lx){0});
+	if (!left.i) { /* steps that some are left behind are as long as a fragment allows */
+		Lx all = groups_of(c) == u32.lanes ? (Lx){0} : lx_mask(f, int_of(c, groups_of(c)), u32.lanes);
+		ls_store(f, c->frags.left, at, lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, all)), all);
 		return;
 	}
 	Lx whole = lx_div(f, left, int_of(c, group)), rest = lx_mod(f, left, int_of(c, group));

@@ -3,10 +3,11 @@
  *   %y = conv(reshape(%x), %w, pad=[1, 1])   ->   %p = pad(%x, 0, low=[0, 0, 1, 1], ..)
  *                                                 %y = conv(reshape(%p), %w, pad=[0, 0])
  *
- * Dimension 2 of %x, the channels that are summed, is padded with zeros, and so are the weights, where
- * rows of the instruction set multiply groups of channels (ir/target/micro.h) and there are too few.
- * The producer of %x then stores into the interior of %p's buffer and the inner loops of the convolution have
- * no conditions. Dilation of the operand (transposed convolutions) becomes interior padding. */
+ * Dimension 2 of %x, the channels that are summed, is padded with zeros, and so are the weights,
+ * where rows of the instruction set multiply groups of channels (ir/target/micro.h) and there are
+ * too few. The producer of %x then stores into the interior of %p's buffer and the inner loops of
+ * the convolution have no conditions. Dilation of the operand (transposed convolutions) becomes
+ * interior padding. */
 #include "passes/pass.h"
 #include "passes/rules.h"
 
@@ -47,7 +48,8 @@ typedef struct {
 	bool *reached;      /* of the nodes before */
 } Walk;
 
-/* A padding of x with zeros, of these widths, that the walk has come past: what is to come cannot be read yet. */
+/* A padding of x with zeros, of these widths, that the walk has come past: what is to come cannot
+ * be read yet. */
 static Node existing_pad(const Walk *w, Node x, AttrId attr)
 {
 	const Graph *g = w->g;

@@ -58,8 +58,8 @@ void contract_block(ContractCode *);
  * a value. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
 
-/* Opens loops over the rows of the current tile, and gives row axes values. Returns the place of the
- * row in the tile. */
+/* Opens loops over the rows of the current tile, and gives row axes values. Returns the place of
+ * the row in the tile. */
 Lx contract_open_rows(ContractCode *);
 /* Closes them. No row axis has a value afterwards. */
 void contract_close_rows(ContractCode *);

@@ -73,10 +73,10 @@ typedef struct {
 } OperandB;
 
 /* Rows of a that fragments are loaded from in place. A *run* is a sequence of places in a at one
- * distance: the rows of axes.m[first] and of the row axes behind it. Of the axes behind axes.m[first]
- * one may have more places than rows, as the lines of an image with a border: what is computed of
- * such places is not stored. A run is cut into fragments of equally many places; the last one ends
- * where the run ends, so that two fragments may share places. */
+ * distance: the rows of axes.m[first] and of the row axes behind it. Of the axes behind
+ * axes.m[first] one may have more places than rows, as the lines of an image with a border: what is
+ * computed of such places is not stored. A run is cut into fragments of equally many places; the
+ * last one ends where the run ends, so that two fragments may share places. */
 typedef struct {
 	bool used;
 	uint32_t first;
@@ -280,8 +280,8 @@ int64_t contract_row_elements(const PlanInput *, Kx load, const ContractAxes *);
 /* The groups in a step of fragments: as many as fragments have, or fewer, so that steps divide the
  * last summed axis. */
 uint32_t contract_choose_step(const PlanInput *, const ContractAxes *);
-/* Fills in block, k_block, sums. axes, b, rows, step, tile and windows are filled in. row_elements: see
- * contract_row_elements. */
+/* Fills in block, k_block, sums. axes, b, rows, step, tile and windows are filled in. row_elements:
+ * see contract_row_elements. */
 void contract_choose_blocks(const PlanInput *, ContractPlan *, int64_t row_elements);
 /* Fills in columns, when all sizes are chosen. */
 void contract_choose_columns(const PlanInput *, ContractPlan *);

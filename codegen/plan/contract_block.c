@@ -6,8 +6,8 @@
 /* Blocks of k. */
 enum {
 	FEW_TILES = 8,
-	MORE_STEPS = 2, /* times as many steps of fragments cost no more than steps behind the last whole
-			   one, which pass through local arrays */
+	MORE_STEPS = 2, /* times as many steps of fragments cost no more than steps behind the last
+	                   whole one, which pass through local arrays */
 	FRAG_TILES = 4, /* of fragments, which take half of their operands from the first cache */
 	K_BLOCK = 256, /* steps of k: as many as a chain of f32 may have */
 	SUM_COLUMNS =

@@ -400,7 +400,8 @@ static Sym row_distance(const PlanInput *in, const ContractPlan *c, uint32_t i)
 	return nest_coef(in->nest, in->nest->offset[c->a.load.i], c->axes.m[i], &coef) ? coef : (Sym){0};
 }
 
-/* The places of row axis i, if rows of the axis before it go on at the same distance behind them. */
+/* The places of row axis i, if rows of the axis before it go on at the same distance behind
+ * them. */
 MUST_LOOK static bool places_of(const PlanInput *in, const ContractPlan *c, uint32_t i, bool all, Sym *wide)
 {
 	SymTab *syms = in->nest->syms;

@@ -21,14 +21,16 @@ static bool is_low(const Build *b, Node x)
 	return low_of(b) && node_is_tensor(b->g, x) && node_dtype(b->g, x) == low_of(b);
 }
 
-/* convert(y, low) of an f32, and nobody else reads it. */
+/* A conversion of an f32, and nobody else reads it. */
 static bool is_rounding(const Build *b, Node x)
 {
-	return is_op(b->g, x, OP_convert) && is_low(b, x) && node_nuses(b->g, x) == 1 && node_dtype(b->g, node_in(b->g, x, 0)) == DT_f32;
+	const OpInfo *op = op_info(node_op(b->g, x));
+	return is_low(b, x) && op->rounded && !op->moves && node_nin(b->g, x) == 1 && node_nuses(b->g, x) == 1 &&
+	       node_dtype(b->g, node_in(b->g, x, 0)) == DT_f32;
 }
 
-/* x with sums that are not rounded: reshapes of a product or convolution that has no other readers.
- * None, if x is no such value. */
+/* x with sums that are not rounded: elements of a product or convolution, of which nobody else reads
+ * anything. None, if x is no such value. */
 static Node wide_product(Build *b, Node x)
 {
 	Graph *g = b->g;
@@ -37,11 +39,11 @@ static Node wide_product(Build *b, Node x)
 		return (Node){0};
 	const Type t = *node_type(g, x);
 	const TypeId wide = ir_type(g->ir, DT_f32, t.n, t.dim);
-	if (is_op(g, x, OP_reshape)) {
+	if (op_info(d.op)->moves && d.nin == 1) {
 		Node y = wide_product(b, node_in(g, x, 0));
-		return y.i ? b_reshape(b, y, t.n, t.dim) : y;
+		return y.i ? graph_add(g, b->before, d.op, &y, 1, d.attr, wide, d.loc) : y;
 	}
-	if ((d.op != OP_conv && d.op != OP_contract) || node_attr(g, x, "acc")->dtype != DT_f32 || node_attr(g, x, "out")->kind != ATTR_none)
+	if (op_lower(d.op)->role != LOWER_ANCHOR || d.nin != 2 || node_attr(g, x, "acc")->dtype != DT_f32 || node_attr(g, x, "out")->kind != ATTR_none)
 		return (Node){0};
 	const uint32_t n = op_schema(d.op)->narg;
 	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, n);
@@ -67,7 +69,7 @@ static Node round_later(Build *b, Node n)
 	const NodeData d = *node_data(g, n);
 	Node in[4];
 	uint32_t nrounding = 0;
-	if (!low_of(b) || !op_is_scalar(d.op) || d.op == OP_convert || d.op == OP_bitcast || d.nin > 4 || !is_low(b, n))
+	if (!low_of(b) || !op_is_scalar(d.op) || op_info(d.op)->rounded || d.nin > 4 || !is_low(b, n))
 		return (Node){0};
 	for (uint32_t k = 0; k < d.nin; k++) {
 		in[k] = node_in(g, n, k);

@@ -9,17 +9,6 @@ typedef struct {
 	Lx lo, hi; /* hi is the end */
 } Interval;
 
-/* Registers and local arrays of a row with fragments (MicroKernel.nfrag). */
-typedef struct {
-	FragOp op;
-	uint32_t nrow;              /* fragments of rows in a tile */
-	Lv acc[MAX_FRAG_ROWS], a[MAX_FRAG_ROWS], b; /* acc, b: one for each vector of columns */
-	Lx base[MAX_FRAG_ROWS]; /* with runs (OperandA): offsets of fragments in a, without their
-	                           summed part */
-	LMem left, right, tile; /* left: [row][group] of a; right: [vector][group][column] of b;
-	                           tile: [row][column] */
-} ContractFrags;
-
 /* With runs of rows of a (OperandA), local arrays about the task's block. A *segment* is those rows
  * of a fragment that differ in the last row axis only. */
 typedef struct {
@@ -30,6 +19,18 @@ typedef struct {
 	LMem axis[MAX_RANK]; /* by segment: values of the other row axes */
 } ContractRuns;
 
+/* Registers and local arrays of a row with fragments (MicroKernel.nfrag). */
+typedef struct {
+	FragOp op;
+	uint32_t nrow;              /* fragments of rows in a tile */
+	Lv acc[MAX_FRAG_ROWS], a[MAX_FRAG_ROWS], b; /* acc, b: one for each vector of columns */
+	Lx base[MAX_FRAG_ROWS]; /* with runs (OperandA): offsets of fragments in a, without their
+	                           summed part */
+	ContractRuns runs;
+	LMem left, right, tile; /* left: [row][group] of a; right: [vector][group][column] of b;
+	                           tile: [row][column] */
+} ContractFrags;
+
 /* The code of a task, as far as it is written. */
 typedef struct {
 	Cpu *s;
@@ -37,7 +38,6 @@ typedef struct {
 	Interval rows, cols; /* the task's block */
 	/* with several row axes: their values and the offset in a, by row of the block */
 	LMem row_table[MAX_RANK], a_table;
-	ContractRuns runs; /* in place of these */
 	LMem local_b; /* gathered: [k...][nv * lanes] */
 	Lx row, col;  /* first row and column of the current tile */
 	LMem bias;    /* what is subtracted from the sums of the current columns

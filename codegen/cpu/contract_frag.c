@@ -13,13 +13,13 @@ static Lx int_of(ContractCode *c, int64_t v)
 /* Groups in a row of a fragment of a. */
 static uint32_t groups_of(const ContractCode *c)
 {
-	return c->p->step;
+	return c->p->axes.step;
 }
 
 /* Elements of a in it. */
 static uint32_t step_of(const ContractCode *c)
 {
-	return c->p->step * c->p->axes.row->group;
+	return c->p->axes.step * c->p->axes.row->group;
 }
 
 static LMem as(LMem m, DType d)

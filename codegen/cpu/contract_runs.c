@@ -57,13 +57,13 @@ static void declare(ContractCode *c)
 {
 	LoopFn *f = c->s->e.f;
 	const uint64_t fragments = (uint64_t)(c->p->block.rows / c->p->a.runs.rows), segments = fragments * (uint64_t)most_segments(c);
-	c->runs.base = ls_local(f, "base", DT_i64, fragments);
-	c->runs.first = ls_local(f, "first", DT_i64, fragments + 1);
-	c->runs.lo = ls_local(f, "segment_lo", DT_i64, segments);
-	c->runs.hi = ls_local(f, "segment_hi", DT_i64, segments);
-	c->runs.place = ls_local(f, "segment_place", DT_i64, segments);
+	c->frags.runs.base = ls_local(f, "base", DT_i64, fragments);
+	c->frags.runs.first = ls_local(f, "first", DT_i64, fragments + 1);
+	c->frags.runs.lo = ls_local(f, "segment_lo", DT_i64, segments);
+	c->frags.runs.hi = ls_local(f, "segment_hi", DT_i64, segments);
+	c->frags.runs.place = ls_local(f, "segment_place", DT_i64, segments);
 	for (uint32_t i = 0; i + 1 < c->p->axes.nm; i++)
-		c->runs.axis[i] = ls_local(f, "segment_axis", DT_i64, segments);
+		c->frags.runs.axis[i] = ls_local(f, "segment_axis", DT_i64, segments);
 }
 
 /* value[i]: of row axis i, for those outside of runs. Sets the axes to the first row of the run. */
@@ -108,11 +108,11 @@ static void add_segment(ContractCode *c, Lv v, Lx end, Lx at, Lx *value, Lv nseg
 	Lx stop = eval_let(&s->e, "stop", lx_min(f, lx_add(f, column, lx_sub(f, end, here)), rows));
 	Lx some = lx_cmp(f, SC_lt, column, stop), n = lx_var(f, nsegment);
 	ls_if(f, there.i ? lx_and(f, there, some) : some);
-	store(c, c->runs.lo, n, column);
-	store(c, c->runs.hi, n, stop);
-	store(c, c->runs.place, n, lx_sub(f, lx_add(f, at, here), column));
+	store(c, c->frags.runs.lo, n, column);
+	store(c, c->frags.runs.hi, n, stop);
+	store(c, c->frags.runs.place, n, lx_sub(f, lx_add(f, at, here), column));
 	for (uint32_t i = 0; i < last; i++)
-		store(c, c->runs.axis[i], n, value[i]);
+		store(c, c->frags.runs.axis[i], n, value[i]);
 	ls_set(f, nsegment, lx_add(f, n, int_of(c, 1)));
 	ls_end(f);
 	ls_set(f, v, lx_add(f, here, lx_sub(f, line, column)));
@@ -135,8 +135,8 @@ static void add_fragment(ContractCode *c, Lx k, Lx first, Lv nsegment)
 	at = eval_let(&s->e, "at", lx_mul(f, at, rows));
 	Lx start = eval_let(&s->e, "start", lx_min(f, at, lx_sub(f, length, rows)));
 	Lx base = lx_add(f, eval_index(&s->e, contract_row_offset(c)), lx_mul(f, start, eval_size(&s->e, r->distance)));
-	store(c, c->runs.base, k, base);
-	store(c, c->runs.first, k, lx_var(f, nsegment));
+	store(c, c->frags.runs.base, k, base);
+	store(c, c->frags.runs.first, k, lx_var(f, nsegment));
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
 	Lx end = lx_min(f, lx_add(f, at, rows), length);
@@ -158,7 +158,7 @@ void contract_fill_runs(ContractCode *c)
 	Lx k = lx_var(f, ls_for(f, "k", int_of(c, 0), int_of(c, fragments), 1));
 	add_fragment(c, k, first, nsegment);
 	ls_end(f);
-	store(c, c->runs.first, int_of(c, fragments), lx_var(f, nsegment));
+	store(c, c->frags.runs.first, int_of(c, fragments), lx_var(f, nsegment));
 }
 
 /* The number in the block of the current tile's first fragment. */
@@ -173,7 +173,7 @@ void contract_find_fragments(ContractCode *c)
 	LoopFn *f = c->s->e.f;
 	Lx first = first_fragment(c);
 	for (uint32_t i = 0; i < per_tile(c); i++)
-		c->frags.base[i] = load(c, c->runs.base, lx_add(f, first, int_of(c, i)));
+		c->frags.base[i] = load(c, c->frags.runs.base, lx_add(f, first, int_of(c, i)));
 }
 
 Lx contract_open_segments(ContractCode *c)
@@ -182,12 +182,12 @@ Lx contract_open_segments(ContractCode *c)
 	LoopFn *f = s->e.f;
 	const ContractAxes *x = &c->p->axes;
 	Lx tile = first_fragment(c);
-	Lx begin = load(c, c->runs.first, tile), end = load(c, c->runs.first, lx_add(f, tile, int_of(c, per_tile(c))));
+	Lx begin = load(c, c->frags.runs.first, tile), end = load(c, c->frags.runs.first, lx_add(f, tile, int_of(c, per_tile(c))));
 	Lx k = lx_var(f, ls_for(f, "segment", begin, end, 1));
 	for (uint32_t i = 0; i + 1 < x->nm; i++)
-		eval_at(&s->e, x->m[i], load(c, c->runs.axis[i], k));
-	Lx place = load(c, c->runs.place, k);
-	Lx row = lx_var(f, ls_for(f, "row", load(c, c->runs.lo, k), load(c, c->runs.hi, k), 1));
+		eval_at(&s->e, x->m[i], load(c, c->frags.runs.axis[i], k));
+	Lx place = load(c, c->frags.runs.place, k);
+	Lx row = lx_var(f, ls_for(f, "row", load(c, c->frags.runs.lo, k), load(c, c->frags.runs.hi, k), 1));
 	if (x->nm)
 		eval_at(&s->e, x->m[x->nm - 1], row);
 	return lx_add(f, place, row);

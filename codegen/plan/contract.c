@@ -278,7 +278,7 @@ static const Nest *read_a(const PlanInput *in, ContractPlan *c)
 static void choose_fragments(const PlanInput *in, ContractPlan *c, bool reads_all)
 {
 	SymTab *syms = in->nest->syms;
-	c->step = contract_choose_step(in, &c->axes);
+	c->axes.step = contract_choose_step(in, &c->axes);
 	c->a.runs = contract_find_runs(in, c, reads_all);
 	const Runs *r = &c->a.runs;
 	if (!r->used)

@@ -24,6 +24,7 @@ typedef struct {
 	const MicroKernel *row; /* how steps are multiplied */
 	uint32_t grouped;       /* with groups: the summed axis whose groups k[nk - 1] counts */
 	Sym whole_groups;       /* those that are complete */
+	uint32_t step;          /* of fragments: groups in a step of k */
 } ContractAxes;
 
 /* An operand in panels: [batch][panel][k...][width]; with groups, of u32 that are groups. */
@@ -177,7 +178,6 @@ typedef struct ContractPlan {
 	const CopyPlan *copy[MAX_COPIES]; /* phases before, in this order; NULL: no further one */
 	Sym rows;                         /* the product of the row axes; with runs: the places of
 					     all fragments */
-	uint32_t step;                    /* of fragments: groups in a step of k */
 	TileSize tile;                    /* the register tile */
 	BlockSize block;                  /* the cache block, one task */
 	KBlock k_block;

@@ -243,7 +243,7 @@ static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 	int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
 	if (c->axes.row->nfrag) { /* a fragment's steps are a chain, which counts once for the next
 	                             ones */
-		const int64_t groups = c->step;
+		const int64_t groups = c->axes.step;
 		return limit == INT64_MAX ? limit : (limit - groups - 2) * groups;
 	}
 	const bool once = sc_is_dot(c->axes.row->op) && st->dtype != st->acc;
@@ -393,7 +393,7 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 		t.ways = 1;
 		t.looped = true;
 		t.tight = false;
-		t.unroll = c->step;
+		t.unroll = c->axes.step;
 	}
 	t.ahead = rows_ahead(c, &t);
 	return t;

@@ -40,7 +40,7 @@ static void count_fragments(const ContractPlan *c, const TileCode *t, double ste
 {
 	const DType d = c->vector.dtype;
 	const uint32_t lanes = c->vector.lanes, fragments = (c->tile.mr + c->axes.row->rows - 1) / c->axes.row->rows;
-	const double vectors = steps / c->step, copied = c->a.runs.used ? 0 : c->tile.mr;
+	const double vectors = steps / c->axes.step, copied = c->a.runs.used ? 0 : c->tile.mr;
 	const double rows = (double)fragments * c->axes.row->rows;
 	busy->units += vectors * rows * t->nv * machine_cycles(m, MOP_tile, DT_f32, 1);
 	busy->loads += vectors * (copied + rows + t->nv * (double)lanes) * machine_cycles(m, MOP_load, d, lanes);

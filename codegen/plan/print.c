@@ -56,7 +56,7 @@ void print_contract(const Plan *p, Text *out)
 	text_printf(out, "; tile %u x %u vectors of %u, a %s, b %s", c->tile.mr, c->tile.nv,
 		    c->vector.lanes, describe_a(c), access[c->b.access]);
 	if (c->axes.row->nfrag)
-		text_printf(out, ", steps of %u groups", c->step);
+		text_printf(out, ", steps of %u groups", c->axes.step);
 	if (c->a.runs.used)
 		text_printf(out, ", fragments of %u rows, runs of %s", c->a.runs.rows, sym_str(n->syms, c->a.runs.length));
 	if (c->columns.rest.nv)

@@ -278,6 +278,14 @@ static bool is_loose(const Import *im, const char *name)
 	return intern_find(&im->loose, name, (uint32_t)strlen(name)) != 0;
 }
 
+/* Whether the symbol may be 0 although its range begins at lo. torch.export takes sizes of inputs
+ * for 2 at least (Dim.DYNAMIC, Dim.AUTO, min=0 to 2), and no caller of the exported program is told
+ * so: PyTorch checks bounds above 2 alone. A count of data (u0) is what the model says of it. */
+static bool is_free_below(const Import *im, const char *name, int64_t lo)
+{
+	return name[0] == 'u' ? lo == 2 && is_loose(im, name) : lo < 0 || lo == 2;
+}
+
 bool meta_is_loose(const Import *im, const Cond *c)
 {
 	return !c->fixed && c->kind == GUARD_LE && sym_is(im->syms, c->a, 2) && sym_kind(im->syms, c->b) == SYM_VAR &&
@@ -303,7 +311,7 @@ bool meta_symbols(Import *im)
 			return ctx_error(im->ctx, NULL,
 					 "range constraint of %s: %lld to %lld is empty", key,
 					 (long long)lo, (long long)hi);
-		if ((lo < 0 && key[0] != 'u') || (lo == 2 && is_loose(im, key)))
+		if (is_free_below(im, key, lo))
 			lo = 0;
 		if (!expr_symbol(&env, key, lo, hi).i)
 			return ctx_error(im->ctx, NULL, "range constraint of %s: %s", key,

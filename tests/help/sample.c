@@ -305,7 +305,7 @@ static Graph *parse(Reader *r, Op op)
 	text_init(&t, r->ir->ctx->arena);
 	text_printf(&t, "graph @sample(%s)", r->inputs.data);
 	for (uint32_t k = 0; k < r->nsize && r->form.symbolic; k++)
-		text_printf(&t, "%s2 <= %s ~ %lld", k ? ", " : " where ", r->size[k], (long long)r->extent[k]);
+		text_printf(&t, "%s0 <= %s ~ %lld", k ? ", " : " where ", r->size[k], (long long)r->extent[k]);
 	bool typed = op_kind(op) == OP_COMPOSITE && op_schema(op)->nresult;
 	text_printf(&t, " {\n  %s%s(%s)%s\n  return\n}\n", op_schema(op)->nresult ? "%y = " : "", op_name(op),
 		    r->call.data, typed ? " : f32[]" : "");

@@ -41,7 +41,8 @@ static Attr negated(Build *b, Attr a)
 	}
 }
 
-/* x + alpha y, or x - alpha y */
+/* x + alpha y, or x - alpha y: of floats a product and a sum that are rounded once, as PyTorch's
+ * kernel computes them */
 static Node add_scaled(Build *b, Node n, Node x, Node y, bool minus)
 {
 	DType d, c;
@@ -57,8 +58,11 @@ static Node add_scaled(Build *b, Node n, Node x, Node y, bool minus)
 		return (Node){0};
 	if (minus)
 		a = negated(b, a);
-	y = aten_mul(b, operand(b, y, d, c), b_convert(b, aten_scalar_factor(b, &a, d), c));
-	return b_convert(b, aten_add(b, operand(b, x, d, c), y), d);
+	Node in[] = {b_convert(b, aten_scalar_factor(b, &a, d), c), operand(b, y, d, c), operand(b, x, d, c)};
+	bool negative = aten_scalar_is(b, n, "alpha", -1);
+	if (dtype_is_float(c) && !negative)
+		return b_convert(b, b_pointwise(b, OP_fma, in, 3), d);
+	return b_convert(b, aten_add(b, in[2], aten_mul(b, in[1], in[0])), d);
 }
 
 static Node build_add(Build *b, Node n)

@@ -50,6 +50,14 @@ OP(mul) {
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; i32[6] in -99..99, i32[6] in -99..99; "
 		  "bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
 };
+OP(fma) {
+	.schema = "fma(Tensor a, Tensor b, Tensor c) -> Tensor",
+	.doc = "a * b + c on floats, rounded once",
+	.promote = PROMOTE_FLOAT,
+	.scalar = "fma(a, b, c)",
+	.deriv = {"b", "a", "1"},
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8, f32[n, 4] in -8..8; f64[5] in -3..3, f64[5] in -3..3, f64[5] in -3..3",
+};
 OP(div) {
 	.schema = "div(Tensor a, Tensor b) -> Tensor",
 	.doc = "a / b on floats",

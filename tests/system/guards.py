@@ -48,12 +48,12 @@ SHAPES = [[2, 4], [3], [8], [5], [3], [4], [6]]
 VIOLATIONS = [
     (2, 6, "xs_1", ["size()[0] % 4) == 0"]),
     (3, 2, "d_q", ["size()[0] + L[", "> 6"]),
-    (5, 1, "p_right_0", ["at least 2", ">= 2"]),  # a range
+    (5, 1, "p_right_0", ["size()[0] + L[", "> 6"]),  # that a range begins at 2 is not checked
     (6, 5, "k", ["math.trunc(0.7*torch.sym_float(L["]),
     (6, 8, "k", ["math.trunc(0.7*torch.sym_float(L["]),
 ]
 # 0.7 * 7 is 4.8999999999999995 for Python, and 4 when truncated
-HOLDS = [(2, 4), (3, 3), (6, 7)]
+HOLDS = [(2, 0), (2, 4), (3, 3), (6, 7)]
 
 with tempfile.TemporaryDirectory() as folder:
     x, y = pathlib.Path(folder) / "x.safetensors", pathlib.Path(folder) / "y.safetensors"

@@ -1,8 +1,8 @@
 """Random modules of transforms and factorisations with PyTorch's results: random_algebra.py OUT --seed N --count N
 Makes OUT/SEED.pt2 and OUT/SEED.safetensors, for `weft check OUT` and `weft check OUT --mode vjp`: a chain of one to six steps of
 torch.fft, torch.linalg, stft and what lies between them, of f64 and complex128, whose results no phase or sign of a vector
-changes. Half of the modules have symbolic sizes and are run at other sizes than they were exported with; the others have sizes
-of 0 and 1, too. What PyTorch itself refuses gives no module. Needs torch and safetensors."""
+changes. Half of the modules have symbolic sizes and are run at other sizes than they were exported with, 1 among them; the
+others have sizes of 0 and 1, too. What PyTorch itself refuses gives no module. Needs torch and safetensors."""
 import argparse
 import json
 import random
@@ -188,7 +188,7 @@ def make(out, seed):
     model, last = Chain(made, pairs), [2] if pairs else []
     exported = export(model, (torch.randn(shape + last, dtype=torch.float64),), dynamic_shapes=({k: Dim.DYNAMIC for k in range(rank)},) if symbolic else None)
     if symbolic:
-        shape = [r.choice([2, 3, 5, 7, 9]) for _ in range(rank)]  # the file says: at least 2
+        shape = [r.choice([1, 2, 3, 5, 7, 9]) for _ in range(rank)]
     x = torch.randn(shape + last, dtype=torch.float64, requires_grad=True)
     y = model(x)
     try:

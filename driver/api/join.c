@@ -177,7 +177,8 @@ static Joining import_all(const Join *j)
 		from[k] = j->graph[k]->g;
 		entry[k] = (GraphEntry){arena_strdup(arena, j->name[k]), graph_import(ir, from[k]), j->graph[k]->path};
 		entry[k].g->name = entry[k].name;
-		if (from[k]->ir->unrounded != from[0]->ir->unrounded) /* what holds for one graph does not for all */
+		/* what holds for one graph does not hold for all */
+		if (from[k]->ir->unrounded != from[0]->ir->unrounded)
 			ir->unrounded = DT_none;
 		first[k + 1] = ir->constant.n;
 	}

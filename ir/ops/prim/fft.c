@@ -315,7 +315,7 @@ static bool eval_real(EvalCtx *e, const Tensor *in, Tensor *out, uint32_t dim, b
 	const int64_t both = 2 * (n / 2 + 1), from = inverse ? both : n, into = inverse ? n : both;
 	C64 *a = EVAL_ARRAY(e, C64, n + 2), *b = EVAL_ARRAY(e, C64, n + 2);
 	double *half = EVAL_ARRAY(e, double, both + n);
-	const int64_t count = tensor_numel(in) ? tensor_numel(in) / from : 0;
+	const int64_t count = n && tensor_numel(in) ? tensor_numel(in) / from : 0;
 	Dft d = {e->arena, count ? roots_of(e->arena, n) : NULL, n};
 	for (int64_t i = 0; i < count; i++) {
 		tensor_read_f64(&x, i * from, from, half);
@@ -877,10 +877,8 @@ OP(fft_lines) {
 	       "real: x is fft_r2c's, its even and odd numbers in n pairs, and the result has n + 1 elements; with "
 	       "inverse x has n + 1, and the result is fft_c2r's in n pairs; n is a number, and the table has n + 1 more, "
 	       "exp(-pi i k / n)",
-	.linear = LINEAR_TOGETHER,
-	.linear_in = 1,
+	.no_deriv = "lines of a Fourier transform stand for fft_c2c, fft_r2c and fft_c2r, which have derivatives",
 	.folds = FOLDS,
-	.adjoint = adjoint_fft,
 	.batch = batch_fft_lines,
 	.infer = infer_fft_lines,
 	.eval = eval_fft_lines,

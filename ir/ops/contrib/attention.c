@@ -7,18 +7,9 @@
 
 Node contrib_heads(Build *b, Node x, int64_t heads)
 {
-	if (!x.i)
-		return x;
-	if (node_rank(b->g, x) != 3 || heads < 1)
+	if (x.i && (node_rank(b->g, x) != 3 || heads < 1))
 		return b_error(b, "an operand of rank %u in %lld heads, expected rank 3", node_rank(b->g, x), (long long)heads);
-	aten_require_multiple(b, b_dim(b, x, 2), heads, "the hidden size is no multiple of the number of heads");
-	Sym dim[] = {b_dim(b, x, 0), b_dim(b, x, 1), b_int(b, heads), sym_divi(b_syms(b), b_dim(b, x, 2), heads)};
-	return b_transpose(b, b_reshape(b, x, 4, dim), 1, 2);
-}
-
-Node contrib_merged(Build *b, Node x)
-{
-	return aten_flatten(b, b_transpose(b, x, 1, 2), 2, 3);
+	return onnx_heads(b, x, heads);
 }
 
 Node contrib_scale(Build *b, Node n, Node q)
@@ -116,7 +107,7 @@ static Node attention_of(Build *b, Node n, Node x, const int64_t *size, Node bia
 	if (node_bool(b->g, n, "unidirectional"))
 		bias = plus(b, bias, contrib_causal(b, queries, keys, before, filter));
 	ContribAttention a = {.q = part[0], .k = part[1], .v = part[2], .bias = bias, .scale = contrib_scale(b, n, part[0])};
-	Node y = contrib_merged(b, contrib_attend(b, &a, NULL));
+	Node y = onnx_merged_heads(b, contrib_attend(b, &a, NULL));
 	bool same = sym_eq(t, b_dim(b, part[1], 3), b_dim(b, part[2], 3)) == YES;
 	return !y.i ? y : same ? b_tuple(b, (Node[]){y, aten_stack(b, part + 1, 2, 0)}, 2) : b_tuple(b, &y, 1);
 }

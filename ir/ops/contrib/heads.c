@@ -72,7 +72,7 @@ static Node multi_head(Build *b, Node n, const char *mask_name, bool causal)
 		bias = bias.i ? b_bin(b, OP_add, bias, c) : c;
 	}
 	ContribAttention a = {.q = p.part[0], .k = p.part[1], .v = p.part[2], .bias = bias, .scale = contrib_scale(b, n, p.part[0])};
-	Node y = contrib_merged(b, contrib_attend(b, &a, &score));
+	Node y = onnx_merged_heads(b, contrib_attend(b, &a, &score));
 	return y.i ? b_tuple(b, (Node[]){y, p.part[1], p.part[2], score}, 4) : y;
 }
 
@@ -219,14 +219,6 @@ static Node window(Build *b, Node n, const Grouped *a)
 	return b_unsqueeze(b, b_select(b, hidden, b_scalar(b, DT_f32, -(double)INFINITY), b_scalar(b, DT_f32, 0)), 1);
 }
 
-static Node repeated(Build *b, Node x, int64_t times)
-{
-	if (!x.i || times == 1)
-		return x;
-	Shape s = shape_insert(aten_shape(b, x), 2, b_int(b, times));
-	return aten_flatten(b, aten_expand_shape(b, b_unsqueeze(b, x, 2), &s), 1, 2);
-}
-
 static bool check_grouped(Build *b, Node n)
 {
 	bool quantised = aten_int(b, n, "kv_cache_bit_width") || !aten_is(b, n, "k_quant_type", "NONE") || !aten_is(b, n, "v_quant_type", "NONE");
@@ -247,9 +239,9 @@ static Node build_grouped(Build *b, Node n)
 	Node k = state(b, &a, arg(b, n, "past_key"), a.k), v = state(b, &a, arg(b, n, "past_value"), a.v), mask = window(b, n, &a);
 	if (aten_int(b, n, "smooth_softmax") == 1 && !sink.i)
 		sink = b_full(b, DT_f32, 0, 1, (Sym[]){b_int(b, a.heads)});
-	ContribAttention at = {.q = a.q, .k = repeated(b, k, a.heads / a.kv), .v = repeated(b, v, a.heads / a.kv), .bias = bias.i ? b_bin(b, OP_add, mask, bias) : mask,
+	ContribAttention at = {.q = a.q, .k = onnx_repeated_heads(b, k, a.heads / a.kv), .v = onnx_repeated_heads(b, v, a.heads / a.kv), .bias = bias.i ? b_bin(b, OP_add, mask, bias) : mask,
 			       .sink = sink, .scale = contrib_scale(b, n, a.q), .softcap = node_float(b->g, n, "softcap")};
-	Node y = contrib_merged(b, contrib_attend(b, &at, NULL));
+	Node y = onnx_merged_heads(b, contrib_attend(b, &at, NULL));
 	return y.i ? b_tuple(b, (Node[]){y, k, v}, 3) : y;
 }
 

@@ -48,9 +48,8 @@ typedef struct {
 /* Returns softmax(q k^T scale + bias) v, [B, H, S, D of v]. *score: the products after softmax; may
  * be NULL. */
 Node contrib_attend(Build *, const ContribAttention *, Node *score);
-/* Returns x[B, S, H * D] as [B, H, S, D], and back. */
+/* Returns onnx_heads of x[B, S, H * D]; another rank is an error. */
 Node contrib_heads(Build *, Node x, int64_t heads);
-Node contrib_merged(Build *, Node x);
 /* Returns the mask of keys of Attention and MultiHeadAttention as a bias: [B, T] and [B, S, T] of 0
  * and 1, or the ends [B], or the ends and starts [2 B]; masked ones get `filter`. */
 Node contrib_mask(Build *, Node mask, Sym batch, Sym keys, double filter);

@@ -216,20 +216,9 @@ OP(com_microsoft_NhwcMaxPool_1){
 
 /* ---- products ---- */
 
-/* As i32 without the zero point. rows: it is one for each row. */
-static Node centred(Build *b, Node x, Node zero, bool rows)
-{
-	x = b_convert(b, x, DT_i32);
-	if (!zero.i || !x.i)
-		return x;
-	if (rows && node_rank(b->g, zero) == 1 && !sym_is(b_syms(b), b_dim(b, zero, 0), 1))
-		zero = b_unsqueeze(b, zero, -1);
-	return b_bin(b, OP_sub, x, b_convert(b, zero, DT_i32));
-}
-
 Node contrib_integer_product(Build *b, Node x, Node x_scale, Node x_zero, Node y, Node y_scale, Node y_zero, Node bias)
 {
-	Node r = b_convert(b, b_matmul(b, centred(b, x, x_zero, true), centred(b, y, y_zero, false)), DT_f32);
+	Node r = b_convert(b, b_matmul(b, onnx_centred(b, x, x_zero, true), onnx_centred(b, y, y_zero, false)), DT_f32);
 	if (aten_rank(b, x_scale) == 1 && !sym_is(b_syms(b), b_dim(b, x_scale, 0), 1))
 		x_scale = b_unsqueeze(b, x_scale, -1);
 	r = b_bin(b, OP_mul, r, b_bin(b, OP_mul, x_scale, y_scale));
@@ -267,13 +256,13 @@ OP(com_microsoft_DynamicQuantizeMatMul_1){
 /* C has the scale a_scale * b_scale. Without y_scale the result is not quantised. */
 static Node build_qgemm(Build *b, Node n)
 {
-	Node x = centred(b, arg(b, n, "A"), number(b, arg(b, n, "a_zero_point")), false), y = arg(b, n, "B"), zero = arg(b, n, "b_zero_point"), c = arg(b, n, "C");
+	Node x = onnx_centred(b, arg(b, n, "A"), number(b, arg(b, n, "a_zero_point")), false), y = arg(b, n, "B"), zero = arg(b, n, "b_zero_point"), c = arg(b, n, "C");
 	Node y_scale = arg(b, n, "y_scale"), y_zero = arg(b, n, "y_zero_point");
 	double alpha = node_float(b->g, n, "alpha");
 	if (aten_rank(b, x) != 2 || aten_rank(b, y) != 2)
 		return b_error(b, "operands of rank %u and %u, expected matrices", aten_rank(b, x), aten_rank(b, y));
 	x = node_bool(b->g, n, "transA") ? b_transpose(b, x, 0, 1) : x;
-	y = centred(b, node_bool(b->g, n, "transB") ? b_transpose(b, y, 0, 1) : y, zero, false);
+	y = onnx_centred(b, node_bool(b->g, n, "transB") ? b_transpose(b, y, 0, 1) : y, zero, false);
 	Node r = b_matmul(b, x, y);
 	if (c.i)
 		r = b_bin(b, OP_add, r, c);
@@ -333,8 +322,8 @@ OP(com_microsoft_DequantizeLinear_1){
 static Node build_qlinear_conv(Build *b, Node n)
 {
 	bool last = node_bool(b->g, n, "channels_last");
-	Node x = centred(b, arg(b, n, "x"), number(b, arg(b, n, "x_zero_point")), false), w = arg(b, n, "w"), zero = arg(b, n, "y_zero_point");
-	w = centred(b, w, for_dim(b, arg(b, n, "w_zero_point"), w, 0), false);
+	Node x = onnx_centred(b, arg(b, n, "x"), number(b, arg(b, n, "x_zero_point")), false), w = arg(b, n, "w"), zero = arg(b, n, "y_zero_point");
+	w = onnx_centred(b, w, for_dim(b, arg(b, n, "w_zero_point"), w, 0), false);
 	Node y = b_convert(b, onnx_conv(b, n, last ? to_channels_first(b, x) : x, w, arg(b, n, "B")), DT_f32);
 	y = b_bin(b, OP_mul, y, b_bin(b, OP_mul, number(b, arg(b, n, "x_scale")), for_dim(b, arg(b, n, "w_scale"), y, 1)));
 	return contrib_quantised(b, last ? to_channels_last(b, y) : y, number(b, arg(b, n, "y_scale")), number(b, zero), aten_dtype(b, zero));

@@ -8,8 +8,7 @@ static int64_t int_arg(Build *b, Node n, const char *name)
 	return aten_int_or(b, n, name, 0);
 }
 
-/* [B, S, H * D] as [B, H, S, D]; rank 4 stays. */
-static Node heads(Build *b, Node x, int64_t count)
+Node onnx_heads(Build *b, Node x, int64_t count)
 {
 	if (!x.i || node_rank(b->g, x) == 4)
 		return x;
@@ -20,14 +19,13 @@ static Node heads(Build *b, Node x, int64_t count)
 	return b_transpose(b, b_reshape(b, x, 4, dim), 1, 2);
 }
 
-static Node merged(Build *b, Node y)
+Node onnx_merged_heads(Build *b, Node y)
 {
 	y = b_transpose(b, y, 1, 2);
 	return aten_flatten(b, y, 2, 3);
 }
 
-/* Key and value heads, each `times` times in turn. */
-static Node repeated(Build *b, Node x, int64_t times)
+Node onnx_repeated_heads(Build *b, Node x, int64_t times)
 {
 	if (!x.i || times == 1)
 		return x;
@@ -129,9 +127,9 @@ static Node build_attention(Build *b, Node n)
 	bool flat = aten_rank(b, q) == 3;
 	DType precision = aten_dtype_or(b, n, "softmax_precision", DT_none);
 	int64_t nq, nkv;
-	q = heads(b, q, int_arg(b, n, "q_num_heads"));
-	k = heads(b, k, int_arg(b, n, "kv_num_heads"));
-	v = heads(b, v, int_arg(b, n, "kv_num_heads"));
+	q = onnx_heads(b, q, int_arg(b, n, "q_num_heads"));
+	k = onnx_heads(b, k, int_arg(b, n, "kv_num_heads"));
+	v = onnx_heads(b, v, int_arg(b, n, "kv_num_heads"));
 	if (!q.i || !k.i || !v.i)
 		return (Node){0};
 	DType d = node_dtype(b->g, q);
@@ -142,8 +140,8 @@ static Node build_attention(Build *b, Node n)
 	Node present_k = k, present_v = v;
 	if (!aten_const(b, b_dim(b, q, 1), &nq) || !aten_const(b, b_dim(b, k, 1), &nkv) || !nkv || nq % nkv)
 		return b_error(b, "the number of heads of Q is no multiple of those of K and V");
-	k = repeated(b, k, nq / nkv);
-	v = repeated(b, v, nq / nkv);
+	k = onnx_repeated_heads(b, k, nq / nkv);
+	v = onnx_repeated_heads(b, v, nq / nkv);
 	Sym keys = b_dim(b, k, 2), queries = b_dim(b, q, 2);
 	Node score = scaled(b, n, b_matmul_wide(b, q, b_transpose(b, k, 2, 3)), b_dim(b, q, 3)), raw = score;
 	DType wide = aten_dtype(b, score);
@@ -158,7 +156,7 @@ static Node build_attention(Build *b, Node n)
 	}
 	Node p = probabilities(b, score, bias, precision), y = b_matmul(b, b_convert(b, p, d), v);
 	if (flat)
-		y = merged(b, y);
+		y = onnx_merged_heads(b, y);
 	if (aten_int(b, n, "outputs") < 4)
 		return b_tuple(b, (Node[]){y, present_k, present_v}, 3);
 	int64_t mode = aten_int(b, n, "qk_matmul_output_mode");
@@ -181,7 +179,7 @@ static Node build_rotary(Build *b, Node n)
 	Node x = arg(b, n, "X"), cache[2] = {arg(b, n, "cos_cache"), arg(b, n, "sin_cache")}, at = arg(b, n, "position_ids");
 	SymTab *t = b_syms(b);
 	bool flat = aten_rank(b, x) == 3, pairs = node_bool(b->g, n, "interleaved");
-	if (!x.i || !(x = heads(b, x, int_arg(b, n, "num_heads"))).i)
+	if (!x.i || !(x = onnx_heads(b, x, int_arg(b, n, "num_heads"))).i)
 		return (Node){0};
 	int64_t turned = int_arg(b, n, "rotary_embedding_dim");
 	Sym size = b_dim(b, x, 3), n_turned = turned ? b_int(b, turned) : size, half = sym_divi(t, n_turned, 2), zero = b_int(b, 0), one = b_int(b, 1);
@@ -198,7 +196,7 @@ static Node build_rotary(Build *b, Node n)
 	y = pairs ? aten_flatten(b, aten_stack(b, (Node[]){re, im}, 2, 4), 3, 4) : b_concat(b, (Node[]){re, im}, 2, 3);
 	if (turned)
 		y = b_concat(b, (Node[]){y, rest}, 2, 3);
-	return flat ? merged(b, y) : y;
+	return flat ? onnx_merged_heads(b, y) : y;
 }
 
 OP(onnx_RotaryEmbedding_23){

@@ -36,5 +36,15 @@ Node onnx_to_stored(Build *, Node x, int64_t type, bool saturate, const char *mo
 Node onnx_to_f8(Build *, Node x, DType, bool saturate);
 /* Returns indices as i64, where negative ones count from the end of `extent` elements. */
 Node onnx_index(Build *, Node index, Sym extent);
+/* Returns x minus its zero point, as i32. zero: one number, or one for each column of x, or with
+ * `rows` for each row; absent: 0. */
+Node onnx_centred(Build *, Node x, Node zero, bool rows);
+/* Returns x[B, S, H * D] as [B, H, S, D]; x itself if it has rank 4. Another rank, and no positive
+ * number of heads, are errors. */
+Node onnx_heads(Build *, Node x, int64_t count);
+/* Returns x[B, H, S, D] as [B, S, H * D]. */
+Node onnx_merged_heads(Build *, Node x);
+/* Returns x[B, H, S, D] with each head `times` times in turn, [B, H * times, S, D]. */
+Node onnx_repeated_heads(Build *, Node x, int64_t times);
 
 #endif

@@ -129,8 +129,7 @@ OP(onnx_DynamicQuantizeLinear_11){
 
 /* ---- products ---- */
 
-/* x minus its zero point, as i32; a zero point for each row or column. */
-static Node centred(Build *b, Node x, Node zero, bool rows)
+Node onnx_centred(Build *b, Node x, Node zero, bool rows)
 {
 	x = b_convert(b, x, DT_i32);
 	if (!zero.i || !x.i)
@@ -149,7 +148,7 @@ static Node row_scale(Build *b, Node v)
 
 static Node build_matmul_integer(Build *b, Node n)
 {
-	Node x = centred(b, arg(b, n, "A"), arg(b, n, "a_zero_point"), true), y = centred(b, arg(b, n, "B"), arg(b, n, "b_zero_point"), false);
+	Node x = onnx_centred(b, arg(b, n, "A"), arg(b, n, "a_zero_point"), true), y = onnx_centred(b, arg(b, n, "B"), arg(b, n, "b_zero_point"), false);
 	return b_matmul(b, x, y);
 }
 
@@ -161,7 +160,7 @@ OP(onnx_MatMulInteger_10){
 
 static Node build_qlinear_matmul(Build *b, Node n)
 {
-	Node x = centred(b, arg(b, n, "a"), arg(b, n, "a_zero_point"), true), y = centred(b, arg(b, n, "b"), arg(b, n, "b_zero_point"), false);
+	Node x = onnx_centred(b, arg(b, n, "a"), arg(b, n, "a_zero_point"), true), y = onnx_centred(b, arg(b, n, "b"), arg(b, n, "b_zero_point"), false);
 	Node zero = arg(b, n, "y_zero_point"), scale = b_bin(b, OP_mul, row_scale(b, arg(b, n, "a_scale")), aten_wide(b, arg(b, n, "b_scale")));
 	scale = b_bin(b, OP_div, scale, row_scale(b, arg(b, n, "y_scale")));
 	Node v = b_bin(b, OP_mul, b_convert(b, b_matmul(b, x, y), DT_f32), scale);
@@ -184,7 +183,7 @@ static Node centred_weights(Build *b, Node w, Node zero)
 
 static Node build_conv_integer(Build *b, Node n)
 {
-	Node x = centred(b, arg(b, n, "x"), arg(b, n, "x_zero_point"), false);
+	Node x = onnx_centred(b, arg(b, n, "x"), arg(b, n, "x_zero_point"), false);
 	return onnx_conv(b, n, x, centred_weights(b, arg(b, n, "w"), arg(b, n, "w_zero_point")), (Node){0});
 }
 
@@ -197,7 +196,7 @@ OP(onnx_ConvInteger_10){
 
 static Node build_qlinear_conv(Build *b, Node n)
 {
-	Node x = centred(b, arg(b, n, "x"), arg(b, n, "x_zero_point"), false), w = centred_weights(b, arg(b, n, "w"), arg(b, n, "w_zero_point"));
+	Node x = onnx_centred(b, arg(b, n, "x"), arg(b, n, "x_zero_point"), false), w = centred_weights(b, arg(b, n, "w"), arg(b, n, "w_zero_point"));
 	Node y = onnx_conv(b, n, x, w, arg(b, n, "B")), zero = arg(b, n, "y_zero_point");
 	Node scale = b_bin(b, OP_div, b_bin(b, OP_mul, aten_wide(b, arg(b, n, "x_scale")), aten_wide(b, arg(b, n, "w_scale"))), aten_wide(b, arg(b, n, "y_scale")));
 	Node v = b_bin(b, OP_mul, b_convert(b, y, DT_f32), spread(b, scale, y, 1, 0));

@@ -357,19 +357,13 @@ static bool eval_c2r(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out
 /* ---- rules ---- */
 
 /* The adjoint of the matrix exp(-2 pi i j k / n), which is symmetric, is its conjugate. */
-static Node other_direction(Build *b, Node n, const Node *in)
+static bool adjoint_fft(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Attr *attr = batch_attrs(b, n);
 	int k = op_arg_index(node_op(b->g, n), "inverse");
-	attr[k] = attr_bool(!attr[k].b);
-	return batch_again(b, n, in, attr);
-}
-
-static bool adjoint_fft(Build *b, Node n, const Node *ct, const bool *want, Node *g)
-{
-	Node in[2] = {ct[0], node_nin(b->g, n) > 1 ? node_in(b->g, n, 1) : (Node){0}};
 	(void)want;
-	g[0] = other_direction(b, n, in);
+	attr[k] = attr_bool(!attr[k].b);
+	g[0] = batch_again(b, n, ct, attr);
 	return g[0].i;
 }
 

@@ -1,6 +1,7 @@
 /* Which key and stream every node that draws gets, in branches and loops too: all numbers against
  * docs/random.md, computed here. */
 #include <inttypes.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -313,6 +314,38 @@ static void test_nested(void **state)
 			fail_msg("nested: element %u is %.17g, expected %.17g", i, tensor_f64(&out[0], i), y[i]);
 }
 
+/* Float dtypes draw as many bits as they have digits, so that each number k / 2^bits is exact and
+ * less than 1: every k occurs. */
+static void test_digits(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *dtype;
+		int digits;
+	} of[] = {{"f8e5m2", 3}, {"f8e4m3", 4}, {"bf16", 8}, {"f16", 11}, {"f32", 24}, {"f64", 53}};
+	enum { DRAWN = 32768, EACH_BELOW = 12 };
+	for (uint32_t k = 0; k < sizeof of / sizeof of[0]; k++) {
+		char text[160];
+		Tensor out[MOST];
+		static bool seen[1 << EACH_BELOW];
+		memset(seen, 0, sizeof seen);
+		snprintf(text, sizeof text, "graph @f(%%x: f64[2]) {\n  %%a = aten.rand(size=[%d], dtype=%s) : %s[%d]\n  return %%a\n}\n", DRAWN,
+			 of[k].dtype, of[k].dtype, DRAWN);
+		run(text, out);
+		for (int64_t i = 0; i < DRAWN; i++) {
+			uint64_t bits = words(first, 0, (uint64_t)i).word[0] >> (64 - of[k].digits);
+			double want = ldexp((double)bits, -of[k].digits), is = tensor_f64(&out[0], i);
+			if (is != want || is >= 1)
+				fail_msg("%s: element %d is %.17g, expected %.17g", of[k].dtype, (int)i, is, want);
+			if (of[k].digits < EACH_BELOW)
+				seen[bits] = true;
+		}
+		for (uint32_t bits = 0; of[k].digits < EACH_BELOW && bits < 1u << of[k].digits; bits++)
+			if (!seen[bits])
+				fail_msg("%s: the bits %u were not drawn", of[k].dtype, bits);
+	}
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -331,6 +364,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_present, setup, teardown), cmocka_unit_test_setup_teardown(test_scans, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_while, setup, teardown),   cmocka_unit_test_setup_teardown(test_cond, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_nested, setup, teardown),  cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_digits, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 #include "base/text.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <float.h>
@@ -172,9 +171,6 @@ bool text_ends(const char *s, const char *end)
 
 bool text_is_identifier(const char *s)
 {
-	if (!isalpha((unsigned char)*s) && *s != '_')
-		return false;
-	while (isalnum((unsigned char)*s) || *s == '_')
-		s++;
-	return !*s;
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+	return *s && !strchr("0123456789", *s) && !s[strspn(s, letters)];
 }

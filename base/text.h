@@ -38,8 +38,8 @@ void text_double(Text *, double v);
 bool text_write_file(const Text *, const char *path);
 /* Whether s ends with `end`, or is `end`. */
 bool text_ends(const char *s, const char *end);
-/* Whether s is formed as an identifier of C and of Python: letters, digits and _, at least one, no
- * digit first. Keywords count. */
+/* Whether s is formed as an identifier of C and of Python: letters and digits of ASCII and _, at
+ * least one, no digit first. Keywords count. */
 bool text_is_identifier(const char *);
 
 #endif

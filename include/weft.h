@@ -19,6 +19,9 @@
  * status 1 and one line on stderr; temporary files are removed first (weft_abandon). Programs that
  * must survive use WEFT_BACKEND_C or a process of its own.
  *
+ * The locale of the program has no effect. While a function runs, the calling thread has the C
+ * locale, also where the function calls back.
+ *
  * The first weft_load replaces jansson's allocation functions by functions that call those which
  * were set before. A program that sets its own does so before the first weft_load. */
 #ifndef WEFT_H

@@ -274,11 +274,12 @@ int weft_rt_no_reset(WeftInstance *, WeftStatus *);
  * not NULL. Returns WEFT_OK or an error code; after an error state is as before. An output whose
  * size depends on data is an error: see weft_serial_run_sized. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
-/* weft_serial_run for entries whose sizes of outputs may depend on data. If the size of output k
- * depends on data, buf has room for as many elements as the product of outputs[k].shape, and the
- * call overwrites that shape with the extents. Shapes of other outputs are neither read nor
- * written. Returns WEFT_ERR_CHECK if there is too little room, or if a size that depends on data
- * has no bound. */
+/* weft_serial_run for entries whose sizes of outputs may depend on data. outputs: one tensor for
+ * each output of the entry, of which only `shape` has a meaning; NULL: as weft_serial_run. If the
+ * size of output k depends on data, buf has room for as many elements as the product of
+ * outputs[k].shape, and the call overwrites that shape with the extents; after an error it may or
+ * may not be overwritten. Shapes of other outputs are neither read nor written. Returns
+ * WEFT_ERR_CHECK if there is too little room, or if a size that depends on data has no bound. */
 int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *);
 /* weft_serial_run_sized with a context whose `user`, `device`, `stream` and `comm` user operators
  * find in theirs. outputs NULL: no sizes depend on data. context NULL: all 0. */

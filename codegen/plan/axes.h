@@ -8,7 +8,7 @@
  * the second stores behind what the first stores; pairs of neighbours along the axis are
  * neighbours. Then the vectors of both stages are interleaved and stored as two contiguous vectors.
  * False for values of more than 4 bytes, of which as many as there are lanes are no vector
- * register. */
+ * register. False if the stage is the last one. */
 bool axes_store_pairs(const Nest *, uint32_t stage, uint32_t axis);
 /* Whether the stage is one of two that axes_store_pairs says store pairs. */
 bool axes_in_pair(const Nest *, uint32_t stage, uint32_t axis);

@@ -109,7 +109,7 @@ bool generic_has_chains(const GenericPlan *, const Stage *, uint32_t axis);
  * grid: of the kernel as one phase. before: the nest before axes were merged, which costs are
  * counted of. Fills in phase and parts of the plan, adds the axis of parts to the nest and returns
  * taken(); or refuses and changes nothing: the kernel has other stages than reductions of the same
- * rows and stores, has enough tasks as it is, or rows are short. */
+ * rows and stores, has enough tasks as it is, rows are short, or the nest has MAX_AXES axes. */
 MUST_LOOK Refusal parts_plan(const PlanInput *, GenericPlan *, Nest *, const TaskGrid *,
 			     const Nest *before);
 

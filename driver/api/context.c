@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/c_locale.h"
 #include "base/temp.h"
 #include "ir/ops/op.h"
 
@@ -17,7 +18,9 @@ static void make_tables(void *arg)
 
 Weft *weft_new(void)
 {
+	locale_t locale = c_locale_begin();
 	Weft *w = arena_try(make_tables, NULL) ? calloc(1, sizeof *w) : NULL;
+	c_locale_end(locale);
 	if (!w)
 		return NULL;
 	w->ctx = ctx_new();
@@ -45,6 +48,7 @@ bool boundary(Weft *w, bool (*f)(void *arg), void *arg)
 	if (!w || w->dead)
 		return false;
 	jmp_buf outer;
+	const locale_t locale = c_locale_begin();
 	memcpy(&outer, &w->ctx->unwind, sizeof outer);
 	jmp_buf *before = arena_catch(&w->ctx->unwind);
 	int why = setjmp(w->ctx->unwind);
@@ -53,6 +57,7 @@ bool boundary(Weft *w, bool (*f)(void *arg), void *arg)
 		ok = f(arg);
 	memcpy(&w->ctx->unwind, &outer, sizeof outer);
 	arena_catch(before);
+	c_locale_end(locale);
 	if (why == 0)
 		return ok;
 	w->dead = true;

@@ -99,9 +99,9 @@ struct Target;
 /* Returns a target as the API describes it; the texts are those of the target, not copies. */
 WeftTargetInfo target_info(const struct Target *);
 
-/* Calls f(arg); unwinding ends here. Returns what f returns; false if f unwinds, after which the
- * Weft is dead and `fatal` says why. If the Weft is NULL or dead already, returns false without
- * calling f. Calls may be nested. */
+/* Calls f(arg), in the C locale; unwinding ends here. Returns what f returns; false if f unwinds,
+ * after which the Weft is dead and `fatal` says why. If the Weft is NULL or dead already, returns
+ * false without calling f. Calls may be nested. */
 bool boundary(Weft *, bool (*f)(void *arg), void *arg);
 /* The time in seconds since some fixed moment, which never goes back. */
 double seconds_now(void);

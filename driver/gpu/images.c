@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "driver/artifact/cache.h"
 #include "driver/artifact/elf_object.h"
 #include "driver/artifact/jobs.h"
@@ -63,6 +64,7 @@ static void compile_one(Ctx *ctx, Image *im, const char *arch)
 static void *compile_some(void *arg)
 {
 	Work *w = arg;
+	const locale_t before = c_locale_begin(); /* threads do not inherit it */
 	for (uint32_t k; !w->failed && (k = w->next++) < w->n;) {
 		Image *im = &w->image[k];
 		Ctx *ctx = im->made ? NULL : ctx_new();
@@ -76,6 +78,7 @@ static void *compile_some(void *arg)
 		}
 		ctx_free(ctx);
 	}
+	c_locale_end(before);
 	return NULL;
 }
 

@@ -563,10 +563,11 @@ void type_print(const Ir *, TypeId, Text *);
 /* Returns the text of type_print, in the scratch arena. */
 const char *type_str(const Ir *, TypeId);
 /* Parses the text form; `name` is the text's name in messages. Parsing a printed graph in the same
- * Ir gives an equal graph. Constants are looked up by id in the Ir; symbols that the current scope
- * lacks are added; the ranges of symbols that it has are narrowed to those in the text. Does not
- * check the types that the text says (graph_verify does). Returns NULL after an error, whose place
- * is "name:line:col". */
+ * Ir gives an equal graph, if the current scope is the one of the printed graph. Constants are
+ * looked up by id in the Ir, and an id that the Ir lacks is an error. Symbols that the current
+ * scope lacks are added; the ranges of symbols that it has are narrowed to those in the text, both
+ * also before an error. Does not check the types that the text says (graph_verify does). Returns
+ * NULL after an error, whose place is "name:line:col". */
 Graph *graph_parse(Ir *, const char *text, const char *name);
 /* Parses a type, "f32[B, 3]"; `name` is the text's name in messages. Symbols that the current scope
  * lacks are added. Returns 0 after an error, whose place is "name:line:col". */

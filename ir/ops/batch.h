@@ -43,9 +43,9 @@ Node batch_merge(Build *b, Node x, uint32_t k);
  * `second`, whose product is the extent. */
 Node batch_split(Build *b, Node x, uint32_t k, Sym first, Sym second);
 
-/* Rules (.batch). in[k]: operand k, with the batch in front if batched[k]; size: the extent of the
- * batch. Each returns n's result, a tuple if n is one, with the batch dimension in front; no node
- * after an error. */
+/* Rules (.batch). in[k]: operand k, with the batch in front if batched[k]; no node for an optional
+ * operand that n has not. size: the extent of the batch. Each returns n's result, a tuple if n is
+ * one, with the batch dimension in front; no node after an error. */
 
 /* The .batch of any operator: executes n for one member of the batch after the other, by a scan. */
 Node batch_by_scan(Build *b, Node n, const Node *in, const bool *batched, Sym size);

@@ -492,7 +492,8 @@ bool op_is_kept(Op);
  * derivative is known. */
 bool op_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
 /* Adds the tangents of n's results. t[k]: the tangent of operand k; no node means zero. Sets ty[r]
- * of result r that is not zero; the caller has set ty[] to no nodes. node_has_jvp must hold.
+ * of result r that is not zero to the tangent, of the result's type; the caller has set ty[] to no
+ * nodes. node_has_jvp must hold.
  * Returns false after an error. */
 bool op_jvp(Build *, Node n, const Node *t, Node *ty);
 /* Returns zeros of x's type. x is a tensor. */

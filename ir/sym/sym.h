@@ -134,8 +134,10 @@ bool sym_gave_up(const SymTab *, Sym);
 /* Returns the constant double. */
 Sym sym_real_const(SymTab *, double);
 /* Returns the result of an operation, of a kind from SYM_REAL to SYM_REAL_EQUAL, on a and b; b is
- * none for kinds with one operand. Computes an operation on constants. An operand that is an
- * integer where the kind reads a double, or the reverse, is an internal error. */
+ * none for kinds with one operand. Computes an operation on constants, but for rounding (SYM_FLOOR
+ * to SYM_RINT) of NaN and of a double beyond 2^62: the result is an expression then, without a
+ * value. SYM_REAL reads an integer, the other kinds doubles; any other operand is an internal
+ * error. */
 Sym sym_real_op(SymTab *, SymKind, Sym a, Sym b);
 /* Whether the expression is a double, and no integer. */
 bool sym_is_real(const SymTab *, Sym);

@@ -57,7 +57,8 @@ typedef struct {
 	bool wide;       /* vectors wider than a register of the target are used */
 } CUnit;
 
-/* Begins a unit in which nothing is declared. */
+/* Begins a unit in which nothing is declared: sets every field. The unit's memory is of ctx->arena;
+ * the target and the dialect are referred to, not copied. */
 void unit_init(CUnit *, Ctx *, const Target *, const CDialect *);
 /* Appends the beginning of a finished unit: includes, types, helpers. kernels: the name of the
  * header that declares kernels; NULL: none is included. vector: the name of the header that

@@ -11,6 +11,7 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
+#include "base/c_locale.h"
 #include "codegen/print/llvm/priv.h"
 
 /* Loop IR arrives tiled, unrolled and vectorised; what is left is to find registers for variables,
@@ -141,15 +142,18 @@ typedef struct {
 static void *work(void *arg)
 {
 	Queue *q = arg;
+	const locale_t before = c_locale_begin(); /* threads do not inherit it */
 	fatal_enter();
 	for (;;) {
 		pthread_mutex_lock(&q->lock);
 		uint32_t k = q->next < q->n ? q->next++ : q->n;
 		pthread_mutex_unlock(&q->lock);
 		if (k == q->n)
-			return NULL;
+			break;
 		compile_unit(&q->unit[k]);
 	}
+	c_locale_end(before);
+	return NULL;
 }
 
 static void compile_all(Unit *unit, uint32_t n, uint32_t jobs)

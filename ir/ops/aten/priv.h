@@ -76,7 +76,7 @@ bool aten_broadcast_shape(Build *, const Shape *, const Shape *, Shape *out);
 /* Sets *low and *high to the least and the greatest value of an integer dtype; the greatest of u64
  * is INT64_MAX. */
 void dtype_limits(DType, int64_t *low, int64_t *high);
-/* Returns f32 for bool and integers, and float and complex dtypes as they are. */
+/* Returns f32 for bool and integers; float and complex dtypes and DT_none as they are. */
 DType dtype_to_float(DType);
 /* States a condition on sizes. If the condition provably holds, nothing happens. If it provably
  * does not hold, an error that begins with `why` is recorded. Else a guard with the text `why` is

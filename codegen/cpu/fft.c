@@ -322,12 +322,12 @@ static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
 	}
 }
 
-/* All tiles of the lines at hand, of so many elements each. */
-static void turn_lines(Fft *t, Place room, bool operand, int64_t elements, void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
+/* All tiles of the lines at hand. An element takes so many lanes of a row. */
+static void turn_lines(Fft *t, Place room, bool operand, int64_t each, void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
 {
 	LoopFn *f = t->f;
 	const Lines l = fft_lines_at_hand(t);
-	const int64_t lanes = t->type.lanes;
+	const int64_t lanes = t->type.lanes, elements = lanes / each;
 	Lx n = fft_let_index(t, "n", elements_of(t, operand));
 	Lx rest = lx_mod(f, n, lx_int(f, elements)), end = fft_let_index(t, "whole", lx_sub(f, n, rest));
 	Lx at = lx_var(f, ls_for(f, "at", lx_int(f, 0), end, elements));
@@ -336,7 +336,7 @@ static void turn_lines(Fft *t, Place room, bool operand, int64_t elements, void 
 	if (sym_divides(t->s->e.syms, elements, t->s->e.nest->extent[t->axis]) && !(t->real && operand == t->exchanged))
 		return;
 	ls_if(f, lx_cmp(f, SC_lt, end, n));
-	Lx mask = lx_mask(f, lx_mul(f, rest, lx_int(f, lanes / elements)), (uint32_t)lanes);
+	Lx mask = lx_mask(f, lx_mul(f, rest, lx_int(f, each)), (uint32_t)lanes);
 	tile(t, &l, room, end, lx_var(f, ls_let(f, "tail", mask)));
 	ls_end(f);
 }
@@ -345,11 +345,11 @@ static void turn_lines(Fft *t, Place room, bool operand, int64_t elements, void 
 static void load_lines(Fft *t, Place to)
 {
 	if (t->operand == BY_PAIRS) {
-		turn_lines(t, to, true, t->type.lanes / 2, load_tile);
+		turn_lines(t, to, true, 2, load_tile);
 		return;
 	}
 	if (t->operand == BY_VALUE) {
-		turn_lines(t, to, true, t->type.lanes, evaluate_tile);
+		turn_lines(t, to, true, 1, evaluate_tile);
 		return;
 	}
 	Lx k = lx_var(t->f, ls_for(t->f, "k", lx_int(t->f, 0), t->n, 1));
@@ -360,7 +360,7 @@ static void load_lines(Fft *t, Place to)
 static void store_lines(Fft *t, Place from)
 {
 	if (t->turns_result) {
-		turn_lines(t, from, false, t->type.lanes / 2, store_tile);
+		turn_lines(t, from, false, 2, store_tile);
 		return;
 	}
 	Lx k = lx_var(t->f, ls_for(t->f, "k", lx_int(t->f, 0), elements_of(t, false), 1));

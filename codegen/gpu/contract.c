@@ -223,7 +223,7 @@ static void multiply(Contract *c, Lx k0)
 {
 	LoopFn *f = c->s->e.f;
 	const GpuContractPlan *p = c->p;
-	Lx a[MOST_TILE], b[MOST_TILE], stage = stage_of(c, k0);
+	Lx a[MOST_TILE] = {0}, b[MOST_TILE] = {0}, stage = stage_of(c, k0);
 	for (uint32_t k = 0; k < GPU_K; k++) {
 		load_elements(c, &c->a, stage, k, c->trow, p->tile.trows, a);
 		load_elements(c, &c->b, stage, k, c->tcol, p->tile.tcols, b);

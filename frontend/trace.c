@@ -82,8 +82,11 @@ static bool take_tensors(Call *c, const Arg *a, const TraceArg *t, Attr *out)
 {
 	if (!t || !t->is_values || !t->is_list)
 		return wrong(c, a, "a list of values");
-	for (uint32_t k = 0; k < t->n; k++)
+	for (uint32_t k = 0; k < t->n; k++) {
+		if (!t->value[k].i && !a->optional)
+			return wrong(c, a, "a list of values, none of them absent");
 		push(c, t->value[k]);
+	}
 	*out = attr_int(c->b->g->ir, t->n);
 	return true;
 }

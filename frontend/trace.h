@@ -10,7 +10,7 @@
 typedef struct {
 	const char *name; /* NULL: the next argument of the schema */
 	bool is_values, is_list;
-	const Node *value; /* one value, or n of a list; none: absent */
+	const Node *value; /* one value, or n of a list, in which no node is an absent one */
 	uint32_t n;
 	Attr attr; /* a dtype is a string, its name */
 } TraceArg;

@@ -147,7 +147,8 @@ static inline WeftArg weft_arg_none(void)
 	WeftArg a = {NULL, WEFT_ARG_NONE, 0, {{0, 0}}};
 	return a;
 }
-/* The argument is a list of n tensors; v[] is read by the call that gets the argument. */
+/* The argument is a list of n tensors; v[] is read by the call that gets the argument. {0, 0} is an
+ * absent tensor, where the schema says Tensor?[]. */
 static inline WeftArg weft_arg_values(const WeftValue *v, uint32_t n)
 {
 	WeftArg a = {NULL, WEFT_ARG_VALUES, n, {{0, 0}}};

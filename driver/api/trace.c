@@ -334,8 +334,12 @@ static bool take_values(const TraceStep *s, const WeftArg *a, TraceArg *out)
 {
 	uint32_t n = a->kind == WEFT_ARG_VALUES ? a->n : 1;
 	Node *value = ARENA_ARRAY(s->t->w->ctx->scratch, Node, n);
-	for (uint32_t k = 0; k < n; k++)
-		TRY(tracing_node(s, a->kind == WEFT_ARG_VALUES ? a->u.values[k] : a->u.value, &value[k]));
+	for (uint32_t k = 0; k < n; k++) {
+		const WeftValue v = a->kind == WEFT_ARG_VALUES ? a->u.values[k] : a->u.value;
+		bool absent = a->kind == WEFT_ARG_VALUES && !v.node && !v.trace;
+		value[k] = (Node){0};
+		TRY(absent || tracing_node(s, v, &value[k]));
+	}
 	out->is_values = true;
 	out->is_list = a->kind == WEFT_ARG_VALUES;
 	out->value = value;

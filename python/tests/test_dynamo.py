@@ -159,3 +159,65 @@ def test_a_training_loop():
         losses.append(seen)
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-4, atol=1e-5)
     assert losses[0][-1] < losses[0][0]
+
+
+LACKING = {
+    "solve": (lambda a, b: torch.linalg.solve(a, b), (3, 4, 4), (3, 4, 2)),
+    "solve_left": (lambda a, b: torch.linalg.solve(a, b, left=False), (4, 4), (2, 4)),
+    "solve_vector": (lambda a, b: torch.linalg.solve(a, b), (4, 4), (4,)),
+    "det": (lambda a: torch.linalg.det(a), (3, 4, 4)),
+    "det_columns": (lambda a: torch.linalg.det(a.mT), (4, 4)),
+    "slogdet": (lambda a: torch.linalg.slogdet(a)[1], (3, 4, 4)),
+    "cdist": (lambda a, b: torch.cdist(a, b, p=3.0), (5, 3), (4, 3)),
+    "pdist": (lambda a: nn.functional.pdist(a), (5, 3)),
+    "grid_sample": (lambda a, g: nn.functional.grid_sample(a, g.tanh(), align_corners=False), (2, 3, 5, 6), (2, 4, 4, 2)),
+    "masked_scatter": (lambda a, b: a.masked_scatter(a > 0, b), (4, 6), (30,)),
+    "segment_reduce": (lambda a: torch.segment_reduce(a, "max", lengths=torch.tensor([2, 0, 3])), (5, 4)),
+    "interpolate": (lambda a: nn.functional.interpolate(a, scale_factor=1.7, mode="bilinear"), (1, 2, 5, 4)),
+    "polar": (lambda a, b: torch.polar(a, b).real * 2, (3, 4), (3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_operators_of_other_operators(name):
+    f, *shapes = LACKING[name]
+    a = [torch.randn(s).requires_grad_() for s in shapes]
+    want, got = f(*a), torch.compile(f, backend=dynamo.backend, fullgraph=True)(*a)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    g = torch.randn_like(want)
+    for x, y in zip(torch.autograd.grad(got, a, g), torch.autograd.grad(want, a, g)):
+        torch.testing.assert_close(x, y, rtol=1e-3, atol=1e-4)
+    assert not dynamo.statistics.eager_nodes
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("by_frequency", [False, True])
+def test_bags(mode, by_frequency):
+    if mode == "max" and by_frequency:
+        return
+    weights, index, begin = torch.randn(6, 3), torch.tensor([0, 2, 5, 2, 1, 1, 4]), torch.tensor([0, 2, 2, 5])
+    each = torch.rand(7) if mode == "sum" else None
+    f = lambda w, e: nn.functional.embedding_bag(index, w, begin, mode=mode, padding_idx=1, per_sample_weights=e, scale_grad_by_freq=by_frequency)
+    both = []
+    for g in (f, torch.compile(f, backend=dynamo.backend, fullgraph=True)):
+        wrt = [t.clone().requires_grad_() for t in (weights, each) if t is not None]
+        y = g(wrt[0], wrt[1] if each is not None else None)
+        y.square().sum().backward()
+        both.append((y, *(t.grad for t in wrt)))
+    for a, b in zip(*both):
+        torch.testing.assert_close(b, a)
+    assert not dynamo.statistics.eager_nodes
+
+
+def test_a_singular_matrix():
+    f = torch.compile(lambda a, b: torch.linalg.solve(a, b), backend=dynamo.backend, fullgraph=True)
+    with pytest.raises(torch.linalg.LinAlgError, match="linalg.solve: the matrix is singular"):
+        f(torch.zeros(3, 3), torch.ones(3))
+    assert torch.allclose(f(torch.eye(3) * 2, torch.ones(3)), torch.full((3,), 0.5))
+
+
+def test_histograms():
+    f = lambda x: torch.histogramdd(x, bins=[3, 2])
+    x = torch.rand(20, 2)
+    torch.testing.assert_close(torch.compile(f, backend=dynamo.backend, fullgraph=True)(x), f(x))
+    assert not dynamo.statistics.eager_nodes

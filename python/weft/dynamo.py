@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from weft import _weft, fx
+from weft import _weft, composed, fx
 from weft.model import Model
 
 Boxed = Callable[[list[Any]], list[Any]]
@@ -52,13 +52,13 @@ class Compiled:
         self._take = lowering.tensors
         self._results = lowering.results
         self._draws = lowering.key is not None
+        self._linalg = lowering.linalg
         self._single = lowering.noutput == 1
         self._direct = all(r.kind == "tensor" and r.value is None and r.order is None for r in lowering.results) and [
             r.index for r in lowering.results] == list(range(lowering.noutput))
         # Where there are complex numbers, a tensor may be the conjugate, or the negative, of its memory.
-        values = [n.meta.get("val") for n in lowering.gm.graph.nodes if n.op == "placeholder"]
         lazy = any(isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_complex() or v.is_neg()) for n in lowering.gm.graph.nodes)
-        self._resolve = [k for k, v in enumerate(values) if lazy and isinstance(v, torch.Tensor)]
+        self._resolve = lowering.tensors if lazy else []
 
     def __call__(self, args: list[Any]) -> list[Any]:
         for k in self._resolve:
@@ -68,7 +68,10 @@ class Compiled:
             inputs.append(_key())
         model = self.model
         model.threads = torch.get_num_threads()
-        made = model.run(*inputs)
+        try:
+            made = model.run(*inputs)
+        except _weft.CheckError as e:
+            raise (torch.linalg.LinAlgError(str(e)) if self._linalg else e) from None
         if self._single:
             made = (made,)
         if self._direct:
@@ -207,7 +210,8 @@ def _boxed_eager(gm: GraphModule) -> Boxed:
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """PyTorch's decompositions of the operators that Weft's table lacks."""
     table = torch._decomp.decomposition_table
-    return {op: f for op, f in table.items() if isinstance(op, torch._ops.OpOverload) and not fx.knows_op(op)}
+    known = {op: f for op, f in table.items() if isinstance(op, torch._ops.OpOverload) and not fx.knows_op(op)}
+    return known | {op: f for op, f in composed.decompositions.items() if not fx.knows_op(op)}
 
 
 def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | None = None, mode: Any = None) -> Callable[..., Any]:

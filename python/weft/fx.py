@@ -14,14 +14,14 @@ import sympy
 import torch
 from torch.fx import GraphModule, Node
 
-from weft import _weft
+from weft import _weft, composed
 
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32",
           torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64",
           torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2"}
-# Operators that give their first operand. No derivative follows, so what autograd sees is no matter.
 # Operators that do not check indices: ours do.
 RENAMED = {"aten._unsafe_index.Tensor": "aten.index.Tensor", "aten._unsafe_index_put": "aten.index_put"}
+# Operators that give their first operand. No derivative follows, so what autograd sees is no matter.
 SAME = {"aten.detach", "aten.alias", "aten.lift_fresh_copy", "aten.lift", "aten.lift_fresh"}
 _MOST = 2**62
 
@@ -117,10 +117,13 @@ def _knows(name: str, dtypes: tuple[str, ...]) -> bool:
     return _table()[0].supports(name, list(dtypes))
 
 
+_with_effects = torch.ops.higher_order.with_effects
+
+
 def knows_op(target: Any) -> bool:
     """Whether the table has the operator."""
     name = op_name(target)
-    return name in SAME or name == "aten.copy" or _knows(name, ())
+    return name in SAME or name == "aten.copy" or name in composed.CALLS or _knows(name, ())
 
 
 def why_not(node: Node) -> str | None:
@@ -132,15 +135,18 @@ def why_not(node: Node) -> str | None:
     value = node.meta.get("val")
     if isinstance(value, (torch.SymInt, int)) and not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.sym_size.int:
         return None
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return f"{node.target} is no operator of torch.ops"
+    target = node.target
+    if target is _with_effects:  # of a token and an operator: the next token, and the operator's results
+        target = node.args[1]
+    if not isinstance(target, torch._ops.OpOverload):
+        return f"{target} is no operator of torch.ops"
     values = [n.meta.get("val") for n in node.all_input_nodes] + list(value if isinstance(value, (tuple, list)) else [value])
     for v in values:
         why = _why_not_value(v)
         if why:
             return why
-    if not knows_op(node.target):
-        return f"{op_name(node.target)} is not in Weft's table"
+    if not knows_op(target):
+        return f"{op_name(target)} is not in Weft's table"
     return None
 
 
@@ -182,7 +188,9 @@ class Lowering:
         self.tensors: list[int] = []      # numbers of the arguments that the model takes
         self.where: dict[sympy.Symbol, tuple[int, int | None]] = {}  # argument, and its dimension
         self.results: list[Output] = []
+        self.symbols: dict[str, tuple[int, int]] = {}  # declared ones, with their ranges
         self.key: Any = None              # of random numbers
+        self.linalg = False               # whether a factorisation is checked
         self.ndraw = 0
         self._named: dict[Node, Output] = {}
         self.noutput = 0
@@ -218,8 +226,11 @@ class Lowering:
                 if s.node.expr.is_Symbol:
                     self.where.setdefault(s.node.expr, (k, d))
         later = []
+        tokens = {n.args[0] for n in self.gm.graph.nodes if n.target is _with_effects}
         for k, (n, v) in enumerate(zip(nodes, values)):
-            if isinstance(v, torch.Tensor):
+            if n in tokens:
+                self.env[n] = None
+            elif isinstance(v, torch.Tensor):
                 why = _why_not_value(v)
                 if why:
                     raise Unsupported(None, f"input {n.name}: {why}")
@@ -240,7 +251,8 @@ class Lowering:
             self.trace.size(str(symbol), value, lo, hi)
 
     def _declare(self, symbol: sympy.Symbol, shape_env: Any) -> None:
-        self.trace.symbol(str(symbol), *_range(symbol, shape_env))
+        self.symbols[str(symbol)] = _range(symbol, shape_env)
+        self.trace.symbol(str(symbol), *self.symbols[str(symbol)])
 
     def _constant(self, node: Node) -> Any:
         value = operator.attrgetter(node.target)(self.gm)
@@ -273,14 +285,31 @@ class Lowering:
         why = why_not(node)
         if why:
             raise Unsupported(node, why)
-        name = op_name(node.target)
+        self.env[node] = self._effect(node) if node.target is _with_effects else self._operator(node, node.target, node.args, node.kwargs)
+
+    def _effect(self, node: Node) -> Any:
+        """A token, and the results: order is kept, since checks are."""
+        target = node.args[1]
+        value = self._operator(node, target, node.args[2:], node.kwargs)
+        n = len(target._schema.returns)
+        return [None, *([value] if n == 1 else [self._checked(node, self.trace.result, value, k) for k in range(n)])]
+
+    def _operator(self, node: Node, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name = op_name(target)
         if name in SAME:
-            self.env[node] = self.env[node.args[0]]
-            return
+            return self.env[args[0]]
         if name == "aten.copy":
-            self.env[node] = self._copy(node)
-            return
-        self.env[node] = self._checked(node, self.trace.call, name, *self._arguments(node))
+            return self._copy(node)
+        self._given = _by_name(target, args, kwargs)
+        if name in composed.CALLS and not _knows(name, ()):
+            return self._checked(node, composed.CALLS[name], self, node, {k: self._argument(node, v) for k, v in self._given.items()})
+        if any(isinstance(a, complex) for a in self._given.values()):
+            name = name.replace(".Scalar", ".Tensor")
+        return self._checked(node, self.trace.call, name, *self._arguments(node, target))
+
+    def type_of(self, node: Node, argument: str) -> str:
+        """The type of an argument of the operator that is traced."""
+        return type_text(self._given[argument].meta["val"])
 
     def _copy(self, node: Node) -> Any:
         """copy(to, from) is `from` in the type of `to`."""
@@ -298,16 +327,13 @@ class Lowering:
         except _weft.Error as e:
             raise Unsupported(node, str(e).split(": ", 1)[-1]) from None
 
-    def _arguments(self, node: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _arguments(self, node: Node, target: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional arguments as long as none is left out, then named ones."""
-        schema, listed, named = node.target._schema, [], {}
-        for k, a in enumerate(schema.arguments):
-            if k < len(node.args):
-                given = node.args[k]
-            elif a.name in node.kwargs:
-                given = node.kwargs[a.name]
-            else:
+        listed, named = [], {}
+        for k, a in enumerate(target._schema.arguments):
+            if a.name not in self._given:
                 continue
+            given = self._given[a.name]
             if str(a.type) in ("Optional[Device]", "Device", "Optional[Layout]", "Layout", "Optional[MemoryFormat]", "MemoryFormat") or a.name in (
                     "device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit"):
                 continue
@@ -320,7 +346,7 @@ class Lowering:
                 listed.append(value)
             else:
                 named[a.name] = value
-        if op_name(node.target) in _table()[1]:
+        if op_name(target) in _table()[1]:
             if self.key is None:
                 self.key = self.trace.input("weft.rng", "u64[2]")
             named |= {"rng": self.key, "stream": self.ndraw}
@@ -345,7 +371,10 @@ class Lowering:
         if isinstance(given, (torch.SymFloat, torch.SymBool)):
             raise Unsupported(node, f"an argument of {type(given).__name__}")
         if isinstance(given, complex):
-            raise Unsupported(node, "a complex number as an argument")
+            value = torch.tensor(given, dtype=node.meta["val"].dtype if isinstance(node.meta["val"], torch.Tensor) else None)
+            if not value.is_complex():
+                raise Unsupported(node, "a complex number as an argument")
+            return self.trace.param(f"{node.name}.{given}", type_text(value), value)
         if is_float and type(given) is int:
             return float(given)
         if given is None or isinstance(given, (_weft.Value, bool, int, float, str)):
@@ -432,6 +461,12 @@ class Lowering:
         return view
 
 
+def _by_name(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call that are given."""
+    places = [a.name for a in target._schema.arguments if not a.kwarg_only]
+    return {**dict(zip(places, args)), **kwargs}
+
+
 def _is_view(node: Node) -> bool:
     """Whether the node's value is a view of its first operand, of the same elements' kind."""
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or not node.args or not isinstance(node.args[0], Node):
@@ -516,7 +551,7 @@ class _Alone(Lowering):
             return
         self.session = _weft.Session()
         self.trace = self.session.trace("node")
-        self.env, self.key, self.ndraw = {}, None, 0
+        self.env, self.symbols, self.key, self.ndraw = {}, {}, None, 0
         declared = set()
         for n in node.all_input_nodes:
             v = n.meta.get("val")

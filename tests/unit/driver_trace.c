@@ -134,6 +134,10 @@ static void test_calls(void **state)
 	/* a number where the schema has a tensor, and a name of an input of its own */
 	weft_trace_output(t, "y", weft_with_number(t, "aten.add.Tensor", wide, 1));
 	weft_trace_output(t, "i", weft_trace_result(t, both, 1));
+	/* x[:, j]: the first index is absent */
+	const WeftValue index[] = {none, weft_trace_input(t, "j", "i64[3]")};
+	const WeftArg columns[] = {weft_arg(x), weft_arg_values(index, 2)};
+	has_shape(t, weft_trace_call(t, "aten.index.Tensor", columns, 2), 2, 4, 3, 0, 0);
 	uint32_t n;
 	WeftGraph *g = ended(w, t);
 	const WeftTensorInfo *out = weft_outputs(w, g, &n);

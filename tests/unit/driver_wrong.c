@@ -513,6 +513,7 @@ TRACE(call_text_bad, CALL("aten.gelu", X, weft_arg_named("approximate", weft_arg
 TRACE(call_dtype, CALL("aten._to_copy", X, weft_arg_named("dtype", weft_arg_text("f33"))))
 TRACE(call_values, CALL("aten.cat", of_kind(WEFT_ARG_VALUES, 2), INT(0)))
 TRACE(call_no_values, CALL("aten.cat", weft_arg_values(NULL, 0), INT(0)))
+TRACE(call_absent, CALL("aten.cat", weft_arg_values((const WeftValue[]){k->x, {0, 0}}, 2), INT(0)))
 TRACE(call_ints, CALL("aten.permute", X, of_kind(WEFT_ARG_INTS, 2)))
 TRACE(call_floats, CALL("aten.permute", X, of_kind(WEFT_ARG_FLOATS, 2)))
 TRACE(call_bools, CALL("aten.permute", X, of_kind(WEFT_ARG_BOOLS, 2)))
@@ -616,7 +617,7 @@ static const struct {
 	T(output_wild), T(assign_input), T(assign_none), T(assign_type), T(assign_other), T(call_null), T(call_empty), T(call_unknown),
 	T(call_args), T(call_many), T(call_in_place), T(call_input), T(call_missing), T(call_surplus), T(call_twice), T(call_no_such),
 	T(call_empty_name), T(call_kind), T(call_kind_negative), T(call_text), T(call_text_bad), T(call_dtype), T(call_values),
-	T(call_no_values), T(call_ints), T(call_floats), T(call_bools), T(call_other), T(result_single), T(result_9), T(result_none),
+	T(call_no_values), T(call_absent), T(call_ints), T(call_floats), T(call_bools), T(call_other), T(result_single), T(result_9), T(result_none),
 	T(shape_null), T(shape_none), T(shape_several), T(block_name), T(block_empty), T(block_x), T(block_y), T(block_forward), T(block_inverse), T(mark),
 	T(mark_null), T(softmax_dim), T(softmax_negative), T(log_softmax_dim), T(sum_dim), T(sum_twice), T(mean_dim), T(mean_twice),
 	T(permute_twice), T(permute_few), T(permute_dim), T(transpose_dim), T(select_dim), T(select_index), T(select_negative), T(flatten_dim),

@@ -1,0 +1,158 @@
+"""Operators of PyTorch that Weft's table lacks, of those that it has.
+
+`decompositions` are functions on tensors, for AOTAutograd. `CALLS` are functions that fx.Lowering calls in place
+of one operator: gradients that Weft's own transform derives from the forward operator, and checks.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+aten = torch.ops.aten
+
+
+# ---- decompositions ----
+
+def _factors(A: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """LU and pivots of what PyTorch factors for a determinant: of A^T where A is row-major. Its derivatives ask for the
+    same condition."""
+    LU, pivots, _ = aten.linalg_lu_factor_ex(A.mT if A.is_contiguous() and not A.is_complex() else A)
+    return LU, pivots
+
+
+def _sign_of(pivots: torch.Tensor) -> torch.Tensor:
+    """1 or -1: the determinant of the permutation."""
+    place = torch.arange(1, pivots.shape[-1] + 1, dtype=pivots.dtype, device=pivots.device)
+    return 1 - 2 * ((pivots != place).sum(-1) % 2)
+
+
+def _linalg_det(A: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    LU, pivots = _factors(A)
+    return LU.diagonal(0, -2, -1).prod(-1) * _sign_of(pivots), LU, pivots
+
+
+def _linalg_slogdet(A: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    LU, pivots = _factors(A)
+    diagonal = LU.diagonal(0, -2, -1)
+    return diagonal.sgn().prod(-1) * _sign_of(pivots), diagonal.abs().log().sum(-1), LU, pivots
+
+
+def _linalg_solve_ex(A: torch.Tensor, B: torch.Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[torch.Tensor, ...]:
+    LU, pivots, info = aten.linalg_lu_factor_ex(A)
+    if check_errors:
+        aten._linalg_check_errors(info, "torch.linalg.solve_ex", is_matrix=A.dim() == 2)
+    vector = B.dim() == 1 or (A.dim() - 1 == B.dim() and B.shape == A.shape[:-1])
+    X = aten.linalg_lu_solve(LU, pivots, B.unsqueeze(-1) if vector else B, left=left)
+    return X.squeeze(-1) if vector else X, LU, pivots, info
+
+
+def _masked_scatter_backward(grad: torch.Tensor, mask: torch.Tensor, sizes: Any) -> torch.Tensor:
+    """The gradients at true elements of the mask, in order, as the source's first elements."""
+    n = 1
+    for s in sizes:
+        n *= s
+    true = mask.expand(grad.shape).reshape(-1)
+    place = torch.where(true, true.to(torch.int64).cumsum(0) - 1, n)
+    return grad.new_zeros([n + 1]).index_add(0, place, torch.where(true, grad.reshape(-1), 0)).narrow(0, 0, n).reshape(sizes)
+
+
+def _bags(indices: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    """The bag of each index. PyTorch's offset2bag may be empty."""
+    return torch.searchsorted(offsets.to(torch.int64).contiguous(), torch.arange(indices.shape[0], device=indices.device), right=True) - 1
+
+
+def _embedding_bag_backward(grad: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor, offset2bag: torch.Tensor, bag_size: torch.Tensor,
+                            maximum_indices: torch.Tensor, num_weights: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
+                            per_sample_weights: torch.Tensor | None, padding_idx: int = -1) -> torch.Tensor:
+    """The gradient of the weights, dense."""
+    if sparse:
+        return NotImplemented
+    zeros, columns = grad.new_zeros([num_weights, grad.shape[1]]), grad.shape[1]
+    indices, bag = indices.to(torch.int64), _bags(indices, offsets)
+    counted = (indices != padding_idx).to(grad.dtype)
+    size = grad.new_zeros([grad.shape[0]]).index_add(0, bag, counted)
+    if mode == 2:
+        return zeros.scatter_add(0, maximum_indices.to(torch.int64), torch.where(size.unsqueeze(1) > 0, grad, 0))
+    scale = counted if mode == 0 else counted / size.index_select(0, bag)
+    if per_sample_weights is not None:
+        scale = scale * per_sample_weights
+    if scale_grad_by_freq:
+        scale = scale / grad.new_zeros([num_weights]).index_add(0, indices, torch.ones_like(counted)).index_select(0, indices)
+    scale = torch.where(counted > 0, scale, 0)
+    return zeros.index_add(0, indices, grad.index_select(0, bag).expand(-1, columns) * scale.unsqueeze(1))
+
+
+def _embedding_bag_per_sample_weights_backward(grad: torch.Tensor, weight: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor,
+                                               offset2bag: torch.Tensor, mode: int, padding_idx: int = -1) -> torch.Tensor:
+    given = (grad.index_select(0, _bags(indices, offsets)) * weight.index_select(0, indices)).sum(1)
+    return torch.where(indices != padding_idx, given, 0)
+
+
+decompositions: dict[Any, Callable[..., Any]] = {
+    aten._linalg_det.default: _linalg_det,
+    aten._linalg_slogdet.default: _linalg_slogdet,
+    aten._linalg_solve_ex.default: _linalg_solve_ex,
+    aten.masked_scatter_backward.default: _masked_scatter_backward,
+    aten._embedding_bag_backward.default: _embedding_bag_backward,
+    aten._embedding_bag_per_sample_weights_backward.default: _embedding_bag_per_sample_weights_backward,
+}
+
+
+# ---- calls ----
+# Functions of (lowering, node, arguments by name), which give what Trace.call gives, or a list of results.
+
+def _derived(forward: str, wrt: tuple[str, ...], tensors: tuple[str, ...], rest: tuple[str, ...], grad: str = "grad_output",
+             **more: Any) -> Callable[..., Any]:
+    """The gradients by the arguments wrt of a forward operator: Weft's transform of a graph of that operator alone.
+
+    tensors, rest: names of arguments, which both operators have; more: arguments of the forward operator alone. Where
+    there is an argument output_mask, the result is a list."""
+    def call(lowering: Any, node: Node, given: dict[str, Any]) -> Any:
+        mask = given.get("output_mask")
+        asked = [w for k, w in enumerate(wrt) if mask is None or mask[k]]
+        there = [n for n in tensors if given.get(n) is not None]
+        trace = lowering.session.trace(forward)
+        for symbol, (lo, hi) in lowering.symbols.items():
+            trace.symbol(symbol, lo, hi)
+        inputs = {n: trace.input(n, lowering.type_of(node, n)) for n in there}
+        trace.output("y", trace.call(forward, (), {**inputs, **{n: given[n] for n in rest if n in given}, **more}))
+        gradient = lowering.session.vjp(trace.end(), asked)
+        values = lowering.trace.graph(gradient, [*(given[n] for n in there), given[grad]], 1 + len(asked))[1:]
+        return values[0] if mask is None else [values[asked.index(w)] if w in asked else None for w in wrt]
+    return call
+
+
+_GRID = (("input", "grid"), ("input", "grid"), ("interpolation_mode", "padding_mode", "align_corners"))
+
+
+def _check_errors(lowering: Any, node: Node, given: dict[str, Any]) -> Any:
+    """LAPACK's info, which is 0 where a factorisation succeeded."""
+    name = given["api_name"]
+    why = "the input is not positive-definite" if "cholesky" in name else "the matrix is singular" if any(
+        k in name for k in ("inv", "solve", "lu")) else "the algorithm did not converge"
+    call = lowering.trace.call
+    good = call("aten.all", (call("aten.eq.Scalar", (given["info"], 0), {}),), {})
+    call("aten._assert_async.msg", (good, f"{name}: {why}"), {})
+    lowering.linalg = True
+    return []
+
+
+def _histogram(lowering: Any, given: dict[str, Any]) -> Any:
+    return lowering.trace.call("aten.histogramdd", (), {k: v for k, v in given.items() if v is not None})
+
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "aten._cdist_backward": _derived("aten._cdist_forward", ("x1",), ("x1", "x2"), ("p",), compute_mode=None),
+    "aten._pdist_backward": _derived("aten._pdist_forward", ("self",), ("self",), ("p",)),
+    "aten.grid_sampler_2d_backward": _derived("aten.grid_sampler_2d", *_GRID),
+    "aten.grid_sampler_3d_backward": _derived("aten.grid_sampler_3d", *_GRID),
+    "aten._segment_reduce_backward": _derived("aten.segment_reduce", ("data",), ("data", "lengths", "offsets"), ("reduce", "axis", "initial"), "grad",
+                                              unsafe=True),
+    "aten._linalg_check_errors": _check_errors,
+    "aten._histogramdd_from_bin_cts": lambda lowering, node, given: lowering.trace.result(_histogram(lowering, given), 0),
+    "aten._histogramdd_bin_edges": lambda lowering, node, given: [lowering.trace.result(_histogram(lowering, given), k + 1)
+                                                                  for k in range(len(given["bins"]))],
+}

@@ -424,7 +424,7 @@ typedef struct {
 	bool replaceable; /* set_weights can replace parameters at run time. Costs code, but no time
 	                     in models that do not use set_weights */
 	bool op_by_op;    /* no fusion: each operator is a kernel of its own */
-	bool no_cache;    /* C: neither reads nor writes the cache of objects */
+	bool no_cache;    /* C, weft_jit_keep: neither reads nor writes the cache of objects */
 	uint32_t jobs;         /* the most compiler processes at a time; 0: one per processor */
 	const char *cc;        /* C: the compiler; NULL: $CC, else cc */
 	const char *symbol;    /* the name of the exported function; NULL: weft_model */
@@ -487,8 +487,9 @@ bool weft_save_memory(Weft *, const WeftGraph *, const WeftOptions *, WeftEmit, 
  * (WeftTargetInfo); `weights`, `no_cache`, `cc`, `symbol`, `backend` and `backend_name` have no
  * effect, but wrong values of them are errors. */
 const WeftModel *weft_jit(Weft *, const WeftGraph *, const WeftOptions *);
-/* weft_jit, but the model owns its code, tables and weights: the Weft may be freed. The model lives
- * until weft_jit_free. A model that calls user operators is refused: their libraries end with the
+/* weft_jit, but the model owns its code, tables and weights: the Weft may be freed. Objects come
+ * from the cache and go into it (docs/c-api.md), unless no_cache. The model lives until
+ * weft_jit_free. A model that calls user operators is refused: their libraries end with the
  * Weft. Returns NULL after an error. */
 const WeftModel *weft_jit_keep(Weft *, const WeftGraph *, const WeftOptions *);
 /* Frees a model of weft_jit_keep, after all its instances were closed. Does nothing with NULL, with

@@ -7,6 +7,16 @@
 #include "ir/target/target.h"
 #include "ir/loop/program.h"
 
+/* A cache of objects. key: texts that together say all that an object is made from; the last is
+ * NULL. Called on the thread of the emitter only. */
+typedef struct {
+	void *user;
+	/* Sets *data and *n to the object, in the context's arena. Returns false if there is none. */
+	bool (*take)(void *user, const char *const *key, const char **data, size_t *n);
+	/* Keeps the object. A failure is ignored. */
+	void (*keep)(void *user, const char *const *key, const char *data, size_t n);
+} ObjectCache;
+
 typedef struct {
 	uint32_t nunits;             /* the most translation units of kernels; 0: one */
 	const char *export_name;     /* the name of the function that returns the table; NULL:
@@ -25,6 +35,7 @@ typedef struct {
 	bool launched;               /* kernels of blocks of threads are defined by another file */
 	bool here;                   /* for this process: WeftOpDef.user has an address, of the
 	                                symbol userop_user_symbol */
+	const ObjectCache *cache;    /* of LLVM's objects; NULL: none */
 } EmitOptions;
 
 /* The choice between programs of one model, one for each level of a family. Each was emitted with a

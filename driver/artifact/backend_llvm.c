@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "driver/artifact/backend.h"
+#include "driver/artifact/cache.h"
 #include "driver/artifact/link.h"
 #include "driver/artifact/llvm_library.h"
 #include "driver/targets/embed.h"
@@ -38,6 +39,43 @@ static bool load(Compilation *c)
 static uint32_t units(uint32_t kernels)
 {
 	return kernels < 4 ? 1 : kernels < 16 ? 4 : 8;
+}
+
+/* ---- objects of earlier compilations ---- */
+
+typedef struct {
+	Compilation *c;
+	const char *folder;
+} Kept;
+
+static const char *kept_at(const Kept *k, const char *const *key)
+{
+	return cache_path(k->c->ctx, k->folder, (const char *const[]){"llvm", NULL}, key);
+}
+
+static bool take_object(void *user, const char *const *key, const char **data, size_t *n)
+{
+	const Kept *k = user;
+	bool there = cache_read(k->c->ctx->arena, kept_at(k, key), data, n);
+	k->c->w->report.cached += there;
+	return there;
+}
+
+static void keep_object(void *user, const char *const *key, const char *data, size_t n)
+{
+	const Kept *k = user;
+	cache_write(k->c->ctx, data, n, kept_at(k, key));
+}
+
+/* NULL: there is none. */
+static const ObjectCache *object_cache(Compilation *c)
+{
+	const char *folder = c->o.no_cache ? NULL : cache_folder(c->ctx);
+	Kept *k = ARENA_NEW(c->ctx->arena, Kept);
+	ObjectCache *cache = ARENA_NEW(c->ctx->arena, ObjectCache);
+	*k = (Kept){c, folder};
+	*cache = (ObjectCache){k, take_object, keep_object};
+	return folder ? cache : NULL;
 }
 
 /* ---- files ---- */
@@ -118,10 +156,12 @@ static void free_here(void *code)
 static bool emit_here(Compilation *c, const LlvmBackend *llvm, bool small, LlvmFiles *files)
 {
 	const TargetLevel *level[2];
+	const ObjectCache *cache = small ? object_cache(c) : NULL;
 	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
 		EmitOptions o = compile_emit_options(c, level[k], NULL);
 		o.nunits = small ? 1 : o.nunits; /* each has pages of its own */
 		o.here = true;
+		o.cache = cache;
 		TRY(llvm->emit(level[k]->program, level[k]->target, &o, LLVM_OBJECT, c->o.jobs, files));
 	}
 	c->w->report.objects = files->file.n;

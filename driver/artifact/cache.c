@@ -69,27 +69,34 @@ static bool entry_is_whole(const char *entry, size_t n)
 	return !memcmp(&h, entry, sizeof h);
 }
 
+bool cache_read(Arena *a, const char *entry, const char **data, size_t *n)
+{
+	const char *all = file_read(a, entry, n);
+	bool whole = all && entry_is_whole(all, *n);
+	if (all && !whole)
+		unlink(entry);
+	if (!whole)
+		return false;
+	*data = all + sizeof(EntryHeader);
+	*n -= sizeof(EntryHeader);
+	return true;
+}
+
 bool cache_take(Ctx *ctx, const char *entry, const char *object)
 {
 	size_t n;
+	const char *data;
 	ArenaMark mark = arena_mark(ctx->scratch);
-	const char *data = file_read(ctx->scratch, entry, &n);
-	bool whole = data && entry_is_whole(data, n);
-	if (data && !whole)
-		unlink(entry);
-	bool ok = whole &&
-		  file_write(ctx, object, data + sizeof(EntryHeader), n - sizeof(EntryHeader));
+	bool ok = cache_read(ctx->scratch, entry, &data, &n) && file_write(ctx, object, data, n);
 	arena_release(ctx->scratch, mark);
 	return ok;
 }
 
-void cache_keep(Ctx *ctx, const char *object, const char *entry)
+void cache_write(Ctx *ctx, const char *data, size_t n, const char *entry)
 {
-	size_t n;
-	ArenaMark mark = arena_mark(ctx->scratch);
-	const char *data = file_read(ctx->scratch, object, &n), *temp = path_temp(ctx, entry);
+	const char *temp = path_temp(ctx, entry);
 	temp_begin(temp);
-	FILE *f = data ? fopen(temp, "wbe") : NULL;
+	FILE *f = fopen(temp, "wbe");
 	if (f) {
 		EntryHeader h = header_of(data, n);
 		bool ok = fwrite(&h, sizeof h, 1, f) == 1 && fwrite(data, 1, n, f) == n;
@@ -98,6 +105,15 @@ void cache_keep(Ctx *ctx, const char *object, const char *entry)
 			unlink(temp);
 	}
 	temp_end(temp);
+}
+
+void cache_keep(Ctx *ctx, const char *object, const char *entry)
+{
+	size_t n;
+	ArenaMark mark = arena_mark(ctx->scratch);
+	const char *data = file_read(ctx->scratch, object, &n);
+	if (data)
+		cache_write(ctx, data, n, entry);
 	arena_release(ctx->scratch, mark);
 }
 

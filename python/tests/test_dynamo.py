@@ -221,3 +221,38 @@ def test_histograms():
     x = torch.rand(20, 2)
     torch.testing.assert_close(torch.compile(f, backend=dynamo.backend, fullgraph=True)(x), f(x))
     assert not dynamo.statistics.eager_nodes
+
+
+def test_branches():
+    def f(x):
+        return torch.cond(x.sum() > 0, lambda x: x.sin() * 2, lambda x: x.cos() - 1, (x,))
+    for x in (torch.ones(3, 4), -torch.ones(3, 4)):
+        a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
+        want, got = f(a), torch.compile(f, backend=dynamo.backend, fullgraph=True)(b)
+        torch.testing.assert_close(got, want)
+        want.square().sum().backward()
+        got.square().sum().backward()
+        torch.testing.assert_close(b.grad, a.grad)
+    assert not dynamo.statistics.eager_nodes and dynamo.statistics.compiled
+
+
+def test_loops():
+    def f(x, y):
+        return torch._higher_order_ops.while_loop(lambda i, v: i < 5, lambda i, v: (i + 1, v * y + 1), (torch.tensor(0), x))
+    x, y = torch.randn(4), torch.rand(4)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(f, backend=dynamo.backend, fullgraph=True)(x, y), f(x, y))
+    assert not dynamo.statistics.eager_nodes and dynamo.statistics.compiled
+
+
+def test_scans():
+    def f(init, xs, w):
+        def step(carry, x):
+            new = torch.tanh(carry @ w + x)
+            return new, new * 2
+        return torch._higher_order_ops.scan(step, init, xs)
+    init, xs, w = torch.randn(3, 4), torch.randn(6, 3, 4), torch.randn(4, 4)
+    want = f(init, xs, w)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(f, backend=dynamo.backend, fullgraph=True)(init, xs, w), want)
+    assert not dynamo.statistics.eager_nodes and dynamo.statistics.compiled

@@ -186,6 +186,7 @@ def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: 
     if not fallback:
         node, why = next(iter(refused.items()))
         raise fx.Unsupported(node, f"{node.target}: {why}")
+    refused = {n: "other nodes of its graph do" for n in gm.graph.nodes if n.target in fx.CONTROL} | refused
     return compile_parts(gm, name, refused)
 
 

@@ -118,6 +118,9 @@ def _knows(name: str, dtypes: tuple[str, ...]) -> bool:
 
 
 _with_effects = torch.ops.higher_order.with_effects
+# Operators whose arguments are graphs.
+CONTROL = {torch.ops.higher_order.cond: "_cond", torch.ops.higher_order.while_loop: "_while_loop", torch.ops.higher_order.scan: "_scan",
+           torch.ops.higher_order.map_impl: "_map"}
 
 
 def knows_op(target: Any) -> bool:
@@ -136,6 +139,9 @@ def why_not(node: Node) -> str | None:
     if isinstance(value, (torch.SymInt, int)) and not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.sym_size.int:
         return None
     target = node.target
+    if target in CONTROL:
+        bodies = (getattr(node.graph.owning_module, n.target) for n in node.all_input_nodes if n.op == "get_attr")
+        return next((why for b in bodies if isinstance(b, GraphModule) for n in b.graph.nodes if (why := why_not(n))), None)
     if target is _with_effects:  # of a token and an operator: the next token, and the operator's results
         target = node.args[1]
     if not isinstance(target, torch._ops.OpOverload):
@@ -195,17 +201,21 @@ class Lowering:
         self._named: dict[Node, Output] = {}
         self.noutput = 0
         self._inputs()
-        for node in gm.graph.nodes:
+        self.depth = 0                    # of bodies
+        self._outputs(self._nodes())
+        if not self.noutput:
+            raise NothingToCompute
+        self.graph = self.trace.end()
+
+    def _nodes(self) -> Node:
+        """Traces all nodes of self.gm. Returns that of the results."""
+        for node in self.gm.graph.nodes:
             self._line(node)
             if node.op == "get_attr":
                 self.env[node] = self._constant(node)
             elif node.op == "call_function":
                 self._call(node)
-            elif node.op == "output":
-                self._outputs(node)
-        if not self.noutput:
-            raise NothingToCompute
-        self.graph = self.trace.end()
+        return next(n for n in reversed(self.gm.graph.nodes) if n.op == "output")
 
     # -- inputs
 
@@ -285,6 +295,9 @@ class Lowering:
         why = why_not(node)
         if why:
             raise Unsupported(node, why)
+        if node.target in CONTROL:
+            self.env[node] = self._checked(node, getattr(self, CONTROL[node.target]), node, *node.args)
+            return
         self.env[node] = self._effect(node) if node.target is _with_effects else self._operator(node, node.target, node.args, node.kwargs)
 
     def _effect(self, node: Node) -> Any:
@@ -310,6 +323,51 @@ class Lowering:
     def type_of(self, node: Node, argument: str) -> str:
         """The type of an argument of the operator that is traced."""
         return type_text(self._given[argument].meta["val"])
+
+    # -- graphs as arguments
+
+    def _body(self, node: Node, graph: Node) -> Any:
+        """A function from values to values, which traces a graph."""
+        def body(values: list[Any]) -> list[Any]:
+            outer, self.gm = self.gm, self.env[graph]
+            self.depth += 1
+            try:
+                self.env |= zip((n for n in self.gm.graph.nodes if n.op == "placeholder"), values)
+                results = [self.env[n] if isinstance(n, Node) else n for n in torch.utils._pytree.tree_leaves(self._nodes().args[0])]
+            finally:
+                self.gm = outer
+                self.depth -= 1
+            return self._values(node, results)
+        return body
+
+    def _values(self, node: Node, values: Any) -> list[Any]:
+        values = [self.env[v] if isinstance(v, Node) else v for v in values]
+        if not all(isinstance(v, _weft.Value) for v in values):
+            raise Unsupported(node, "a body that takes or gives something besides tensors")
+        return values
+
+    def _results(self, node: Node) -> int:
+        return len(node.meta["val"]) if isinstance(node.meta["val"], (tuple, list)) else 1
+
+    def _cond(self, node: Node, condition: Any, yes: Node, no: Node, operands: Any = ()) -> Any:
+        (test,) = self._values(node, [condition])
+        given = [self._argument(node, v) for v in operands]
+        bodies = [lambda _, b=self._body(node, graph): b(given) for graph in (yes, no)]
+        return self.trace.cond(test, *bodies, self._results(node))
+
+    def _while_loop(self, node: Node, test: Node, body: Node, carried: Any, more: Any = ()) -> Any:
+        more = [self._argument(node, v) for v in more]
+        bodies = [lambda values, b=self._body(node, graph): b([*values, *more]) for graph in (test, body)]
+        return self.trace.while_loop(self._values(node, carried), *bodies)
+
+    def _scan(self, node: Node, body: Node, init: Any, slices: Any, more: Any = ()) -> Any:
+        more = [self._argument(node, v) for v in more]
+        step = self._body(node, body)
+        return self.trace.scan(self._values(node, init), self._values(node, slices), lambda values: step([*values, *more]),
+                               self._results(node) - len(init))
+
+    def _map(self, node: Node, body: Node, slices: Any, more: Any = ()) -> Any:
+        return self._scan(node, body, (), slices, more)
 
     def _copy(self, node: Node) -> Any:
         """copy(to, from) is `from` in the type of `to`."""
@@ -347,6 +405,8 @@ class Lowering:
             else:
                 named[a.name] = value
         if op_name(target) in _table()[1]:
+            if self.depth:
+                raise Unsupported(node, "random numbers inside of a body")
             if self.key is None:
                 self.key = self.trace.input("weft.rng", "u64[2]")
             named |= {"rng": self.key, "stream": self.ndraw}
@@ -561,8 +621,8 @@ class _Alone(Lowering):
                         declared.add(symbol)
                         self._declare(symbol, s.node.shape_env)
                 self.env[n] = self._checked(node, self.trace.input, n.name, type_text(v))
-            elif isinstance(v, (tuple, list)):
-                return  # getitem of several results
+            elif isinstance(v, (tuple, list)) or n.op == "get_attr":
+                return  # getitem of several results, or a body
             else:
                 self.env[n] = v
         self._call(node)

@@ -1,5 +1,5 @@
-/* weft_jit_keep: models that outlive their Weft, what each of many keeps, and wrong ways to free
- * them. */
+/* weft_jit_keep: models that outlive their Weft, what each of many keeps, objects of earlier
+ * compilations, and wrong ways to free models. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -19,6 +20,9 @@
 #include "weft_trace.h"
 
 enum { NODES = 40, MODELS = 500, MOST_BYTES = 150000 };
+
+/* How many objects the last model has, and how many the cache gave. */
+static uint32_t objects, cached;
 
 /* 40 nodes; the number makes each another model. */
 static const WeftModel *keep(int number)
@@ -34,6 +38,8 @@ static const WeftModel *keep(int number)
 	const WeftModel *m = weft_jit_keep(w, weft_trace_end(t), NULL);
 	if (!m)
 		fail_msg("%s", weft_messages(w));
+	objects = weft_report(w)->objects;
+	cached = weft_report(w)->cached;
 	weft_free(w);
 	return m;
 }
@@ -116,6 +122,52 @@ static void test_threads(void **state)
 	}
 }
 
+static char folder[] = "/tmp/weft-keep-XXXXXX";
+
+/* Calls f for each entry of the cache. */
+static uint32_t entries(int (*f)(const char *path))
+{
+	uint32_t n = 0;
+	DIR *d = opendir(folder);
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		char path[300];
+		snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+		n += e->d_name[0] != '.' && f(path) == 0;
+	}
+	closedir(d);
+	return n;
+}
+
+static int shorten(const char *path)
+{
+	return truncate(path, 100);
+}
+
+static void test_cache(void **state)
+{
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	setenv("WEFT_CACHE", folder, 1);
+	const WeftModel *first = keep(900);
+	assert_true(objects && !cached);
+	const WeftModel *again = keep(900);
+	assert_int_equal(cached, objects);
+	assert_float_equal(first_of(first), first_of(again), 0);
+	weft_jit_free(keep(901)); /* other numbers: other kernels */
+	assert_true(cached < objects);
+	assert_true(entries(shorten) >= objects);
+	const WeftModel *damaged = keep(900);
+	assert_int_equal(cached, 0);
+	assert_float_equal(first_of(first), first_of(damaged), 0);
+	weft_jit_free(first);
+	weft_jit_free(again);
+	weft_jit_free(damaged);
+	entries(unlink);
+	rmdir(folder);
+	setenv("WEFT_CACHE", "/dev/null", 1);
+}
+
 static void test_wrong(void **state)
 {
 	(void)state;
@@ -144,7 +196,9 @@ int main(void)
 {
 	if (!weft_has_llvm())
 		return 0;
+	setenv("WEFT_CACHE", "/dev/null", 1); /* none */
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong),
+					   cmocka_unit_test(test_cache),
 					   cmocka_unit_test(test_many),
 					   cmocka_unit_test(test_threads)};
 	return cmocka_run_group_tests(tests, NULL, NULL);

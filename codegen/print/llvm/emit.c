@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <llvm-c/Analysis.h>
+#include <llvm-c/BitWriter.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #include "base/c_locale.h"
+#include "base/hash.h"
 #include "codegen/print/llvm/priv.h"
 
 /* Loop IR arrives tiled, unrolled and vectorised; what is left is to find registers for variables,
@@ -93,6 +95,8 @@ typedef struct {
 	LlvmKind kind;
 	char *error; /* malloced; without it and without out there was no memory for it */
 	LLVMMemoryBufferRef out;
+	const char *const *key; /* in the cache of objects; NULL: there is none */
+	LlvmFile kept;          /* what the cache has */
 } Unit;
 
 static bool optimise(Unit *x)
@@ -150,7 +154,8 @@ static void *work(void *arg)
 		pthread_mutex_unlock(&q->lock);
 		if (k == q->n)
 			break;
-		compile_unit(&q->unit[k]);
+		if (!q->unit[k].kept.data)
+			compile_unit(&q->unit[k]);
 	}
 	c_locale_end(before);
 	return NULL;
@@ -245,6 +250,48 @@ static bool build_units(Program *p, const Target *t, const EmitOptions *o, LlvmK
 	return true;
 }
 
+/* ---- objects of earlier compilations ---- */
+
+/* The module before LLVM's passes, as bitcode, and what else decides on the object. */
+static const char *const *unit_key(Ctx *ctx, const Unit *x, const Target *t)
+{
+	LLVMMemoryBufferRef code = LLVMWriteBitcodeToMemoryBuffer(x->u.m);
+	const char *data = LLVMGetBufferStart(code);
+	const size_t n = LLVMGetBufferSize(code);
+	const unsigned long long sum[2] = {hash_bytes(data, n, 31), hash_bytes(data, n, 32)};
+	LLVMDisposeMemoryBuffer(code);
+	const char *isa[] = {t->isa.triple, t->isa.cpu, t->isa.attributes, t->isa.abi};
+	const char **key = ARENA_ARRAY(ctx->arena, const char *, 9);
+	for (uint32_t k = 0; k < 4; k++)
+		key[k] = isa[k] ? isa[k] : "";
+	key[4] = x->passes;
+	key[5] = llvm_version(ctx->arena);
+	key[6] = x->name;
+	key[7] = arena_printf(ctx->arena, "%zu %016llx%016llx", n, sum[0], sum[1]);
+	return key;
+}
+
+static void take_kept(Ctx *ctx, Units *x, const Target *t, const ObjectCache *cache)
+{
+	for (uint32_t k = 0; k < x->n; k++) {
+		Unit *u = &x->unit[k];
+		u->key = unit_key(ctx, u, t);
+		if (cache->take(cache->user, u->key, &u->kept.data, &u->kept.n))
+			u->kept.name = u->name;
+		else
+			u->kept.data = NULL;
+	}
+}
+
+static void keep_made(const Units *x, const ObjectCache *cache)
+{
+	for (uint32_t k = 0; k < x->n; k++) {
+		const Unit *u = &x->unit[k];
+		if (!u->kept.data && !u->error && u->out)
+			cache->keep(cache->user, u->key, LLVMGetBufferStart(u->out), LLVMGetBufferSize(u->out));
+	}
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const LlvmFile *)a)->name, ((const LlvmFile *)b)->name);
@@ -256,6 +303,10 @@ static bool collect(Ctx *ctx, Units *x, LlvmFiles *out)
 		Unit *u = &x->unit[k];
 		if (u->error)
 			ctx_bug(ctx, "LLVM: %s: %s", u->name, u->error);
+		if (u->kept.data) {
+			array_push(ctx->arena, &out->file, u->kept);
+			continue;
+		}
 		if (!u->out)
 			ctx_out_of_memory(ctx);
 		size_t n = LLVMGetBufferSize(u->out);
@@ -278,9 +329,14 @@ bool emit_llvm(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind,
 	x->unit = ARENA_ARRAY(ctx->arena, Unit, nunits + 1);
 	x->n = nunits + 1;
 	ctx_defer(ctx, units_free, x);
+	const ObjectCache *cache = kind == LLVM_OBJECT ? o->cache : NULL;
 	bool ok = build_units(p, t, o, kind, x);
 	if (ok) {
+		if (cache)
+			take_kept(ctx, x, t, cache);
 		compile_all(x->unit, x->n, jobs);
+		if (cache)
+			keep_made(x, cache);
 		ok = collect(ctx, x, out);
 	}
 	units_free(x);

@@ -11,7 +11,8 @@
  * NULL. Called on the thread of the emitter only. */
 typedef struct {
 	void *user;
-	/* Sets *data and *n to the object, in the context's arena. Returns false if there is none. */
+	/* Sets *data and *n to the object, in the context's arena. Returns false if there is
+	 * none. */
 	bool (*take)(void *user, const char *const *key, const char **data, size_t *n);
 	/* Keeps the object. A failure is ignored. */
 	void (*keep)(void *user, const char *const *key, const char *data, size_t n);

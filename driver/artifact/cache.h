@@ -15,8 +15,8 @@ const char *cache_path(Ctx *, const char *folder, const char *const *argv, const
 /* Sets *data and *n to the object of an entry (cache_path), in the arena. Returns false, without an
  * error, if there is no entry, or a damaged one, which is removed. */
 bool cache_read(Arena *, const char *entry, const char **data, size_t *n);
-/* Puts an object into an entry (cache_path), whole or not at all; replaces an entry that is there. A
- * failure is ignored. */
+/* Puts an object into an entry (cache_path), whole or not at all; replaces an entry that is there.
+ * A failure is ignored. */
 void cache_write(Ctx *, const char *data, size_t n, const char *entry);
 /* Copies the object of an entry (cache_path) to the file `object`. Returns false, without an error,
  * if there is no entry, or a damaged one, which is removed. Returns false after an error if the

@@ -12,17 +12,19 @@
 #include "driver/targets/embed.h"
 #include "driver/artifact/jobs.h"
 #include "driver/artifact/user_links.h"
+#include "driver/elf/elf_link.h"
 #include "frontend/files/file.h"
 
 /* What linkers, and Debian, call a machine. */
 typedef struct {
 	const char *triple, *emulation, *debian;
+	uint16_t elf; /* e_machine */
 } Linking;
 
 static const Linking machines[] = {
-	{"x86_64-linux-gnu", "elf_x86_64", "amd64"},
-	{"aarch64-linux-gnu", "aarch64linux", "arm64"},
-	{"riscv64-linux-gnu", "elf64lriscv", "riscv64"},
+	{"x86_64-linux-gnu", "elf_x86_64", "amd64", EM_X86_64},
+	{"aarch64-linux-gnu", "aarch64linux", "arm64", EM_AARCH64},
+	{"riscv64-linux-gnu", "elf64lriscv", "riscv64", EM_RISCV},
 };
 
 #if defined(__x86_64__)
@@ -55,19 +57,25 @@ static bool on_path(Arena *a, const char *name)
 	return false;
 }
 
-/* lld serves every machine; the system's own linker one. */
+/* lld serves every machine; the system's own linker one. NULL: there is none. */
+static const char *linker_on_path(Arena *a, const Linking *m)
+{
+	const char *name[] = {"ld.lld", "ld.lld-19", arena_printf(a, "%s-ld", m->triple), m == &machines[HOST] ? "ld" : NULL};
+	for (size_t k = 0; k < sizeof name / sizeof *name; k++)
+		if (name[k] && on_path(a, name[k]))
+			return name[k];
+	return NULL;
+}
+
 static const char *find_linker(Ctx *ctx, const Linking *m)
 {
-	const char *name[] = {"ld.lld", "ld.lld-19", arena_printf(ctx->arena, "%s-ld", m->triple),
-			      m == &machines[HOST] ? "ld" : NULL};
-	for (size_t k = 0; k < sizeof name / sizeof *name; k++)
-		if (name[k] && on_path(ctx->arena, name[k]))
-			return name[k];
-	ctx_error(ctx, NULL,
-		  "no linker on PATH for %s: install lld, or binutils for that machine "
-		  "(looked for ld.lld, ld.lld-19, %s-ld%s)",
-		  m->triple, m->triple, name[3] ? ", ld" : "");
-	return NULL;
+	const char *found = linker_on_path(ctx->arena, m);
+	if (!found)
+		ctx_error(ctx, NULL,
+			  "no linker on PATH for %s: install lld, or binutils for that machine "
+			  "(looked for ld.lld, ld.lld-19, %s-ld%s)",
+			  m->triple, m->triple, m == &machines[HOST] ? ", ld" : "");
+	return found;
 }
 
 /* Folders of shared libraries; of another machine's below its own name only. */
@@ -100,10 +108,9 @@ static void missing_library(Ctx *ctx, const Linking *m, const Library *library)
 		  m->triple, library->package, cross);
 }
 
-/* Its path. NULL after ctx_error. */
-static const char *find_library(Ctx *ctx, const Linking *m, const Library *library)
+/* Its path. NULL: it is not there. */
+static const char *library_path(Arena *a, const Linking *m, const Library *library)
 {
-	Arena *a = ctx->arena;
 	const char *found = NULL;
 	for (size_t k = 0; !found && k < sizeof folders / sizeof *folders; k++) {
 		const char *slash = strchr(folders[k], '%');
@@ -112,6 +119,13 @@ static const char *find_library(Ctx *ctx, const Linking *m, const Library *libra
 	}
 	for (size_t k = 0; !found && m == &machines[HOST] && k < sizeof host_folders / sizeof *host_folders; k++)
 		found = last_match(a, arena_printf(a, "%s/%s", host_folders[k], library->file));
+	return found;
+}
+
+/* Its path. NULL after ctx_error. */
+static const char *find_library(Ctx *ctx, const Linking *m, const Library *library)
+{
+	const char *found = library_path(ctx->arena, m, library);
 	if (!found)
 		missing_library(ctx, m, library);
 	return found;
@@ -208,12 +222,33 @@ static bool add_user_libraries(Compilation *c, Words *w)
 	return true;
 }
 
+/* Without a linker. object: the runtime's. */
+static bool link_here(Compilation *c, const Linking *m, const LinkInput *in, const char *object, const char *out)
+{
+	enum { NLIBRARY = sizeof c_libraries / sizeof *c_libraries };
+	const char *library[NLIBRARY];
+	const char **all = ARENA_ARRAY(c->ctx->arena, const char *, in->object.n + 1);
+	uint32_t n = 0;
+	for (size_t k = 0; k < NLIBRARY; k++) /* few models need libgcc_s */
+		if ((library[n] = library_path(c->ctx->arena, m, &c_libraries[k])))
+			n++;
+	for (uint32_t k = 0; k < in->object.n; k++)
+		all[k] = in->object.data[k];
+	all[in->object.n] = object;
+	return elf_link(c->ctx, &(ElfLink){all, in->object.n + 1, library, n}, out);
+}
+
 bool link_shared(Compilation *c, const char *folder, const LinkInput *in, const char *out)
 {
 	Words w = {0};
 	Arena *a = weft_arena(c->w);
 	const EmbeddedFile *runtime = runtime_of(c);
-	TRY(runtime);
+	const Linking *m = machine_for(c->ctx, c->target);
+	TRY(runtime && m);
+	if (!c->o.nlink && elf_links_for(m->elf) && !linker_on_path(a, m)) {
+		const char *path = arena_printf(a, "%s/%s", folder, runtime->name);
+		return file_write(c->ctx, path, runtime->data, runtime->size) && link_here(c, m, in, path, out);
+	}
 	TRY(begin(c, &w,
 		  "-shared --gc-sections -s --build-id=none --hash-style=gnu --eh-frame-hdr "
 		  "-z noexecstack -z defs -z relro -z now",

@@ -115,9 +115,22 @@ expect 0 '^1 passed, 0 failed' env PATH=/nowhere TMPDIR=/nowhere HOME=/nowhere "
 expect 0 '^1 passed, 0 failed' env PATH=/nowhere "$weft" check "$model" "$ref"
 expect 0 '"seconds"' env PATH=/nowhere "$weft" run "$model" --inputs "$ref" --outputs "$out/y.npz" --json
 expect 0 'FLOP/s' env PATH=/nowhere TMPDIR=/nowhere "$weft" bench "$model" --inputs "$ref" --threads 1,2 --seconds 0.05 --profile
-expect 1 'no linker on PATH for .*: install' env PATH=/nowhere "$weft" compile "$model" --backend llvm -o "$out/no.so"
+expect 1 'no linker on PATH for .*: install' env PATH=/nowhere "$weft" compile "$model" --emit obj -o "$out/no.o"
 one_line
-[ ! -e "$out/no.so" ] || { echo "FAIL: no linker, but a file"; bad=1; }
+[ ! -e "$out/no.o" ] || { echo "FAIL: no linker, but a file"; bad=1; }
+
+# Without a linker weft links itself: the same model, the same file every time.
+if [ "$(uname -m)" = x86_64 ]; then
+	for options in "" "--weights file" "--target x86-64-v2,v3,v4" "--replaceable-weights"; do
+		# shellcheck disable=SC2086
+		expect 0 'operators in' env PATH=/nowhere "$weft" compile "$model" --backend llvm $options -o "$out/own.so"
+		expect 0 '^1 passed, 0 failed' env PATH=/nowhere "$weft" check "$out/own.so" "$ref" --threads 1,2
+	done
+	cp "$out/own.so" "$out/own1.so"
+	expect 0 'operators in' env PATH=/nowhere "$weft" compile "$model" --backend llvm --replaceable-weights -o "$out/own.so"
+	must cmp "$out/own.so" "$out/own1.so"
+	expect 1 'install lld' env PATH=/nowhere "$weft" compile "$model" --backend llvm --link m -o "$out/no.so"
+fi
 
 [ ! -e "$out/no.a" ] || { echo "FAIL: refused, but a file"; bad=1; }
 

@@ -4,8 +4,8 @@
 #
 #   scripts/wheel.sh FOLDER [OPTIONS of pip wheel]
 #
-# FOLDER gets the wheel. The environment gets pytest and NumPy from PyPI, and PyTorch with TORCH=1. PACKAGES=FOLDER: the
-# packages of that folder (site-packages of another environment) are seen instead, and nothing is fetched for the tests.
+# FOLDER gets the wheel. The environment gets pytest and NumPy from PyPI, and PyTorch with TORCH=1. PACKAGES=FOLDER:...: the
+# packages of those folders (site-packages of other environments) are seen instead, and nothing is fetched for the tests.
 set -e
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:?usage: scripts/wheel.sh FOLDER [OPTIONS of pip wheel]}
@@ -23,7 +23,7 @@ echo "$wheel: $(wc -c <"$wheel") bytes"
 python3 -m venv "$work/empty"
 "$work/empty/bin/pip" install --quiet --no-deps "$wheel"
 if [ "$PACKAGES" ]; then
-	echo "$PACKAGES" >"$(ls -d "$work"/empty/lib/python3*/site-packages)/packages.pth"
+	echo "$PACKAGES" | tr : '\n' >"$(ls -d "$work"/empty/lib/python3*/site-packages)/packages.pth"
 else
 	"$work/empty/bin/pip" install --quiet pytest numpy ${TORCH:+torch expecttest}
 fi

@@ -70,7 +70,7 @@ def _embedding_bag_backward(grad: torch.Tensor, indices: torch.Tensor, offsets: 
     """The gradient of the weights, dense."""
     if sparse:
         return NotImplemented
-    zeros, columns = grad.new_zeros([num_weights, grad.shape[1]]), grad.shape[1]
+    zeros = grad.new_zeros([num_weights, grad.shape[1]])
     indices, bag = indices.to(torch.int64), _bags(indices, offsets)
     counted = (indices != padding_idx).to(grad.dtype)
     size = grad.new_zeros([grad.shape[0]]).index_add(0, bag, counted)
@@ -82,7 +82,7 @@ def _embedding_bag_backward(grad: torch.Tensor, indices: torch.Tensor, offsets: 
     if scale_grad_by_freq:
         scale = scale / grad.new_zeros([num_weights]).index_add(0, indices, torch.ones_like(counted)).index_select(0, indices)
     scale = torch.where(counted > 0, scale, 0)
-    return zeros.index_add(0, indices, grad.index_select(0, bag).expand(-1, columns) * scale.unsqueeze(1))
+    return zeros.index_add(0, indices, grad.index_select(0, bag) * scale.unsqueeze(1))
 
 
 def _embedding_bag_per_sample_weights_backward(grad: torch.Tensor, weight: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor,

@@ -186,6 +186,9 @@ class Output:
 class Lowering:
     """The graph of a GraphModule, what its inputs are, and how results are made of its outputs."""
 
+    linalg = False  # whether a factorisation is checked
+    depth = 0       # of bodies
+
     def __init__(self, gm: GraphModule, name: str):
         self.gm, self.name = gm, name
         self.session = _weft.Session()
@@ -196,12 +199,10 @@ class Lowering:
         self.results: list[Output] = []
         self.symbols: dict[str, tuple[int, int]] = {}  # declared ones, with their ranges
         self.key: Any = None              # of random numbers
-        self.linalg = False               # whether a factorisation is checked
         self.ndraw = 0
         self._named: dict[Node, Output] = {}
         self.noutput = 0
         self._inputs()
-        self.depth = 0                    # of bodies
         self._outputs(self._nodes())
         if not self.noutput:
             raise NothingToCompute

@@ -54,6 +54,9 @@ typedef struct {
 	bool bijective;    /* every reader so far reads it one to one */
 	bool below_reduce; /* an element-wise function of a reduction */
 	bool below_anchor; /* an epilogue of a contraction that nobody else reads */
+	uint32_t anchor;   /* the place of that contraction in the program, of several the last */
+	bool cut;          /* another contraction is in the kernel that reads it: see
+	                      cut_narrow */
 	bool long_map;     /* see find_long_maps */
 	bool output;       /* stored as an output */
 	bool loaded;       /* some reader wants it in memory */
@@ -337,6 +340,8 @@ static const char *kept(const Sweep *w, Node n)
 		return "an output";
 	if (node_has_effect(w->g, n))
 		return "it has effects";
+	if (w->node[n.i].cut)
+		return "the kernel that reads it is a contraction, and it has fewer bytes than the one that it ends";
 	return how(w, n)->holds == HOLDS_INTERIOR && gives_border(w, n) ? "what reads it wants a border in memory" : NULL;
 }
 
@@ -385,8 +390,36 @@ static void visit(Sweep *w, Node n)
 	mark_operands(w, n, readers, self->bijective);
 }
 
+static double bytes(const Graph *g, Node n)
+{
+	return elements(g, n) * dtype_size(node_dtype(g, n));
+}
+
+/* The operand through which n ends a contraction, the last one of several; none: n is no epilogue. */
+static Node ended(const Sweep *w, Node n)
+{
+	Node best = {0};
+	for (uint32_t k = 0; k < node_nin(w->g, n) && how(w, n)->keeps != KEEPS_NOTHING; k++) {
+		const Node x = node_in(w->g, n, k);
+		if (w->node[x.i].below_anchor && node_nuses(w->g, x) == 1 && (!best.i || w->node[x.i].anchor > w->node[best.i].anchor))
+			best = x;
+	}
+	return best;
+}
+
+/* x and another operand of a node end a contraction each, and a kernel has one: x's is stored. Not
+ * its sums, if a value behind them has fewer bytes. */
+static void cut_narrow(Sweep *w, Node x)
+{
+	Node best = x, at = x;
+	for (Node below; (below = ended(w, at)).i; at = below)
+		if (bytes(w->g, below) < bytes(w->g, best))
+			best = below;
+	w->node[best.i].cut = bytes(w->g, best) < bytes(w->g, at);
+}
+
 /* Program order, so operands are known. */
-static void mark_below(Sweep *w, Node n)
+static void mark_below(Sweep *w, Node n, uint32_t place)
 {
 	const Graph *g = w->g;
 	const OpLower *l = how(w, n);
@@ -400,6 +433,13 @@ static void mark_below(Sweep *w, Node n)
 		if (l->keeps != KEEPS_NOTHING)
 			self->below_anchor |= w->node[x.i].below_anchor && node_nuses(g, x) == 1;
 	}
+	const Node last = ended(w, n);
+	self->anchor = last.i ? w->node[last.i].anchor : place;
+	for (uint32_t k = 0; k < node_nin(g, n) && last.i; k++) {
+		Node x = node_in(g, n, k);
+		if (x.i != last.i && w->node[x.i].below_anchor && node_nuses(g, x) == 1)
+			cut_narrow(w, x);
+	}
 }
 
 const NodeGroup *group_nodes(const Graph *g, const Target *target, const char *const *stored, bool no_fusion, Arena *arena)
@@ -410,9 +450,10 @@ const NodeGroup *group_nodes(const Graph *g, const Target *target, const char *c
 	for (uint32_t k = 0; k < g->output.n; k++)
 		w.node[lower_output(g, k).i].output = true;
 	const bool *long_map = find_long_maps(g, arena);
+	uint32_t place = 0;
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		w.node[n.i].long_map = long_map[n.i];
-		mark_below(&w, n);
+		mark_below(&w, n, place++);
 	}
 	for (Node n = g->last; n.i; n = node_prev(g, n))
 		visit(&w, n);

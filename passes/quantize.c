@@ -464,8 +464,10 @@ bool pass_quantize(Graph *g, PassCtx *c)
 		else if (why && c->floats)
 			text_printf(c->floats, "%s: %s\n", name_near(g, n), why);
 	}
-	if (products)
+	if (products) {
 		quant_reciprocals(g, c);
+		quant_round_once(g, c);
+	}
 	changed |= products || rows;
 	if (changed)
 		graph_dce(g);

@@ -21,6 +21,7 @@ typedef struct {
 	Node ratio;       /* the div or mul, f32 */
 	Node x, scale;
 	Node zero;        /* f32; none: 0 */
+	double low, high; /* of the clamp; without one infinite */
 	bool divides, whole; /* whole: the clamp is that of the dtype */
 } Quantised;
 
@@ -43,5 +44,9 @@ Node quant_number(Build *, Node zero, DType d);
 bool quant_join(Graph *, const PassCtx *);
 /* Makes divisions by one scale, in front of a quantisation, products by its reciprocal. */
 void quant_reciprocals(Graph *, const PassCtx *);
+/* Writes quantisations by one zero point in the operations of integers: clamped before they are
+ * rounded, and the zero point added to the integer, in which a kernel that dequantises them again
+ * subtracts the zero point (ir/kernel/build.c). NaN becomes the clamp's lower bound. */
+void quant_round_once(Graph *, const PassCtx *);
 
 #endif

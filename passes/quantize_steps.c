@@ -37,6 +37,16 @@ static bool is_byte(DType d)
 	return d == DT_i8 || d == DT_u8;
 }
 
+static int64_t least_of(DType d)
+{
+	return d == DT_i8 ? -128 : 0;
+}
+
+static int64_t most_of(DType d)
+{
+	return d == DT_i8 ? 127 : 255;
+}
+
 static bool holds_differences(DType d)
 {
 	return d == DT_f32 || d == DT_f64 || d == DT_i16 || d == DT_i32 || d == DT_i64;
@@ -154,13 +164,12 @@ static bool known(const Graph *g, Node x, bool keep_params, double *v)
 	}
 }
 
-/* x without a maximum and a minimum with numbers; `whole` if the dtype's own clamp does the
- * same. */
-static Node below_clamp(const Graph *g, Node x, bool keep_params, DType d, bool *whole)
+/* x without maxima and minima with numbers. */
+static Node below_clamp(const Graph *g, Node x, bool keep_params, Quantised *q)
 {
-	const double low = d == DT_i8 ? -128 : 0, high = d == DT_i8 ? 127 : 255;
 	double v;
-	*whole = true;
+	q->low = -INFINITY;
+	q->high = INFINITY;
 	while (step_of(g, x) == SC_max || step_of(g, x) == SC_min) {
 		const bool is_max = step_of(g, x) == SC_max;
 		uint32_t k = 0;
@@ -168,7 +177,10 @@ static Node below_clamp(const Graph *g, Node x, bool keep_params, DType d, bool 
 			k++;
 		if (k == 2)
 			break;
-		*whole &= is_max ? v <= low : v >= high;
+		if (is_max)
+			q->low = fmax(q->low, v);
+		else
+			q->high = fmin(q->high, v);
 		x = node_in(g, x, !k);
 	}
 	return x;
@@ -178,7 +190,8 @@ bool quant_read(const Graph *g, Node n, bool keep_params, Quantised *q)
 {
 	*q = (Quantised){0};
 	TRY(step_of(g, n) == SC_convert && is_byte(node_dtype(g, n)));
-	Node x = below_clamp(g, node_in(g, n, 0), keep_params, node_dtype(g, n), &q->whole);
+	Node x = below_clamp(g, node_in(g, n, 0), keep_params, q);
+	q->whole = q->low <= least_of(node_dtype(g, n)) && q->high >= most_of(node_dtype(g, n));
 	for (uint32_t k = 0; step_of(g, x) == SC_add && k < 2; k++) {
 		if (step_of(g, node_in(g, x, k)) != SC_rint || !is_integer(g, node_in(g, x, !k)))
 			continue;
@@ -271,7 +284,7 @@ Node quant_number(Build *b, Node zero, DType d)
 		if (node_dtype(b->g, x) == d)
 			return x;
 	if (!node_splat(b->g, b_convert(b, zero, DT_i32), &v) || v.kind != ATTR_int || !sym_is_const(b_syms(b), v.s, &number) ||
-	    number < (d == DT_i8 ? -128 : 0) || number > (d == DT_i8 ? 127 : 255))
+	    number < least_of(d) || number > most_of(d))
 		return (Node){0};
 	return b_full_int(b, d, number, 0, NULL);
 }
@@ -334,5 +347,39 @@ void quant_reciprocals(Graph *g, const PassCtx *c)
 		Node inverse = b_bin(&b, OP_div, b_scalar(&b, node_dtype(g, one), 1), one);
 		inverse = b_broadcast(&b, inverse, node_rank(g, q.ratio), node_type(g, q.ratio)->dim);
 		pass_replace(g, q.ratio, b_bin(&b, OP_mul, q.x, inverse));
+	}
+}
+
+/* The zero point of a dequantisation as a number in the code, so that kernels see where the one of a
+ * quantisation is subtracted again. */
+static bool number_of_zero(Graph *g, const PassCtx *c, Node n)
+{
+	double zero;
+	if (step_of(g, n) != SC_sub || !holds_differences(node_dtype(g, n)) || !is_byte(node_dtype(g, below_converts(g, node_in(g, n, 0)))) ||
+	    node_splat(g, node_in(g, n, 1), NULL) || !known(g, node_in(g, n, 1), c->keep_params, &zero))
+		return false;
+	Build b = pass_build(g, n);
+	pass_replace(g, n, b_bin_scalar(&b, OP_sub, node_in(g, n, 0), zero));
+	return true;
+}
+
+void quant_round_once(Graph *g, const PassCtx *c)
+{
+	for (Node n = g->first, next; n.i; n = next) {
+		Quantised q;
+		double zero = 0;
+		next = node_next(g, n);
+		if (!node_nuses(g, n) || number_of_zero(g, c, n) || !quant_read(g, n, c->keep_params, &q) || (q.zero.i && !known(g, q.zero, c->keep_params, &zero)))
+			continue;
+		const DType d = node_dtype(g, n);
+		if (zero != rint(zero) || zero < least_of(d) || zero > most_of(d) || q.low < least_of(d) || q.high > most_of(d) ||
+		    q.low != rint(q.low) || q.high != rint(q.high) || q.low > q.high)
+			continue;
+		Build b = pass_build(g, n);
+		const Type t = *node_type(g, n);
+		Node low = b_full_attr(&b, DT_f32, attr_float(q.low - zero), t.n, t.dim), high = b_full_attr(&b, DT_f32, attr_float(q.high - zero), t.n, t.dim);
+		Node i = b_node(&b, OP_nearest, (Node[]){q.ratio, low, high}, 3, NULL, 0);
+		Node byte = b_convert(&b, zero == 0 ? i : b_bin_scalar(&b, OP_add, i, zero), d);
+		pass_replace(g, n, byte);
 	}
 }

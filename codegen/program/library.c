@@ -256,7 +256,13 @@ static Lx instruction(Library *l, const ScFn *fn, uint32_t k, uint32_t lanes, co
 	case SC_let: return in[0];
 	case SC_call: return library_call(l, i->fn, lanes, in, i->nin);
 	case SC_table: return lx_table(l->f, i->table, in[0]);
-	case SC_convert: return convert(l, i->dtype, in[0]);
+	case SC_convert: {
+		const ScIns *of = &fn->ins[i->in[0]];
+		const LType f32 = {DT_f32, lanes};
+		if (of->op == SC_rint && i->dtype == DT_i32 && of->dtype == DT_f32 && isa_takes(l->isa, SC_nearest, t, f32, 0))
+			return lx_op(l->f, SC_nearest, t, &value[of->in[0]], 1, 0);
+		return convert(l, i->dtype, in[0]);
+	}
 	case SC_bitcast: return bitcast(l, i->dtype, fn->ins[i->in[0]].dtype, in[0]);
 	default: return library_op(l, i->op, t, in, i->nin, 0);
 	}

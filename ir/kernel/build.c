@@ -85,11 +85,62 @@ static Kx convert(const Lowered *l, Kernel *k, DType from, DType to, Kx x)
 	return kx_as(k, arena, dtype_keeps(from, to) ? dtype_compute(to) : to, x);
 }
 
+/* ---- bytes of integers that fit ---- */
+
+static bool is_op(const Kernel *k, Kx x, Op op, DType d)
+{
+	const KxData *at = &k->kx.data[x.i];
+	return at->kind == KX_OP && at->op == op && at->dtype == d;
+}
+
+/* Whether x is an i32 in [*lo, *hi] because it was rounded between bounds, plus a number. */
+static bool is_bounded(const Kernel *k, Kx x, double *lo, double *hi)
+{
+	const KxData *at = &k->kx.data[x.i];
+	double plus = 0;
+	if (is_op(k, x, OP_add, DT_i32)) {
+		const KxData *number = &k->kx.data[at->in[1].i];
+		TRY(number->kind == KX_CONST);
+		plus = (double)number->c.i;
+		x = at->in[0];
+		at = &k->kx.data[x.i];
+	}
+	TRY(is_op(k, x, OP_nearest, DT_i32));
+	const KxData *low = &k->kx.data[at->in[1].i], *high = &k->kx.data[at->in[2].i];
+	*lo = low->c.f + plus;
+	*hi = high->c.f + plus;
+	return low->kind == KX_CONST && high->kind == KX_CONST && low->c.f <= high->c.f;
+}
+
+/* The i32 of which x is the byte; x itself, if that may be another number. */
+static Kx before_byte(const Kernel *k, Kx x)
+{
+	const KxData *at = &k->kx.data[x.i];
+	const bool is_signed = at->dtype == DT_i8;
+	double lo, hi;
+	if ((!is_signed && at->dtype != DT_u8) || !is_op(k, x, OP_convert, at->dtype) || !is_bounded(k, at->in[0], &lo, &hi))
+		return x;
+	return lo >= (is_signed ? -128 : 0) && hi <= (is_signed ? 127 : 255) ? at->in[0] : x;
+}
+
+/* (x + c) - c; none for another difference. */
+static Kx before_sum(const Kernel *k, const Kx in[2])
+{
+	const KxData *sum = &k->kx.data[in[0].i];
+	return is_op(k, in[0], OP_add, DT_i32) && sum->in[1].i == in[1].i ? sum->in[0] : (Kx){0};
+}
+
 Kx kx_map(const Lowered *l, Kernel *k, Op op, DType from, DType to, const Kx *in, uint32_t nin)
 {
 	Arena *arena = l->ir->ctx->arena;
+	if (op == OP_convert && dtype_is_int(from) && from == dtype_compute(from)) {
+		const Kx x = before_byte(k, in[0]);
+		return convert(l, k, k->kx.data[x.i].dtype, to, x);
+	}
 	if (op == OP_convert)
 		return convert(l, k, from, to, in[0]);
+	if (op == OP_sub && to == DT_i32 && before_sum(k, in).i)
+		return before_sum(k, in);
 	if (op == OP_bitcast)
 		return kx_bitcast(k, arena, from, to, in[0]);
 	return kx_op(k, arena, op, dtype_compute(to), in, nin);

@@ -125,6 +125,8 @@ static Lx operation(Parser *p, ScOp op, LType typed, const Lx *in, uint32_t nin,
 		t.dtype = DT_bool;
 	else if (sc_is_dot(op))
 		t.dtype = sc_dot_acc(op);
+	else if (op == SC_nearest)
+		t.dtype = DT_i32;
 	else if (op == SC_from_f16 || op == SC_to_f16)
 		t.dtype = op == SC_from_f16 ? DT_f32 : DT_u16;
 	return lx_op(p->f, op, t, in, nin, known);

@@ -110,7 +110,7 @@ static MachineOp class_of(ScOp op, LType t)
 	case SC_dot2_s16: case SC_dot4_u8s8: case SC_dot4_s8s8: return MOP_dot;
 	case SC_div: case SC_floordiv: case SC_rem: case SC_quot: case SC_mod: return MOP_div;
 	case SC_sqrt: return MOP_sqrt;
-	case SC_convert: case SC_fit: case SC_floor: case SC_ceil: case SC_trunc: case SC_rint: case SC_from_f16: case SC_to_f16:
+	case SC_convert: case SC_fit: case SC_floor: case SC_ceil: case SC_trunc: case SC_rint: case SC_nearest: case SC_from_f16: case SC_to_f16:
 		return MOP_convert;
 	default: return MOP_simple;
 	}

@@ -91,6 +91,13 @@ const PreludeRow prelude_x86[] = {
 	 "llvm.x86.avx512.mask.cvttps2dq.512(a, bitcast(a), i16:-1, i32:4)"},
 	{"convert", D1(DT_i32), SET_F32, NV | ROW_CONVERT | ROW_256, "($T)$P_cvttps_epi32($a)", "llvm.x86.avx.cvtt.ps2dq.256(a)"},
 	{"convert", D1(DT_i32), SET_F32, NV | ROW_CONVERT | ROW_128, "($T)$P_cvttps_epi32($a)", "llvm.x86.sse2.cvttps2dq(a)"},
+	{"nearest", D1(DT_i32), SET_F32, NV | ROW_CONVERT | ROW_512, "($T)$P_cvtps_epi32($a)",
+	 "llvm.x86.avx512.mask.cvtps2dq.512(a, bitcast(a), i16:-1, i32:4)"},
+	{"nearest", D1(DT_i32), SET_F32, NV | ROW_CONVERT | ROW_256, "($T)$P_cvtps_epi32($a)", "llvm.x86.avx.cvt.ps2dq.256(a)"},
+	{"nearest", D1(DT_i32), SET_F32, NV | ROW_CONVERT | ROW_128, "($T)$P_cvtps_epi32($a)", "llvm.x86.sse2.cvtps2dq(a)"},
+	/* gcc 12 takes such vectors apart */
+	{"convert", D1(DT_i32), D1(DT_u8), ROW_VECTOR | ROW_TONATIVE | ROW_128, "($T)_mm512_cvtepu8_epi32((__m128i)a)", NULL},
+	{"convert", D1(DT_i32), D1(DT_i8), ROW_VECTOR | ROW_TONATIVE | ROW_128, "($T)_mm512_cvtepi8_epi32((__m128i)a)", NULL},
 	{"convert", D1(DT_i32), SET_F64, NV | ROW_512 | ROW_CONVERT, "($T)_mm512_cvttpd_epi32($a)", NULL},
 	{"convert", D1(DT_i32), SET_F64, NV | ROW_NARROW | ROW_CONVERT,
 	 "{const __m128i i = $P_cvttpd_epi32($a);\n\t$T r;\n\tmemcpy(&r, &i, sizeof r);\n\treturn r;}", NULL},

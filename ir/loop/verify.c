@@ -69,6 +69,8 @@ static bool sc_types_ok(const LoopFn *f, const LxData *d)
 		return true;
 	if (d->sc == SC_fit)
 		return dtype_is_float(a.dtype) && (d->type.dtype == DT_i32 || d->type.dtype == DT_i64);
+	if (d->sc == SC_nearest)
+		return a.dtype == DT_f32 && d->type.dtype == DT_i32;
 	if (d->sc == SC_from_f16 || d->sc == SC_to_f16)
 		return a.dtype == (d->sc == SC_from_f16 ? DT_u16 : DT_f32) && d->type.dtype == (d->sc == SC_to_f16 ? DT_u16 : DT_f32);
 	if (d->sc == SC_bitcast)

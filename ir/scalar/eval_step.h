@@ -88,12 +88,18 @@ APART void VERSION(convert)(DType from, DType to, void *out, const void *in, uin
 	}
 }
 
+APART void VERSION(nearest)(int32_t *out, const float *a, uint32_t n)
+{
+	EACH(int32_t, to_int32((double)rintf(a[i])));
+}
+
 /* Evaluates one instruction as scalar_step does (priv.h), but no bitcast, table, from_f16 and
  * to_f16. */
 APART void VERSION(step)(const ScIns *ins, DType from, void *out, const void *const *in, uint32_t n)
 {
 	switch (ins->op) {
 	case SC_select: select_bytes(repr_size(ins->dtype), out, in, n); return;
+	case SC_nearest: VERSION(nearest)(out, in[0], n); return;
 	case SC_convert: case SC_fit: VERSION(convert)(from, ins->dtype, out, in[0], n); return;
 	default: break;
 	}

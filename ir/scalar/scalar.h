@@ -37,6 +37,7 @@
 	X(convert, 1)                                                                              \
 	X(bitcast, 1) /* same size */                                                              \
 	X(from_f16, 1) X(to_f16, 1) /* legal loop IR only: between the bits as u16 and f32 */      \
+	X(nearest, 1) /* legal loop IR only: convert(rint(a)), i32 of f32 */                        \
 	/* loop IR only: c + the products of groups of 4 bytes, a and b as u32, c f32 or i32      \
 	 * (scalar_dot) */                                                                         \
 	X(dot2_bf16, 3) X(dot2_s16, 3) X(dot4_u8s8, 3) X(dot4_s8s8, 3)                             \

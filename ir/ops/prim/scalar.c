@@ -244,6 +244,14 @@ OP(trunc) {
 	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; "
 		  "i32[4] in -9..9",
 };
+OP(nearest) {
+	.schema = "nearest(Tensor a, Tensor low, Tensor high) -> Tensor",
+	.doc = "a, at least low and at most high, rounded to the nearest i32, ties to even; NaN gives low",
+	.scalar = "convert[i32](rint(lesser(high, greater(a, low))))",
+	.result = DT_i32,
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -5..-1, f32[n, 4] in 1..5; f32[8] of nan inf -inf 0.5 1.5 -0.5 1e38 -7, f32[8] of -4 -4 -4 -4 -4 -4 -4 -4, "
+		  "f32[8] of 6 6 6 6 6 6 6 6",
+};
 OP(round) {
 	.schema = "round(Tensor x) -> Tensor",
 	.doc = "rounded to the nearest integer, ties to even",

@@ -1,8 +1,8 @@
 /* Dequantised and quantised values in graphs (quantize.h).
  *
  *   q = convert(clamp(round(div(x, s)) + z)), x = mul(sub(convert(%p), z), s), 8 bits
- * is %p: a difference of at most 255 times s, divided by s, rounds to itself. Index maps between
- * the two are applied to %p. */
+ * is %p: a difference of at most 255 times s, divided by s, rounds to itself. Index maps, maxima and
+ * concatenations between the two are applied to %p. */
 #include "passes/quantize.h"
 
 #include <math.h>
@@ -313,19 +313,118 @@ Node quant_integers(Build *b, const Dequantised *o)
 
 /* ---- pairs ---- */
 
+/* What a quantisation does with a value that was dequantised in the same way before. */
+typedef struct {
+	const Quantised *q;
+	DType dtype;       /* of its result */
+	bool keep_params;
+	uint32_t left;     /* nodes to look at */
+} Again;
+
+static bool is_concat(const Graph *g, Node x)
+{
+	return op_lower(node_op(g, x))->holds == HOLDS_OPERANDS;
+}
+
+static bool is_maximum(const Graph *g, Node x)
+{
+	return op_lower(node_op(g, x))->role == LOWER_REDUCE && node_dtype(g, x) == DT_f32 && strcmp(node_str(g, x, "kind"), "max") == 0;
+}
+
+static bool is_low_pad(const Graph *g, Node x)
+{
+	Attr v;
+	return is_pad(g, x) && node_splat(g, node_in(g, x, 1), &v) && v.kind == ATTR_float && v.f == -INFINITY;
+}
+
+/* Whether x is an index map of one operand of which every element is one of the operand's, as
+ * windows that stay inside. */
+static bool stays_inside(const Graph *g, Node x)
+{
+	SymTab *t = g->ir->syms;
+	const OpLower *lower = op_lower(node_op(g, x));
+	Sym at[MAX_RANK];
+	IndexMap m = {.g = g, .n = x, .at = at};
+	if (lower->role != LOWER_INDEX || node_nin(g, x) != 1)
+		return false;
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		at[k] = is_one(g, node_dim(g, x, k)) ? sym_int(t, 0) : sym_axis(t, "i", node_dim(g, x, k));
+	lower->index(&m);
+	for (uint32_t k = 0; k < m.nrange; k++)
+		if (sym_le(t, m.range[k].lo, m.range[k].e) != YES || sym_lt(t, m.range[k].e, m.range[k].hi) != YES)
+			return false;
+	return true;
+}
+
+/* Whether x is made of values that were dequantised as `a` quantises, by what orders them as it
+ * orders the integers: moves, a maximum (as of max-pool, whose padding is -inf), a concatenation. */
+static bool is_again(const Graph *g, Again *a, Node x)
+{
+	Dequantised d;
+	double scale;
+	if (quant_read_dequantised(g, x, a->keep_params, &d))
+		return node_dtype(g, d.q) == a->dtype && same_scale(g, a->q, d.scale, a->keep_params) && same_zero(g, a->q->zero, d.zero, a->keep_params);
+	if (a->left == 0)
+		return false;
+	a->left--;
+	if (is_maximum(g, x) || is_low_pad(g, x))
+		return known(g, a->q->scale, a->keep_params, &scale) && scale > 0 && is_again(g, a, node_in(g, x, 0));
+	if (is_move(g, x) || stays_inside(g, x))
+		return is_again(g, a, node_in(g, x, 0));
+	bool all = is_concat(g, x);
+	for (uint32_t k = 0; k < node_nin(g, x) && all; k++)
+		all = is_again(g, a, node_in(g, x, k));
+	return all;
+}
+
+static Node dequantised_before(Build *b, const Again *a, Node x);
+
+static Node again_concat(Build *b, const Again *a, Node x)
+{
+	const uint32_t n = node_nin(b->g, x);
+	Node *in = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, n);
+	for (uint32_t k = 0; k < n; k++)
+		if (!(in[k] = dequantised_before(b, a, node_in(b->g, x, k))).i)
+			return (Node){0};
+	return b_again(b, x, in);
+}
+
+/* The integers of x, for which is_again holds; none: a pad needs one number as zero point. */
+static Node dequantised_before(Build *b, const Again *a, Node x)
+{
+	Dequantised d;
+	if (quant_read_dequantised(b->g, x, a->keep_params, &d))
+		return quant_integers(b, &d);
+	if (is_concat(b->g, x))
+		return again_concat(b, a, x);
+	Node q = dequantised_before(b, a, node_in(b->g, x, 0));
+	if (!q.i)
+		return q;
+	if (is_maximum(b->g, x)) {
+		uint32_t n, dims = 0;
+		const Sym *dim = node_ints(b->g, x, "dims", &n);
+		while (n-- > 0)
+			dims |= 1u << sym_const(b_syms(b), dim[n]);
+		return b_reduce(b, REDUCE_MAX, q, dims, a->dtype);
+	}
+	if (is_low_pad(b->g, x))
+		return moved(b, x, q, b_full_int(b, a->dtype, least_of(a->dtype), 0, NULL));
+	return moved(b, x, q, is_pad(b->g, x) ? quant_number(b, a->q->zero, a->dtype) : (Node){0});
+}
+
 bool quant_join(Graph *g, const PassCtx *c)
 {
 	bool changed = false;
 	for (Node n = g->first, next; n.i; n = next) {
 		Quantised q;
-		Dequantised d;
 		next = node_next(g, n);
-		if (!node_nuses(g, n) || !quant_read(g, n, c->keep_params, &q) || !q.whole ||
-		    !quant_read_dequantised(g, q.x, c->keep_params, &d) || node_dtype(g, d.q) != node_dtype(g, n) ||
-		    !same_scale(g, &q, d.scale, c->keep_params) || !same_zero(g, q.zero, d.zero, c->keep_params))
+		if (!node_nuses(g, n) || !quant_read(g, n, c->keep_params, &q) || !q.whole)
+			continue;
+		Again a = {&q, node_dtype(g, n), c->keep_params, QUANT_MOST_MOVES};
+		if (!is_again(g, &a, q.x))
 			continue;
 		Build b = pass_build(g, n);
-		Node new = quant_integers(&b, &d);
+		Node new = dequantised_before(&b, &a, q.x);
 		if (new.i)
 			pass_replace(g, n, new);
 		changed |= new.i != 0;

@@ -303,12 +303,22 @@ static Node without_zero(Build *b, const Product *p, uint32_t side, Node y, Node
 	return b_bin(b, OP_sub, y, b_bin(b, OP_mul, zero, sum_of(b, p, !side, other, n)));
 }
 
+/* Whether n is a convolution each of whose channels has its own weights and one result: what is read
+ * and stored decides, and bytes are a quarter. */
+static bool is_depthwise(const Graph *g, Node n)
+{
+	if (!has_windows(node_op(g, n)))
+		return false;
+	const Node w = node_in(g, n, 1);
+	return is_one(g, node_dim(g, w, 1)) && is_one(g, node_dim(g, w, 2)) && !is_one(g, node_dim(g, w, 0));
+}
+
 /* Whether integers are multiplied faster than floats. Terms that lie beside each other are those of
- * the channels of a convolution: depthwise ones have one. */
+ * the channels of a convolution. */
 static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DType a, DType b)
 {
 	const Sym run = has_windows(node_op(g, n)) ? sym_addi(g->ir->syms, node_dim(g, node_in(g, n, 1), 2), more_channels(g, n)) : p->terms;
-	return c->integers || (target_multiplies_bytes(c->target, a, b) && sym_le(g->ir->syms, sym_int(g->ir->syms, more_channels(g, n) ? GROUP : LEAST_RUN), run) == YES);
+	return c->integers || (target_multiplies_bytes(c->target, a, b) && (is_depthwise(g, n) || sym_le(g->ir->syms, sym_int(g->ir->syms, more_channels(g, n) ? GROUP : LEAST_RUN), run) == YES));
 }
 
 /* u8 as i8, 128 less: no target multiplies two u8. */

@@ -147,6 +147,11 @@ static bool known(const Graph *g, Node x, bool keep_params, double *v)
 		*v = a.kind == ATTR_float ? a.f : whole ? (double)n : 0;
 		return a.kind == ATTR_float || whole;
 	}
+	double by;
+	if (step_of(g, x) == SC_div && known(g, node_in(g, x, 0), keep_params, v) && known(g, node_in(g, x, 1), keep_params, &by)) {
+		*v /= by; /* a reciprocal */
+		return true;
+	}
 	const ConstId id = node_const(g, x);
 	if (!id.i || (keep_params && const_is_replaceable(g->ir, id)))
 		return false;
@@ -462,6 +467,20 @@ static bool number_of_zero(Graph *g, const PassCtx *c, Node n)
 	return true;
 }
 
+/* The quotient or product of q. A maximum with 0 in it does nothing where the clamp's lower bound is
+ * 0 or more. */
+static Node without_relu(Build *b, const Quantised *q, double low, bool keep_params)
+{
+	const Graph *g = b->g;
+	double scale;
+	if (step_of(g, q->x) != SC_max || low < 0 || !known(g, q->scale, keep_params, &scale) || scale <= 0)
+		return q->ratio;
+	for (uint32_t k = 0; k < 2; k++)
+		if (is_splat(g, node_in(g, q->x, k), 0))
+			return b_bin(b, q->divides ? OP_div : OP_mul, node_in(g, q->x, !k), q->scale);
+	return q->ratio;
+}
+
 void quant_round_once(Graph *g, const PassCtx *c)
 {
 	for (Node n = g->first, next; n.i; n = next) {
@@ -477,7 +496,7 @@ void quant_round_once(Graph *g, const PassCtx *c)
 		Build b = pass_build(g, n);
 		const Type t = *node_type(g, n);
 		Node low = b_full_attr(&b, DT_f32, attr_float(q.low - zero), t.n, t.dim), high = b_full_attr(&b, DT_f32, attr_float(q.high - zero), t.n, t.dim);
-		Node i = b_node(&b, OP_nearest, (Node[]){q.ratio, low, high}, 3, NULL, 0);
+		Node i = b_node(&b, OP_nearest, (Node[]){without_relu(&b, &q, q.low - zero, c->keep_params), low, high}, 3, NULL, 0);
 		Node byte = b_convert(&b, zero == 0 ? i : b_bin_scalar(&b, OP_add, i, zero), d);
 		pass_replace(g, n, byte);
 	}

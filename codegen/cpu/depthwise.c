@@ -39,6 +39,14 @@ static Lx pixel_at(DepthwiseCode *d, uint32_t t)
 			     lx_int(s->e.f, 1)));
 }
 
+/* An operand as it is multiplied. A byte becomes an i32 first: no processor has one instruction. */
+static Lx operand(DepthwiseCode *d, const char *name, Kx load)
+{
+	Eval *e = &d->s->e;
+	Lx x = eval_vector(e, load);
+	return d->p->bytes ? eval_let(e, name, eval_convert(e, eval_convert(e, x, DT_i32), DT_f32)) : x;
+}
+
 /* acc_t += x[t * stride + k] * w[k], in the order of the elements of x: by ascending k for each
  * t. */
 static void line_of_taps(DepthwiseCode *d, Lv *acc, uint32_t tap)
@@ -47,14 +55,14 @@ static void line_of_taps(DepthwiseCode *d, Lv *acc, uint32_t tap)
 	Lx w[MAX_LINE];
 	for (uint32_t k = 0; k < d->p->line.n; k++) {
 		eval_at(&s->e, tap, lx_int(s->e.f, k));
-		w[k] = eval_vector(&s->e, d->p->w);
+		w[k] = operand(d, "w", d->p->w);
 	}
 	for (uint32_t i = 0; i < (d->tile - 1) * d->p->line.stride + d->p->line.n; i++) {
 		uint32_t last =
 			i / d->p->line.stride < d->tile ? i / d->p->line.stride : d->tile - 1;
 		eval_at(&s->e, d->p->pixel, pixel_at(d, last));
 		eval_at(&s->e, tap, lx_int(s->e.f, i - last * d->p->line.stride));
-		Lx x = eval_vector(&s->e, d->p->x);
+		Lx x = operand(d, "x", d->p->x);
 		for (uint32_t t = 0; t <= last; t++) {
 			uint32_t k = i - t * d->p->line.stride;
 			if (k < d->p->line.n)
@@ -95,11 +103,11 @@ static void taps(DepthwiseCode *d, Lv *acc, uint32_t next)
 			   eval_size(&s->e, s->e.nest->extent[st->red[next]]));
 		return;
 	}
-	Lx w = eval_vector(&s->e, d->p->w);
+	Lx w = operand(d, "w", d->p->w);
 	for (uint32_t t = 0; t < d->tile; t++) {
 		eval_at(&s->e, d->p->pixel, pixel_at(d, t));
 		ls_set(s->e.f, acc[t],
-		       code_fma(&s->code, eval_vector(&s->e, d->p->x), w, lx_var(s->e.f, acc[t])));
+		       code_fma(&s->code, operand(d, "x", d->p->x), w, lx_var(s->e.f, acc[t])));
 	}
 }
 
@@ -113,7 +121,8 @@ static void pixel_tile(DepthwiseCode *d)
 	taps(d, acc, 0);
 	for (uint32_t t = 0; t < d->tile; t++) {
 		eval_at(&s->e, d->p->pixel, pixel_at(d, t));
-		eval_stage_value(&s->e, 0, lx_var(s->e.f, acc[t]));
+		Lx sum = lx_var(s->e.f, acc[t]);
+		eval_stage_value(&s->e, 0, d->p->bytes ? eval_let(&s->e, "sum", eval_convert(&s->e, sum, DT_i32)) : sum);
 		for (uint32_t i = 1; i < s->e.k->stage.n; i++)
 			cpu_store(s, i, eval_value(&s->e, s->e.k->stage.data[i].value));
 	}

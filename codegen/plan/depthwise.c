@@ -4,7 +4,10 @@
 #include "codegen/plan/depthwise.h"
 #include "codegen/plan/predict.h"
 
-enum { MANY_TAPS = 64 };
+enum {
+	MANY_TAPS = 64,
+	MOST_BYTES = 256 /* taps of bytes: 256 * 255 * 255 < 2^24, which f32 holds */
+};
 
 /* The channel axis: in both operands and the result, unit stride in x; nothing else is in w but
  * taps. */
@@ -129,6 +132,23 @@ static void choose_tasks(DepthwisePlan *d)
 	d->ntasks = sym_mul(n->syms, d->ntasks, d->vectors);
 }
 
+/* Whether sums of products of bytes are whole numbers that f32 holds. */
+static bool holds_sums(const PlanInput *in)
+{
+	const Nest *n = in->nest;
+	const Stage *st = &n->k->stage.data[0];
+	const Kx operand[2] = {in->shape.a, in->shape.b};
+	int64_t taps = 1;
+	for (uint32_t k = 0; k < 2; k++)
+		if (dtype_size(n->k->kx.data[operand[k].i].dtype) != 1)
+			return false;
+	for (uint32_t i = 0; i < st->nred && taps <= MOST_BYTES; i++) {
+		const int64_t most = sum_most(n->syms, n->extent[st->red[i]]);
+		taps = most > MOST_BYTES ? most : taps * most;
+	}
+	return in->shape.dtype == DT_i32 && taps <= MOST_BYTES;
+}
+
 /* ---- cycles ---- */
 
 /* Taps and pixels of all tiles. A line of taps loads each element once for all pixels. */
@@ -149,6 +169,8 @@ static void count_taps(const PlanInput *in, const DepthwisePlan *d, Busy *busy)
 	busy->units += products * machine_cycles(m, fused ? MOP_fma : MOP_add, DT_f32, d->lanes);
 	busy->units += fused ? 0 : products * machine_cycles(m, MOP_mul, DT_f32, d->lanes);
 	busy->loads += tiles * taps * loads * machine_cycles(m, MOP_load, DT_f32, d->lanes);
+	if (d->bytes) /* to i32, to f32, and back */
+		busy->units += (2 * tiles * taps * loads + rows * pixels) * machine_cycles(m, MOP_convert, DT_f32, d->lanes);
 	busy->waits +=
 		tiles * fmax(taps - 1, 0) * machine_latency(m, fused ? MOP_fma : MOP_add, DT_f32);
 }
@@ -177,8 +199,8 @@ static Refusal recognise(const PlanInput *in, uint32_t *channel)
 	const Nest *n = in->nest;
 	if (in->shape.no_product)
 		return refuse(in->shape.no_product);
-	if (in->shape.dtype != DT_f32)
-		return refuse("its products are not of f32");
+	if (in->shape.dtype != DT_f32 && !holds_sums(in))
+		return refuse("its products are not of f32, nor of bytes, few of them");
 	if (target_width(in->target) == 1)
 		return refuse("the target has no vectors");
 	*channel = channel_axis(in);
@@ -200,6 +222,7 @@ static const DepthwisePlan *decide(const PlanInput *in, uint32_t channel)
 	DepthwisePlan *d = ARENA_NEW(in->nest->arena, DepthwisePlan);
 	*d = (DepthwisePlan){.x = in->shape.a,
 			     .w = in->shape.b,
+			     .bytes = in->shape.dtype == DT_i32,
 			     .channel = channel,
 			     .lanes = target_width(in->target),
 			     .cost = in->cost};

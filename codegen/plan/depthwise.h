@@ -24,6 +24,8 @@ typedef struct {
 typedef struct DepthwisePlan {
 	const Nest *nest;
 	Kx x, w;
+	bool bytes; /* both are bytes, and the sum is i32: products are added up in f32, which holds
+	               all such sums */
 	uint32_t channel, lanes;      /* channel: the axis that runs over lanes */
 	uint32_t pixel;               /* the axis tiled in registers */
 	uint32_t row[MAX_AXES], nrow; /* other row axes */

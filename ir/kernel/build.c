@@ -87,6 +87,9 @@ static Kx convert(const Lowered *l, Kernel *k, DType from, DType to, Kx x)
 
 /* ---- bytes of integers that fit ---- */
 
+enum { MOST_WHOLE = 1 << 20 }; /* what is between -MOST_WHOLE and MOST_WHOLE is a f32, with a byte
+                                  more, too */
+
 static bool is_op(const Kernel *k, Kx x, Op op, DType d)
 {
 	const KxData *at = &k->kx.data[x.i];
@@ -123,11 +126,16 @@ static Kx before_byte(const Kernel *k, Kx x)
 	return lo >= (is_signed ? -128 : 0) && hi <= (is_signed ? 127 : 255) ? at->in[0] : x;
 }
 
-/* (x + c) - c; none for another difference. */
-static Kx before_sum(const Kernel *k, const Kx in[2])
+/* (x + c) - c of numbers that f32 holds; none for another difference. It is an i32. */
+static Kx before_sum(const Kernel *k, DType d, const Kx in[2])
 {
-	const KxData *sum = &k->kx.data[in[0].i];
-	return is_op(k, in[0], OP_add, DT_i32) && sum->in[1].i == in[1].i ? sum->in[0] : (Kx){0};
+	const Kx whole = d == DT_f32 ? kx_unconverted(k, in[0]) : in[0];
+	const KxData *sum = &k->kx.data[whole.i], *minus = &k->kx.data[in[1].i];
+	double lo, hi;
+	if ((d != DT_i32 && d != DT_f32) || !is_op(k, whole, OP_add, DT_i32) || !is_bounded(k, whole, &lo, &hi) || minus->kind != KX_CONST)
+		return (Kx){0};
+	const double plus = (double)k->kx.data[sum->in[1].i].c.i;
+	return lo >= -MOST_WHOLE && hi <= MOST_WHOLE && plus == (d == DT_f32 ? minus->c.f : (double)minus->c.i) ? sum->in[0] : (Kx){0};
 }
 
 Kx kx_map(const Lowered *l, Kernel *k, Op op, DType from, DType to, const Kx *in, uint32_t nin)
@@ -139,8 +147,9 @@ Kx kx_map(const Lowered *l, Kernel *k, Op op, DType from, DType to, const Kx *in
 	}
 	if (op == OP_convert)
 		return convert(l, k, from, to, in[0]);
-	if (op == OP_sub && to == DT_i32 && before_sum(k, in).i)
-		return before_sum(k, in);
+	const Kx x = op == OP_sub ? before_sum(k, to, in) : (Kx){0};
+	if (x.i)
+		return kx_to(k, arena, to, x);
 	if (op == OP_bitcast)
 		return kx_bitcast(k, arena, from, to, in[0]);
 	return kx_op(k, arena, op, dtype_compute(to), in, nin);

@@ -395,7 +395,8 @@ static double bytes(const Graph *g, Node n)
 	return elements(g, n) * dtype_size(node_dtype(g, n));
 }
 
-/* The operand through which n ends a contraction, the last one of several; none: n is no epilogue. */
+/* The operand through which n ends a contraction, the last one of several; none: n is no
+ * epilogue. */
 static Node ended(const Sweep *w, Node n)
 {
 	Node best = {0};

@@ -303,8 +303,8 @@ static Node without_zero(Build *b, const Product *p, uint32_t side, Node y, Node
 	return b_bin(b, OP_sub, y, b_bin(b, OP_mul, zero, sum_of(b, p, !side, other, n)));
 }
 
-/* Whether n is a convolution each of whose channels has its own weights and one result: what is read
- * and stored decides, and bytes are a quarter. */
+/* Whether n is a convolution each of whose channels has its own weights and one result: what is
+ * read and stored decides, and bytes are a quarter. */
 static bool is_depthwise(const Graph *g, Node n)
 {
 	if (!has_windows(node_op(g, n)))

@@ -1,8 +1,8 @@
 /* Dequantised and quantised values in graphs (quantize.h).
  *
  *   q = convert(clamp(round(div(x, s)) + z)), x = mul(sub(convert(%p), z), s), 8 bits
- * is %p: a difference of at most 255 times s, divided by s, rounds to itself. Index maps, maxima and
- * concatenations between the two are applied to %p. */
+ * is %p: a difference of at most 255 times s, divided by s, rounds to itself. Index maps, maxima
+ * and concatenations between the two are applied to %p. */
 #include "passes/quantize.h"
 
 #include <math.h>
@@ -362,7 +362,8 @@ static bool stays_inside(const Graph *g, Node x)
 }
 
 /* Whether x is made of values that were dequantised as `a` quantises, by what orders them as it
- * orders the integers: moves, a maximum (as of max-pool, whose padding is -inf), a concatenation. */
+ * orders the integers: moves, a maximum (as of max-pool, whose padding is -inf), a
+ * concatenation. */
 static bool is_again(const Graph *g, Again *a, Node x)
 {
 	Dequantised d;
@@ -454,8 +455,8 @@ void quant_reciprocals(Graph *g, const PassCtx *c)
 	}
 }
 
-/* The zero point of a dequantisation as a number in the code, so that kernels see where the one of a
- * quantisation is subtracted again. */
+/* The zero point of a dequantisation as a number in the code, so that kernels see where the one of
+ * a quantisation is subtracted again. */
 static bool number_of_zero(Graph *g, const PassCtx *c, Node n)
 {
 	double zero;
@@ -467,8 +468,8 @@ static bool number_of_zero(Graph *g, const PassCtx *c, Node n)
 	return true;
 }
 
-/* The quotient or product of q. A maximum with 0 in it does nothing where the clamp's lower bound is
- * 0 or more. */
+/* The quotient or product of q. A maximum with 0 in it does nothing where the clamp's lower bound
+ * is 0 or more. */
 static Node without_relu(Build *b, const Quantised *q, double low, bool keep_params)
 {
 	const Graph *g = b->g;

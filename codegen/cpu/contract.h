@@ -9,6 +9,12 @@ typedef struct {
 	Lx lo, hi; /* hi is the end */
 } Interval;
 
+/* Rows [lo, hi) of a tile, of the last row axis or numbers in the tile; place plus a row is its place
+ * in the tile. */
+typedef struct {
+	Lx lo, hi, place;
+} RowSpan;
+
 /* With runs of rows of a (OperandA), local arrays about the task's block. A *segment* is those rows
  * of a fragment that differ in the last row axis only. */
 typedef struct {
@@ -73,6 +79,11 @@ void contract_prefetch(ContractCode *, Lx next, int64_t lines, uint32_t unroll);
 void contract_fill_runs(ContractCode *);
 /* Sets c->frags.base for the current tile. */
 void contract_find_fragments(ContractCode *);
+/* Opens the loop over segments of the current tile, gives the row axes but the last one values, and
+ * returns the segment. */
+RowSpan contract_open_segment(ContractCode *);
+/* Gives the last row axis a value, of a segment. */
+void contract_go_to_segment_row(ContractCode *, Lx row);
 /* contract_open_rows, contract_close_rows of tables. */
 Lx contract_open_segments(ContractCode *);
 void contract_close_segments(ContractCode *);

@@ -176,7 +176,7 @@ void contract_find_fragments(ContractCode *c)
 		c->frags.base[i] = load(c, c->frags.runs.base, lx_add(f, first, int_of(c, i)));
 }
 
-Lx contract_open_segments(ContractCode *c)
+RowSpan contract_open_segment(ContractCode *c)
 {
 	Cpu *s = c->s;
 	LoopFn *f = s->e.f;
@@ -186,11 +186,24 @@ Lx contract_open_segments(ContractCode *c)
 	Lx k = lx_var(f, ls_for(f, "segment", begin, end, 1));
 	for (uint32_t i = 0; i + 1 < x->nm; i++)
 		eval_at(&s->e, x->m[i], load(c, c->frags.runs.axis[i], k));
-	Lx place = load(c, c->frags.runs.place, k);
-	Lx row = lx_var(f, ls_for(f, "row", load(c, c->frags.runs.lo, k), load(c, c->frags.runs.hi, k), 1));
+	Lx place = load(c, c->frags.runs.place, k), lo = load(c, c->frags.runs.lo, k);
+	return (RowSpan){lo, load(c, c->frags.runs.hi, k), place};
+}
+
+Lx contract_open_segments(ContractCode *c)
+{
+	Cpu *s = c->s;
+	const RowSpan span = contract_open_segment(c);
+	Lx row = lx_var(s->e.f, ls_for(s->e.f, "row", span.lo, span.hi, 1));
+	contract_go_to_segment_row(c, row);
+	return lx_add(s->e.f, span.place, row);
+}
+
+void contract_go_to_segment_row(ContractCode *c, Lx row)
+{
+	const ContractAxes *x = &c->p->axes;
 	if (x->nm)
-		eval_at(&s->e, x->m[x->nm - 1], row);
-	return lx_add(f, place, row);
+		eval_at(&c->s->e, x->m[x->nm - 1], row);
 }
 
 void contract_close_segments(ContractCode *c)

@@ -606,20 +606,55 @@ static void epilogue_of_copy(ContractCode *c, const Tile *t, LMem tile)
 	}
 }
 
+/* The rows of a span from lo to hi, `together` at a time: their vectors, of all columns, in turn. */
+static void epilogue_of_rows(ContractCode *c, const Tile *t, const RowSpan *span, Lx lo, Lx hi, uint32_t together)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const int64_t width = (int64_t)t->how->nv * s->e.lanes.n;
+	uint32_t from[MAX_TOGETHER * MAX_FRAG_ROWS + 1], n = 0;
+	Lx first = lx_var(f, ls_for(f, "row", lo, hi, together));
+	for (uint32_t i = 0; i < together; i++) {
+		Lx row = lx_add(f, first, int_of(s, i));
+		from[n] = ls_place(f);
+		if (c->p->a.runs.used)
+			contract_go_to_segment_row(c, row);
+		else
+			go_to_row(c, row);
+		Lx at = eval_let(&s->e, "at", lx_mul(f, lx_add(f, span->place, row), int_of(s, width)));
+		for (uint32_t j = 0; j < t->how->nv; j++) {
+			from[n] = j ? ls_place(f) : from[n];
+			go_to_column(c, t, j);
+			Lx place = lx_add(f, at, int_of(s, (int64_t)j * s->e.lanes.n));
+			store_vector(c, lx_var(f, ls_load(f, "acc", c->frags.tile, place, c->p->vector, (Lx){0})));
+			n++;
+		}
+	}
+	from[n] = ls_place(f);
+	if (together > 1)
+		ls_interleave(f, from, n);
+	ls_end(f);
+}
+
 /* A loop over rows, in each all columns. */
 static void epilogue_of_fragments(ContractCode *c, const Tile *t)
 {
 	Cpu *s = c->s;
-	const int64_t width = (int64_t)t->how->nv * s->e.lanes.n;
+	const uint32_t together = t->how->together;
 	for (uint32_t j = 0; j < t->how->nv; j++)
 		start_column(c, t, j);
-	Lx row = eval_let(&s->e, "at", lx_mul(s->e.f, contract_open_rows(c), int_of(s, width)));
-	for (uint32_t j = 0; j < t->how->nv; j++) {
-		go_to_column(c, t, j);
-		Lx at = lx_add(s->e.f, row, int_of(s, (int64_t)j * s->e.lanes.n));
-		store_vector(c, lx_var(s->e.f, ls_load(s->e.f, "acc", c->frags.tile, at, c->p->vector, (Lx){0})));
-	}
-	contract_close_rows(c);
+	RowSpan span = {int_of(s, 0), int_of(s, c->p->tile.mr), int_of(s, 0)};
+	if (c->p->a.runs.used)
+		span = contract_open_segment(c);
+	Lx left = lx_mod(s->e.f, lx_sub(s->e.f, span.hi, span.lo), int_of(s, together));
+	Lx whole = together > 1 ? eval_let(&s->e, "whole", lx_sub(s->e.f, span.hi, left)) : span.lo;
+	if (together > 1)
+		epilogue_of_rows(c, t, &span, span.lo, whole, together);
+	epilogue_of_rows(c, t, &span, whole, span.hi, 1);
+	if (c->p->a.runs.used)
+		ls_end(s->e.f);
+	for (uint32_t k = 0; k < c->p->axes.nm; k++)
+		eval_at(&s->e, c->p->axes.m[k], (Lx){0});
 	eval_mask(&s->e, (Lx){0});
 }
 

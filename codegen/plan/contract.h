@@ -13,6 +13,7 @@ enum {
 				 below */
 	MAX_PANEL = 1 << 16,  /* bytes of local memory */
 	MAX_WINDOWS = 8,
+	MAX_TOGETHER = 8, /* rows of a tile whose epilogues are written in turn */
 	UNROLL_K = 4 /* steps of k in a round, and chains at most: bounds the code of a tile */
 };
 
@@ -152,6 +153,7 @@ typedef struct {
 			    round */
 	bool looped;     /* the epilogue is a loop over a copy of the tile */
 	uint32_t unroll; /* steps of the innermost summed axis in a round */
+	uint32_t together; /* of fragments: rows whose epilogues are written in turn */
 	int64_t ahead;   /* rows of the next panels that one round of `unroll` steps fetches; 0:
 			    nothing */
 } TileCode;

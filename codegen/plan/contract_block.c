@@ -12,6 +12,8 @@ enum {
 	K_BLOCK = 256, /* steps of k: as many as a chain of f32 may have */
 	SUM_COLUMNS =
 		128, /* of a block, about as many as rows: either operand is read again as seldom */
+	LONG_CHAIN = 16, /* operations of an epilogue of which a processor, which looks at some hundred
+	                    that wait, does not see enough one after the other */
 	INLINE_EPILOGUE =
 		160 /* operations that are written out for all of a tile: bounds its code, too */
 };
@@ -393,6 +395,7 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 		t.ways = 1;
 		t.looped = true;
 		t.tight = false;
+		t.together = epilogue_cost(n->k) > LONG_CHAIN ? MAX_TOGETHER / nv : 1;
 		t.unroll = c->axes.step;
 	}
 	t.ahead = rows_ahead(c, &t);

@@ -543,6 +543,13 @@ void ls_if(LoopFn *, Lx condition);
 void ls_else(LoopFn *);
 /* Closes the innermost open block: of a for, while or if, or of loop_enter or loop_leave. */
 void ls_end(LoopFn *);
+/* Returns the number of statements in the innermost open block. */
+uint32_t ls_place(const LoopFn *);
+/* Orders the last statements of the innermost open block, n sequences from place from[k] to
+ * from[k + 1], the last one up to the end: one statement of each in turn, what reads a variable
+ * behind what sets it. No sequence loads what another stores. Does nothing if one has a statement
+ * besides LS_LET, LS_LOAD and LS_STORE. */
+void ls_interleave(LoopFn *, const uint32_t *from, uint32_t n);
 /* Adds an LS_LOCAL: an array of `count` elements, at least 1, of a storage dtype. An element has no
  * value before a store to it. Returns the array's memory. */
 LMem ls_local(LoopFn *, const char *name, DType dtype, uint64_t count);

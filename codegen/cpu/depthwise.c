@@ -118,14 +118,19 @@ static void pixel_tile(DepthwiseCode *d)
 	LType v = {DT_f32, s->e.lanes.n};
 	for (uint32_t t = 0; t < d->tile; t++)
 		acc[t] = ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u", t), lx_float(s->e.f, v, 0));
+	uint32_t from[MAX_PIXELS + 1];
 	taps(d, acc, 0);
 	for (uint32_t t = 0; t < d->tile; t++) {
+		from[t] = ls_place(s->e.f);
 		eval_at(&s->e, d->p->pixel, pixel_at(d, t));
 		Lx sum = lx_var(s->e.f, acc[t]);
 		eval_stage_value(&s->e, 0, d->p->bytes ? eval_let(&s->e, "sum", eval_convert(&s->e, sum, DT_i32)) : sum);
 		for (uint32_t i = 1; i < s->e.k->stage.n; i++)
 			cpu_store(s, i, eval_value(&s->e, s->e.k->stage.data[i].value));
 	}
+	from[d->tile] = ls_place(s->e.f);
+	if (d->p->together)
+		ls_interleave(s->e.f, from, d->tile);
 	eval_stage_over(&s->e, 0);
 }
 

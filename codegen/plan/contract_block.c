@@ -12,8 +12,6 @@ enum {
 	K_BLOCK = 256, /* steps of k: as many as a chain of f32 may have */
 	SUM_COLUMNS =
 		128, /* of a block, about as many as rows: either operand is read again as seldom */
-	LONG_CHAIN = 16, /* operations of an epilogue of which a processor, which looks at some hundred
-	                    that wait, does not see enough one after the other */
 	INLINE_EPILOGUE =
 		160 /* operations that are written out for all of a tile: bounds its code, too */
 };
@@ -350,24 +348,6 @@ void contract_choose_blocks(const PlanInput *in, ContractPlan *c, int64_t row_el
 
 /* ---- how tiles are written ---- */
 
-/* Vector instructions of the epilogue, functions included. */
-static uint32_t epilogue_cost(const Kernel *k)
-{
-	uint32_t cost = 0;
-	for (uint32_t i = 1; i < k->kx.n; i++) {
-		const KxData *x = &k->kx.data[i];
-		cost += x->kind == KX_LOAD;
-		if (x->kind != KX_OP || !op_is_scalar(x->op))
-			continue;
-		DType in[4];
-		for (uint32_t j = 0; j < x->nin; j++)
-			in[j] = k->kx.data[x->in[j].i].dtype;
-		const ScFn *fn = scalar_fn(x->op, in, x->nin);
-		cost += fn ? fn->cost : 1;
-	}
-	return cost;
-}
-
 /* Rows of the next panels that a round fetches, so that the tiles of a block together fetch all.
  * Only an unrolled innermost loop fetches ahead, and only if there are vectors to feed. */
 static int64_t rows_ahead(const ContractPlan *c, const TileCode *t)
@@ -386,7 +366,7 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 	const uint32_t vectors = (c->tile.mr * t.ways + UNROLL_K) * nv + 1;
 	t.tight = c->vector.lanes > 1 &&
 		  vectors * tuning_registers(in->target, in->shape.dtype) > in->target->isa.nvreg;
-	t.looped = epilogue_cost(n->k) * c->tile.mr * nv > INLINE_EPILOGUE;
+	t.looped = predict_epilogue(n->k) * c->tile.mr * nv > INLINE_EPILOGUE;
 	t.unroll = c->axes.nk > 0 && !contract_has_tail(n, &c->axes) && sym_divides(n->syms, UNROLL_K,
 						 n->extent[c->axes.k[c->axes.nk - 1]])
 			   ? UNROLL_K
@@ -395,7 +375,7 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 		t.ways = 1;
 		t.looped = true;
 		t.tight = false;
-		t.together = epilogue_cost(n->k) > LONG_CHAIN ? MAX_TOGETHER / nv : 1;
+		t.together = predict_is_long(n->k) ? MAX_TOGETHER / nv : 1;
 		t.unroll = c->axes.step;
 	}
 	t.ahead = rows_ahead(c, &t);

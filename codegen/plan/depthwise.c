@@ -232,6 +232,7 @@ static const DepthwisePlan *decide(const PlanInput *in, uint32_t channel)
 	d->tiles = choose_tiles(d->nest, d->pixel);
 	d->line = choose_line(in, d);
 	d->sums = plan_sums(d->nest);
+	d->together = predict_is_long(d->nest->k);
 	choose_tasks(d);
 	return d;
 }

@@ -32,6 +32,7 @@ typedef struct DepthwisePlan {
 	PixelTiles tiles;
 	TapLine line;
 	SumPlan sums; /* of the taps */
+	bool together; /* the epilogues of a tile's pixels are written in turn */
 	Sym vectors;  /* of channels, each a task; none: a task has all channels */
 	Sym ntasks;
 	KernelCost cost;

@@ -271,3 +271,26 @@ double predict_phase(const PlanInput *in, const Busy *b, const KernelCost *cost)
 		fmax(fmax(fmax(b->units, b->loads), fmax(b->stores, b->scalar)), b->waits);
 	return m->phase / 8.0 + fmax(compute, memory) + fmin(compute, memory) / 4;
 }
+
+uint32_t predict_epilogue(const Kernel *k)
+{
+	uint32_t cost = 0;
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *x = &k->kx.data[i];
+		cost += x->kind == KX_LOAD;
+		if (x->kind != KX_OP || !op_is_scalar(x->op))
+			continue;
+		DType in[4];
+		for (uint32_t j = 0; j < x->nin; j++)
+			in[j] = k->kx.data[x->in[j].i].dtype;
+		const ScFn *fn = scalar_fn(x->op, in, x->nin);
+		cost += fn ? fn->cost : 1;
+	}
+	return cost;
+}
+
+bool predict_is_long(const Kernel *k)
+{
+	enum { LONG_CHAIN = 16 }; /* operations, of some 4 cycles each */
+	return predict_epilogue(k) > LONG_CHAIN;
+}

@@ -33,4 +33,10 @@ double predict_phase(const PlanInput *, const Busy *, const KernelCost *);
 /* The rounds of a loop over the axis at in->at: over the lane axis one round for each vector. */
 double predict_rounds(const PlanInput *, const PlanLoops *, uint32_t axis);
 
+/* Returns the vector instructions of an anchor's epilogue, functions included. */
+uint32_t predict_epilogue(const Kernel *);
+/* Whether epilogues one behind the other are such long chains that a processor, which looks at some
+ * hundred operations that wait, sees too few: several are to be written in turn. */
+bool predict_is_long(const Kernel *);
+
 #endif

@@ -243,6 +243,16 @@ static Lx bitcast(Library *l, DType to, DType from, Lx x)
 
 /* ---- functions ---- */
 
+/* The rint whose result an instruction of the function converts, if the target does both at once; 0:
+ * none, for the first instruction is no rint. */
+static uint32_t rounded(const Library *l, const ScFn *fn, const ScIns *i, uint32_t lanes)
+{
+	const uint32_t x = i->nin ? i->in[0] : 0;
+	const LType i32 = {DT_i32, lanes}, f32 = {DT_f32, lanes};
+	return i->op == SC_convert && i->dtype == DT_i32 && fn->ins[x].op == SC_rint && fn->ins[x].dtype == DT_f32 &&
+	       isa_takes(l->isa, SC_nearest, i32, f32, 0) ? x : 0;
+}
+
 static Lx instruction(Library *l, const ScFn *fn, uint32_t k, uint32_t lanes, const Lx *value)
 {
 	const ScIns *i = &fn->ins[k];
@@ -257,11 +267,8 @@ static Lx instruction(Library *l, const ScFn *fn, uint32_t k, uint32_t lanes, co
 	case SC_call: return library_call(l, i->fn, lanes, in, i->nin);
 	case SC_table: return lx_table(l->f, i->table, in[0]);
 	case SC_convert: {
-		const ScIns *of = &fn->ins[i->in[0]];
-		const LType f32 = {DT_f32, lanes};
-		if (of->op == SC_rint && i->dtype == DT_i32 && of->dtype == DT_f32 && isa_takes(l->isa, SC_nearest, t, f32, 0))
-			return lx_op(l->f, SC_nearest, t, &value[of->in[0]], 1, 0);
-		return convert(l, i->dtype, in[0]);
+		const uint32_t x = rounded(l, fn, i, lanes);
+		return x ? lx_op(l->f, SC_nearest, t, &value[fn->ins[x].in[0]], 1, 0) : convert(l, i->dtype, in[0]);
 	}
 	case SC_bitcast: return bitcast(l, i->dtype, fn->ins[i->in[0]].dtype, in[0]);
 	default: return library_op(l, i->op, t, in, i->nin, 0);
@@ -283,13 +290,18 @@ static bool is_single(const ScFn *fn)
 	return last->op != SC_table;
 }
 
-static void mark_used(const ScFn *fn, uint32_t k, bool *used)
+static void mark_used(const Library *l, const ScFn *fn, uint32_t k, uint32_t lanes, bool *used)
 {
 	if (used[k])
 		return;
 	used[k] = true;
+	const uint32_t x = rounded(l, fn, &fn->ins[k], lanes);
+	if (x) {
+		mark_used(l, fn, fn->ins[x].in[0], lanes, used);
+		return;
+	}
 	for (uint32_t j = 0; j < fn->ins[k].nin; j++)
-		mark_used(fn, fn->ins[k].in[j], used);
+		mark_used(l, fn, fn->ins[k].in[j], lanes, used);
 }
 
 Lx library_call(Library *l, const ScFn *fn, uint32_t lanes, const Lx *in, uint32_t nin)
@@ -337,7 +349,7 @@ LoopFn *library_function(Ir *ir, const ScFn *fn, uint32_t lanes, const Isa *isa)
 	uint32_t last = fn->nins - 1;
 	for (uint32_t k = 0; k < fn->nparam; k++)
 		loop_arg(f, arena_printf(arena, "%c", "xyzw"[k]), (LType){dtype_compute(fn->param[k]), lanes});
-	mark_used(fn, last, used);
+	mark_used(&l, fn, last, lanes, used);
 	for (uint32_t k = 0; k <= last; k++) {
 		const ScIns *i = &fn->ins[k];
 		if (!used[k])

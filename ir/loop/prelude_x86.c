@@ -98,6 +98,7 @@ const PreludeRow prelude_x86[] = {
 	/* gcc 12 takes such vectors apart */
 	{"convert", D1(DT_i32), D1(DT_u8), ROW_VECTOR | ROW_TONATIVE | ROW_128, "($T)_mm512_cvtepu8_epi32((__m128i)a)", NULL},
 	{"convert", D1(DT_i32), D1(DT_i8), ROW_VECTOR | ROW_TONATIVE | ROW_128, "($T)_mm512_cvtepi8_epi32((__m128i)a)", NULL},
+	{"convert", D1(DT_u8) | D1(DT_i8), D1(DT_i32), NV | ROW_512, "($T)_mm512_cvtepi32_epi8((__m512i)a)", NULL},
 	{"convert", D1(DT_i32), SET_F64, NV | ROW_512 | ROW_CONVERT, "($T)_mm512_cvttpd_epi32($a)", NULL},
 	{"convert", D1(DT_i32), SET_F64, NV | ROW_NARROW | ROW_CONVERT,
 	 "{const __m128i i = $P_cvttpd_epi32($a);\n\t$T r;\n\tmemcpy(&r, &i, sizeof r);\n\treturn r;}", NULL},

@@ -9,8 +9,8 @@ typedef struct {
 	Lx lo, hi; /* hi is the end */
 } Interval;
 
-/* Rows [lo, hi) of a tile, of the last row axis or numbers in the tile; place plus a row is its place
- * in the tile. */
+/* Rows [lo, hi) of a tile, of the last row axis or numbers in the tile; place plus a row is its
+ * place in the tile. */
 typedef struct {
 	Lx lo, hi, place;
 } RowSpan;
@@ -64,6 +64,11 @@ void contract_block(ContractCode *);
  * a value. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
 
+/* contract_rows.c: fills the tables of the task's block. */
+void contract_fill_tables(ContractCode *);
+/* contract_rows.c: gives the row axes the values of row i of the current tile. */
+void contract_go_to_row(ContractCode *, Lx i);
+
 /* Opens loops over the rows of the current tile, and gives row axes values. Returns the place of
  * the row in the tile. */
 Lx contract_open_rows(ContractCode *);
@@ -87,7 +92,7 @@ void contract_go_to_segment_row(ContractCode *, Lx row);
 /* contract_open_rows, contract_close_rows of tables. */
 Lx contract_open_segments(ContractCode *);
 void contract_close_segments(ContractCode *);
-/* contract_tile.c: the offset in a, or in its panels, without its summed part. */
+/* contract_rows.c: the offset in a, or in its panels, without its summed part. */
 Sym contract_row_offset(const ContractCode *);
 
 /* contract_step.c */
@@ -111,7 +116,7 @@ void contract_sum_columns(ContractCode *, const TileCode *);
 /* A vector of zeros of the plan's. */
 Lx contract_zero(const ContractCode *);
 
-/* contract_tile.c: the offset in a, or in its panels, of row i of the current tile, without its
+/* contract_rows.c: the offset in a, or in its panels, of row i of the current tile, without its
  * summed part. */
 Lx contract_a_row(ContractCode *, Lx i);
 /* contract_tile.c: the offset in a of the current step of the summed axes. */

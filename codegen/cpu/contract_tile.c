@@ -6,168 +6,6 @@ static Lx int_of(Cpu *s, int64_t v)
 	return lx_int(s->e.f, v);
 }
 
-/* ---- rows ---- */
-
-static bool rows_are_whole(const ContractCode *c)
-{
-	return sym_divides(c->s->e.syms, c->p->tile.mr, c->p->rows) && c->p->block.rows % c->p->tile.mr == 0;
-}
-
-/* Not negative even where there are no rows: dividing it takes no care of signs. */
-static Lx last_row(const ContractCode *c)
-{
-	Cpu *s = c->s;
-	return lx_max(s->e.f, lx_sub(s->e.f, eval_size(&s->e, c->p->rows), int_of(s, 1)), int_of(s, 0));
-}
-
-/* Row number `row` or the last one. */
-static Lx clamp_row(ContractCode *c, Lx row)
-{
-	Cpu *s = c->s;
-	if (rows_are_whole(c))
-		return row;
-	return lx_min(s->e.f, row, last_row(c));
-}
-
-Sym contract_row_offset(const ContractCode *c)
-{
-	Cpu *s = c->s;
-	Sym var[MAX_AXES], zero[MAX_AXES];
-	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
-		var[i] = s->e.nest->var[c->p->axes.k[i]];
-		zero[i] = sym_int(s->e.syms, 0);
-	}
-	return sym_subst(s->e.syms, s->e.nest->offset[c->p->a.load.i], var, zero, c->p->axes.nk);
-}
-
-/* The row axes of the block's first row, as variables. */
-static void decode_row(ContractCode *c, Lv *at)
-{
-	Cpu *s = c->s;
-	Lx rest = eval_let(&s->e, "row", lx_min(s->e.f, c->rows.lo, last_row(c)));
-	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
-		Lx v = rest;
-		if (i) {
-			Lx n = eval_size(&s->e, s->e.nest->extent[c->p->axes.m[i]]);
-			v = lx_mod(s->e.f, rest, n);
-			rest = eval_let(&s->e, "rest", lx_div(s->e.f, rest, n));
-		}
-		at[i] = ls_var(s->e.f, "i", v);
-	}
-}
-
-/* Those of the next row, if `more`: the fastest counts up, the others when the one after them
- * begins anew. */
-static void count_row(ContractCode *c, const Lv *at, Lx more)
-{
-	Cpu *s = c->s;
-	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
-		Lx next = lx_add(s->e.f, lx_var(s->e.f, at[i]), lx_select(s->e.f, more, int_of(s, 1), int_of(s, 0)));
-		if (i) {
-			next = eval_let(&s->e, "next", next);
-			more = eval_let(
-				&s->e, "wraps",
-				lx_cmp(s->e.f, SC_eq, next,
-				       eval_size(&s->e, s->e.nest->extent[c->p->axes.m[i]])));
-			next = lx_select(s->e.f, more, int_of(s, 0), next);
-		}
-		ls_set(s->e.f, at[i], next);
-	}
-}
-
-/* Several row axes: those of every row of the block are found once. Past the last row they stay. */
-static void fill_tables(ContractCode *c)
-{
-	Cpu *s = c->s;
-	Lv at[MAX_AXES];
-	if (c->p->a.runs.used)
-		contract_fill_runs(c);
-	if (c->p->axes.nm < 2 || c->p->a.runs.used)
-		return;
-	for (uint32_t i = 0; i < c->p->axes.nm; i++)
-		c->row_table[i] = ls_local(s->e.f, "row_index", DT_i64, (uint64_t)c->p->block.rows);
-	c->a_table = ls_local(s->e.f, "row_offset", DT_i64, (uint64_t)c->p->block.rows);
-	decode_row(c, at);
-	Lx r = lx_var(s->e.f, ls_for(s->e.f, "r", int_of(s, 0), int_of(s, c->p->block.rows), 1));
-	for (uint32_t i = 0; i < c->p->axes.nm; i++) {
-		eval_at(&s->e, c->p->axes.m[i], lx_var(s->e.f, at[i]));
-		ls_store(s->e.f, c->row_table[i], r, lx_var(s->e.f, at[i]), (Lx){0});
-	}
-	ls_store(s->e.f, c->a_table, r, eval_index(&s->e, contract_row_offset(c)), (Lx){0});
-	count_row(c, at, lx_cmp(s->e.f, SC_lt, lx_add(s->e.f, c->rows.lo, r), last_row(c)));
-	ls_end(s->e.f);
-	for (uint32_t i = 0; i < c->p->axes.nm; i++)
-		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
-}
-
-static Lx table_at(ContractCode *c, LMem table, Lx row)
-{
-	Cpu *s = c->s;
-	return lx_var(s->e.f, ls_load(s->e.f, "i", table, row, (LType){DT_i64, 1}, (Lx){0}));
-}
-
-/* Set the row axes to row `i` of the tile. */
-static void go_to_row(ContractCode *c, Lx i)
-{
-	Cpu *s = c->s;
-	if (c->p->axes.nm == 0)
-		return;
-	if (c->p->axes.nm == 1) {
-		eval_at(&s->e, c->p->axes.m[0], eval_let(&s->e, "m", clamp_row(c, lx_add(s->e.f, c->row, i))));
-		return;
-	}
-	Lx at = lx_add(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), i);
-	for (uint32_t k = 0; k < c->p->axes.nm; k++)
-		eval_at(&s->e, c->p->axes.m[k], table_at(c, c->row_table[k], at));
-}
-
-void contract_row_axes(ContractCode *c, Lx i, Lx *value)
-{
-	Cpu *s = c->s;
-	go_to_row(c, i);
-	for (uint32_t k = 0; k < c->p->axes.nm; k++) {
-		value[k] = s->e.at[c->p->axes.m[k]];
-		eval_at(&s->e, c->p->axes.m[k], (Lx){0});
-	}
-}
-
-Lx contract_open_rows(ContractCode *c)
-{
-	Cpu *s = c->s;
-	if (c->p->a.runs.used)
-		return contract_open_segments(c);
-	Lx row = lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
-	go_to_row(c, row);
-	return row;
-}
-
-void contract_close_rows(ContractCode *c)
-{
-	if (c->p->a.runs.used)
-		contract_close_segments(c);
-	else
-		ls_end(c->s->e.f);
-	for (uint32_t k = 0; k < c->p->axes.nm; k++)
-		eval_at(&c->s->e, c->p->axes.m[k], (Lx){0});
-}
-
-Lx contract_a_row(ContractCode *c, Lx i)
-{
-	Cpu *s = c->s;
-	if (c->p->axes.nm >= 2)
-		return table_at(c, c->a_table,
-		                lx_add(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), i));
-	go_to_row(c, i);
-	Lx offset = eval_index(&s->e, contract_row_offset(c));
-	if (c->p->a.copied) {
-		Lx tile = lx_div(s->e.f, c->row, int_of(s, c->p->tile.mr)),
-		   panel = lx_mul(s->e.f, tile, eval_size(&s->e, c->p->a.panels.stride));
-		Lx in_panel = lx_sub(s->e.f, s->e.at[c->p->axes.m[0]], c->row);
-		offset = lx_add(s->e.f, lx_add(s->e.f, offset, panel), in_panel);
-	}
-	return eval_let(&s->e, "a_row", offset);
-}
-
 /* Of an operand that contract_linear took. */
 static Sym coef_of(const Cpu *s, Kx load, uint32_t axis)
 {
@@ -582,7 +420,7 @@ static void inline_epilogue(ContractCode *c, const Tile *t)
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		start_column(c, t, j);
 		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
-			go_to_row(c, int_of(s, i));
+			contract_go_to_row(c, int_of(s, i));
 			store_vector(c, lx_var(s->e.f, t->acc[0][i][j]));
 		}
 		eval_mask(&s->e, (Lx){0});
@@ -597,7 +435,7 @@ static void epilogue_of_copy(ContractCode *c, const Tile *t, LMem tile)
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		start_column(c, t, j);
 		Lx i = lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
-		go_to_row(c, i);
+		contract_go_to_row(c, i);
 		Lx at = lx_add(s->e.f, lx_mul(s->e.f, i, int_of(s, width)), int_of(s, (int64_t)j * s->e.lanes.n));
 		store_vector(
 			c, lx_var(s->e.f, ls_load(s->e.f, "acc", tile, at, c->p->vector, (Lx){0})));
@@ -606,7 +444,8 @@ static void epilogue_of_copy(ContractCode *c, const Tile *t, LMem tile)
 	}
 }
 
-/* The rows of a span from lo to hi, `together` at a time: their vectors, of all columns, in turn. */
+/* The rows of a span from lo to hi, `together` at a time: their vectors, of all columns, in
+ * turn. */
 static void epilogue_of_rows(ContractCode *c, const Tile *t, const RowSpan *span, Lx lo, Lx hi, uint32_t together)
 {
 	Cpu *s = c->s;
@@ -620,7 +459,7 @@ static void epilogue_of_rows(ContractCode *c, const Tile *t, const RowSpan *span
 		if (c->p->a.runs.used)
 			contract_go_to_segment_row(c, row);
 		else
-			go_to_row(c, row);
+			contract_go_to_row(c, row);
 		Lx at = eval_let(&s->e, "at", lx_mul(f, lx_add(f, span->place, row), int_of(s, width)));
 		for (uint32_t j = 0; j < t->how->nv; j++) {
 			from[n] = j ? ls_place(f) : from[n];
@@ -910,7 +749,7 @@ void contract_block(ContractCode *c)
 	if (c->p->b.access == B_GATHERED)
 		c->local_b =
 			ls_local(s->e.f, "panel", c->p->vector.dtype, (uint64_t)c->p->b.gathered);
-	fill_tables(c);
+	contract_fill_tables(c);
 	if (c->p->axes.row->nfrag)
 		contract_declare_frags(c);
 	if (sums->many)

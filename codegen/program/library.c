@@ -243,8 +243,8 @@ static Lx bitcast(Library *l, DType to, DType from, Lx x)
 
 /* ---- functions ---- */
 
-/* The rint whose result an instruction of the function converts, if the target does both at once; 0:
- * none, for the first instruction is no rint. */
+/* The rint whose result an instruction of the function converts, if the target does both at once;
+ * 0: none, for the first instruction is no rint. */
 static uint32_t rounded(const Library *l, const ScFn *fn, const ScIns *i, uint32_t lanes)
 {
 	const uint32_t x = i->nin ? i->in[0] : 0;

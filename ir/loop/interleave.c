@@ -64,7 +64,8 @@ void ls_interleave(LoopFn *f, const uint32_t *from, uint32_t n)
 		pending[s->v.i] |= s->kind != LS_STORE;
 	}
 	memcpy(next, from, n * sizeof *next);
-	for (uint32_t done = 0; done < count;) /* the first of the old order that is left is ready */
+	for (uint32_t done = 0; done < count;) /* the first of the old order that is left is
+	                                          ready */
 		for (uint32_t k = 0; k < n; k++) {
 			const uint32_t s = next[k] < from[k + 1] ? old[next[k] - from[0]] : 0;
 			if (next[k] == from[k + 1] || !is_ready(f, pending, s))

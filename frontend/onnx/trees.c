@@ -75,7 +75,7 @@ static bool combine_named(const Item *it, TreesCombine *out)
 bool onnx_import_tree_regressor(const Item *it)
 {
 	Build *b = &it->s->b;
-	TreesCombine combine;
+	TreesCombine combine = TREES_SUM;
 	const double *base;
 	uint32_t nbase;
 	int64_t n = onnx_item_int(it, "n_targets", 1);

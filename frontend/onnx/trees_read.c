@@ -201,7 +201,7 @@ static bool read_nodes(Reader *r, const Columns *c)
 	for (uint32_t k = 0; k < n; k++)
 		array_push(r->scratch, &f->node, (TreeNode){.leaf = true});
 	for (uint32_t k = 0; k < n; k++) {
-		Mode mode;
+		Mode mode = MODE_LEAF;
 		TRY(mode_of(r, c->mode->data[k], &mode));
 		if (mode == MODE_LEAF)
 			continue;

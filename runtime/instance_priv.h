@@ -345,18 +345,24 @@ int constants_load(const WeftInstance *, Constants *, WeftStatus *);
  * fields `size` and `flags`. */
 static inline bool take_struct(void *to, size_t n, const void *from, uint32_t size)
 {
+	if (from && size >= n) { /* of each call: a copy of constant size */
+		memcpy(to, from, n);
+		return true;
+	}
 	memset(to, 0, n);
 	if (from)
-		memcpy(to, from, size < n ? size : n);
+		memcpy(to, from, size);
 	return !from || size >= 2 * sizeof(uint32_t);
 }
 
-/* Copies the context of a caller of `function` as take_struct does; given NULL: all 0. Returns
- * WEFT_OK, or an error code with a message: its size is not set, or its threads have no
+/* Copies the context of a caller of `function` as take_struct does; given NULL: all 0 but the size.
+ * Returns WEFT_OK, or an error code with a message: its size is not set, or its threads have no
  * function. */
 static inline int take_context(WeftContext *ctx, const WeftContext *given, const char *function, WeftStatus *status)
 {
-	if (!take_struct(ctx, sizeof *ctx, given, given ? given->size : 0))
+	static const WeftContext none = {.size = sizeof none};
+	given = given ? given : &none;
+	if (!take_struct(ctx, sizeof *ctx, given, given->size))
 		return weft_fail(status, WEFT_ERR_ABI, "%s: WeftContext.size is not set", function);
 	if (ctx->threads && !ctx->threads->parallel)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s: WeftContext.threads has no function `parallel`", function);

@@ -41,3 +41,48 @@ Winograd winograd_matrices(uint32_t m)
 	w.g[last][WINOGRAD_TAPS - 1] = 1;
 	return w;
 }
+
+/* ---- filters ---- */
+
+enum { FILTERS = 8, NTAPS = WINOGRAD_TAPS * WINOGRAD_TAPS };
+
+/* A number of each of some filters, which are transformed together. */
+typedef double Filters __attribute__((vector_size(FILTERS * sizeof(double))));
+
+/* u[i * n + j] of tap[3 * 3]. */
+static void transform(const Winograd *w, const Filters *tap, Filters *u)
+{
+	for (uint32_t i = 0; i < w->n; i++) {
+		const double *g = w->g[i];
+		Filters half[WINOGRAD_TAPS]; /* row i of G w */
+		for (uint32_t k = 0; k < WINOGRAD_TAPS; k++)
+			half[k] = g[0] * tap[k] + g[1] * tap[WINOGRAD_TAPS + k] + g[2] * tap[2 * WINOGRAD_TAPS + k];
+		for (uint32_t j = 0; j < w->n; j++) /* not -0: sums begin with 0 */
+			*u++ = w->g[j][0] * half[0] + w->g[j][1] * half[1] + w->g[j][2] * half[2] + 0.0;
+	}
+}
+
+static void store(const Filters *u, size_t filters, float *to)
+{
+	for (uint32_t f = 0; filters == FILTERS && f < FILTERS; f++) /* as vectors */
+		to[f] = (float)(*u)[f];
+	for (uint32_t f = 0; filters != FILTERS && f < filters; f++)
+		to[f] = (float)(*u)[f];
+}
+
+void winograd_filters(const Winograd *w, const float *taps, size_t out, size_t in, float *place)
+{
+	const size_t places = (size_t)w->n * w->n;
+	Filters tap[NTAPS] = {{0}}, u[WINOGRAD_MAX * WINOGRAD_MAX];
+	for (size_t o = 0; o < out; o += FILTERS) {
+		const size_t filters = out - o < FILTERS ? out - o : FILTERS;
+		for (size_t c = 0; c < in; c++) {
+			for (size_t f = 0; f < filters; f++)
+				for (size_t k = 0; k < NTAPS; k++)
+					tap[k][f] = (double)taps[((o + f) * in + c) * NTAPS + k];
+			transform(w, tap, u);
+			for (size_t k = 0; k < places; k++)
+				store(&u[k], filters, &place[(k * in + c) * out + o]);
+		}
+	}
+}

@@ -10,6 +10,7 @@
 #ifndef WEFT_IR_OPS_WINOGRAD_H
 #define WEFT_IR_OPS_WINOGRAD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -29,5 +30,9 @@ typedef struct {
 /* Returns the matrices of a tile of m x m results; m is 2 or 4. Rows of B' and columns of A': the
  * point 0; +p and -p of each pair, in this order; infinity. */
 Winograd winograd_matrices(uint32_t m);
+/* Sets place[i * n + j][c][o], for 0 <= c < in and 0 <= o < out, to element i, j of G w G' of the
+ * filter w = taps[o][c]. `taps` has 9 numbers of each filter, `place` n * n. Products and sums are
+ * f64, G w first, terms in the order of the taps and from 0; each result is rounded once. */
+void winograd_filters(const Winograd *, const float *taps, size_t out, size_t in, float *place);
 
 #endif

@@ -427,7 +427,7 @@ static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
 	for (uint32_t i = 0; i < s->e.k->vvar.n; i++)
 		simple = simple && !s->e.k->vvar.data[i].check;
 	Kx where = simple ? kernel_needed_where(s->e.k, stage, s->e.arena) : (Kx){0};
-	bool known = where.i && nest_reads_below(s->e.nest, where, stage) &&
+	bool known = where.i && nest_next_read(s->e.nest, where, stage) == s->e.k->stage.n &&
 		     !eval_varies(&s->e, where) &&
 		     !(s->e.nest->deps[where.i] & ~generic_known_axes(s));
 	return known && row_cycles(s, st) > s->target->machine.branch ? where : (Kx){0};

@@ -77,17 +77,16 @@ static const uint64_t *find_stages(const Nest *e)
 	return reads;
 }
 
-bool nest_reads(const Nest *e, Kx x, uint32_t stage)
+uint32_t nest_next_read(const Nest *e, Kx x, uint32_t stage)
 {
-	return e->reads[x.i * words(e->k) + stage / 64] >> stage % 64 & 1;
-}
-
-bool nest_reads_below(const Nest *e, Kx x, uint32_t n)
-{
-	for (uint32_t i = n; i < e->k->stage.n; i++)
-		if (nest_reads(e, x, i))
-			return false;
-	return true;
+	const uint64_t *reads = e->reads + (size_t)x.i * words(e->k);
+	while (stage < e->k->stage.n) {
+		uint64_t rest = reads[stage / 64] >> stage % 64;
+		if (rest)
+			return stage + (uint32_t)__builtin_ctzll(rest);
+		stage += 64 - stage % 64;
+	}
+	return e->k->stage.n;
 }
 
 /* ---- making ---- */
@@ -255,12 +254,11 @@ bool nest_may_repack(const Nest *e, Kx load, const Layout *layout)
 
 bool nest_coef(const Nest *e, Sym offset, uint32_t axis, Sym *coef)
 {
-	Sym rest;
 	for (uint32_t i = 0; i < e->k->vvar.n; i++)
 		if (sym_uses(e->syms, offset, e->k->vvar.data[i].var) &&
 		    (e->deps[e->k->vvar.data[i].value.i] >> axis & 1))
 			return false;
-	return sym_linear(e->syms, offset, e->var[axis], coef, &rest);
+	return sym_linear(e->syms, offset, e->var[axis], coef, NULL);
 }
 
 bool nest_coef_is(const Nest *e, Sym offset, uint32_t axis, int64_t value)

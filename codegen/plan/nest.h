@@ -74,11 +74,9 @@ uint64_t nest_axes(const Nest *, Sym);
 MUST_LOOK bool nest_coef(const Nest *, Sym offset, uint32_t axis, Sym *coef);
 /* Whether nest_coef returns true with this stride. */
 MUST_LOOK bool nest_coef_is(const Nest *, Sym offset, uint32_t axis, int64_t value);
-/* Whether x, or an expression of which x is computed, reads the stage's result. Values of value
- * variables in indices count. */
-bool nest_reads(const Nest *, Kx x, uint32_t stage);
-/* Whether every stage that x reads, as nest_reads has it, is one of the first n. */
-bool nest_reads_below(const Nest *, Kx x, uint32_t n);
+/* Returns the first stage, from `stage` on, whose result x reads, or an expression of which x is
+ * computed; the number of stages if there is none. Values of value variables in indices count. */
+uint32_t nest_next_read(const Nest *, Kx x, uint32_t stage);
 /* The extent of an axis at hint sizes. */
 int64_t nest_hint(const Nest *, uint32_t axis);
 

@@ -7,8 +7,8 @@
 static Sym split_wanted(const Lowered *l, Sym offset, const Axis *a)
 {
 	SymTab *syms = l->ir->syms;
-	Sym coef, rest;
-	if (sym_linear(syms, offset, a->var, &coef, &rest))
+	Sym coef;
+	if (sym_linear(syms, offset, a->var, &coef, NULL))
 		return (Sym){0};
 	Sym d = sym_divisor_of(syms, offset, a->var);
 	if (!d.i || sym_uses_kind(syms, d, SYMVAR_AXIS))
@@ -94,22 +94,27 @@ static Sym offset_in(const Lowered *l, BufId id, const Sym *idx, bool packs)
 	return layout_offset(l->ir, &plain, idx);
 }
 
+/* Of loads and global stores. Returns their number. */
+static uint32_t offsets_of(const Lowered *l, const Kernel *k, bool packs, Sym *offset)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 1; i < k->kx.n; i++)
+		if (k->kx.data[i].kind == KX_LOAD)
+			offset[n++] = offset_in(l, k->kx.data[i].buf, k->kx.data[i].idx, packs);
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		if (k->stage.data[i].result == RESULT_GLOBAL)
+			offset[n++] = offset_in(l, k->stage.data[i].buf, k->stage.data[i].idx, packs);
+	return n;
+}
+
 static bool split_one(const Lowered *l, Kernel *k, bool packs)
 {
+	Sym *offset = ARENA_ARRAY(l->ir->ctx->arena, Sym, k->kx.n + k->stage.n);
+	const uint32_t n = offsets_of(l, k, packs, offset);
 	for (uint32_t a = 0; a < k->axis.n; a++) {
 		Sym d = {0};
-		for (uint32_t i = 1; i < k->kx.n && !d.i; i++)
-			if (k->kx.data[i].kind == KX_LOAD)
-				d = split_wanted(
-					l,
-					offset_in(l, k->kx.data[i].buf, k->kx.data[i].idx, packs),
-					&k->axis.data[a]);
-		for (uint32_t i = 0; i < k->stage.n && !d.i; i++)
-			if (k->stage.data[i].result == RESULT_GLOBAL)
-				d = split_wanted(l,
-						 offset_in(l, k->stage.data[i].buf,
-							   k->stage.data[i].idx, packs),
-						 &k->axis.data[a]);
+		for (uint32_t i = 0; i < n && !d.i; i++)
+			d = split_wanted(l, offset[i], &k->axis.data[a]);
 		if (d.i && room_to_split(k, a)) {
 			split(l, k, a, d);
 			return true;

@@ -323,10 +323,11 @@ bool sym_linear(SymTab *t, Sym e, Sym var, Sym *coef, Sym *rest)
 		TRY(!sym_uses(t, others.i ? others : term.mono, var));
 		if (others.i)
 			poly_add_term(&c, others, term.coef);
-		else
+		else if (rest)
 			poly_add_term(&r, term.mono, term.coef);
 	}
 	*coef = poly_done(&c);
-	*rest = poly_done(&r);
-	return coef->i && rest->i;
+	if (rest)
+		*rest = poly_done(&r);
+	return coef->i && (!rest || rest->i);
 }

@@ -196,8 +196,8 @@ bool sym_uses_others(const SymTab *, Sym e, SymVarKind, const Sym *known, uint32
 /* Returns the divisor d of a floordiv(var, d) or mod(var, d) inside e, of the first one if there
  * are several; none if there is none. */
 Sym sym_divisor_of(const SymTab *, Sym e, Sym var);
-/* Splits e into coef * var + rest, neither of which contains var; coef is 0 if e does not contain
- * var. Returns false if e is not linear in var; *coef and *rest then have no meaning. */
+/* Splits e into coef * var + rest; neither contains var, and coef is 0 if e does not. rest may be
+ * NULL, which is faster. Returns false if e is not linear in var; both then have no meaning. */
 MUST_LOOK bool sym_linear(SymTab *, Sym e, Sym var, Sym *coef, Sym *rest);
 /* Returns e with the n variables var[] replaced by by[], all at the same time. n = 0: makes e
  * again, so that ranges that were narrowed since may simplify it. An operation may give up, as in

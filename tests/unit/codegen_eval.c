@@ -213,7 +213,7 @@ static bool knows(const Test *t, Kx x)
 		if (t->s.e.nest->deps[x.i] >> a & 1 && !t->s.e.at[a].i)
 			return false;
 	for (uint32_t i = 0; i < NSTAGE; i++)
-		if (!t->s.e.stage[i].run && !nest_reads_below(t->s.e.nest, x, i))
+		if (!t->s.e.stage[i].run && nest_next_read(t->s.e.nest, x, i) < t->s.e.k->stage.n)
 			return false;
 	return true;
 }
@@ -425,7 +425,7 @@ static void stage(Test *t)
 	Lx v = lx_float(s->e.f, (LType){DT_f32, 1}, below(t, 50)), at = s->e.at[below(t, NAXIS)];
 	if (at.i && below(t, 2))
 		v = lx_sc(s->e.f, SC_convert, (LType){DT_f32, 1}, &at, 1);
-	for (uint32_t i = 0; i < 9 && nest_reads_below(s->e.nest, reader, 0); i++)
+	for (uint32_t i = 0; i < 9 && nest_next_read(s->e.nest, reader, 0) == s->e.k->stage.n; i++)
 		reader = PICK(t, floats);
 	if (knows(t, reader))
 		record(t, reader, eval_value(&s->e, reader));

@@ -2,7 +2,7 @@
 
 embed.py OUT SYMBOL FILE... writes `const EmbeddedFile SYMBOL[]`, see driver/targets/embed.h.
 embed.py --sources MACRO OUT SYMBOL FILE...: of the runtime, which artifacts are built of, without what is under
-`#ifdef MACRO` ("-": nothing), and without comments, except for the first of each file and those of the headers that
+`#ifdef MACRO` ("-": nothing), and without comments, except for the first of each file and those of the header that
 programs include.
 embed.py --text OUT SYMBOL FILE writes `const char SYMBOL[]`, NUL-terminated.
 """
@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-COMMENTED = ("weft_model.h", "runtime.h")
+COMMENTED = ("weft_model.h",)
 TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 
 

@@ -11,45 +11,8 @@
  * asserts it at entry: of %x[:, -1:] the file says [N, 1], which holds where there are columns.
  * Ends because expansions hold composites of lower rank only (tests/unit/ir_samples.c expands a
  * sample of every op and bounds depth and size). Does not simplify. */
+#include "ir/graph/adopt.h"
 #include "passes/pass.h"
-
-/* ---- types ---- */
-
-static Truth same_type(Graph *g, TypeId x, TypeId y)
-{
-	if (x.i == y.i)
-		return YES;
-	const Type a = *ir_type_of(g->ir, x), b = *ir_type_of(g->ir, y);
-	Truth all = YES;
-	if (a.dtype != b.dtype || a.n != b.n)
-		return NO;
-	for (uint32_t k = 0; k < a.n; k++) {
-		Truth t = a.dtype == DT_none ? same_type(g, a.elem[k], b.elem[k])
-					     : graph_same_extent(g, a.dim[k], b.dim[k]);
-		if (t == NO)
-			return NO;
-		all = t == MAYBE ? MAYBE : all;
-	}
-	return all;
-}
-
-/* `new` with the type the file gave, of which we cannot tell that it differs. */
-static Node adopt(Build *b, Node new, TypeId file)
-{
-	const Type t = *ir_type_of(b->g->ir, file);
-	if (node_type_id(b->g, new).i == file.i)
-		return new;
-	if (t.dtype == DT_none) {
-		Node *part = arena_calloc(b->g->ir->ctx->scratch, t.n, sizeof *part);
-		for (uint32_t k = 0; k < t.n; k++)
-			part[k] = adopt(b, b_get(b, new, k), t.elem[k]);
-		return b_tuple(b, part, t.n);
-	}
-	for (uint32_t k = 0; k < t.n; k++)
-		graph_guard(b->g, GUARD_EQ, node_dim(b->g, new, k), t.dim[k],
-			    "a size inferred here and the one in the file");
-	return b_reshape(b, new, t.n, t.dim);
-}
 
 /* ---- expansion ---- */
 
@@ -72,13 +35,13 @@ static Node expand(Graph *g, Node n)
 		return new;
 	}
 	TypeId file = node_type_id(g, n), ours = node_type_id(g, new);
-	Truth same = file.i ? same_type(g, ours, file) : YES;
+	Truth same = file.i ? adopt_compare(g, ours, file) : YES;
 	if (same == NO) {
 		ctx_error(ctx, node_where(g, n), "%s gives %s here, but the file says %s",
 			  op_name(op), type_str(g->ir, ours), type_str(g->ir, file));
 		return (Node){0};
 	}
-	return same == MAYBE ? adopt(&b, new, file) : new;
+	return same == MAYBE ? adopt_type(&b, new, file) : new;
 }
 
 /* Elements read from what now stands there, if it is a tuple; the last reader is the first of the

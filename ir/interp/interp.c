@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/graph/adopt.h"
 #include "ir/interp/priv.h"
 #include "ir/ops/op.h"
 
@@ -400,6 +401,9 @@ Graph *interp_expand(Graph *g)
 		Node by = node_has_complex(g, n) ? op_complex(&b, n) : op_expand_node(&b, n);
 		if (!by.i)
 			return NULL;
+		TypeId file = node_type_id(g, n);
+		if (file.i && adopt_compare(g, node_type_id(g, by), file) == MAYBE)
+			by = adopt_type(&b, by, file);
 		graph_replace(g, n, by);
 		graph_erase(g, n);
 		n = prev.i ? node_next(g, prev) : g->first;

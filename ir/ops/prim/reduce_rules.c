@@ -263,26 +263,44 @@ bool adjoint_cumulative(Build *b, Node n, const Node *ct, const bool *want, Node
 
 /* ---- parts of complex numbers ---- */
 
-enum { MOST_FACTORS = 64 };
+enum { MOST_FACTORS = 64 }; /* that are written one by one */
 
-/* The extents of the dimensions in n's `dims`, a bit each in *reduced. False: one is not known, or
- * many. */
-static bool few_factors(const Graph *g, Node n, uint32_t *reduced, int64_t extent[MAX_RANK])
+/* carry * x */
+static Graph *product_body(Build *b, TypeId type)
 {
-	uint32_t ndim;
-	const Sym *dims = node_ints(g, n, "dims", &ndim);
-	*reduced = 0;
-	for (uint32_t k = 0; k < ndim; k++) {
-		int64_t at = sym_hint(g->ir->syms, dims[k]);
-		*reduced |= 1u << at;
-		TRY(sym_is_const(g->ir->syms, node_dim(g, node_in(g, n, 0), (uint32_t)at), &extent[at]) && extent[at] <= MOST_FACTORS);
-	}
-	return true;
+	static const char *const name[] = {"carry_re", "carry_im", "x_re", "x_im"};
+	Graph *g = graph_new(b->g->ir, "product");
+	Build in = {.g = g, .loc = b->loc, .where = b->where};
+	Node x[4];
+	for (uint32_t k = 0; k < 4; k++)
+		x[k] = graph_add_input(g, name[k], INPUT_USER, type);
+	Parts y = parts_multiply(&in, (Parts){x[0], x[1], {0}}, (Parts){x[2], x[3], {0}});
+	graph_add_output(g, "re", y.re, -1);
+	graph_add_output(g, "im", y.im, -1);
+	return g;
+}
+
+/* The product along dimension k of any extent. */
+static Parts product_by_scan(Build *b, Parts x, uint32_t k)
+{
+	Ir *ir = b->g->ir;
+	Node re = aten_move_dim(b, x.re, k, 0), im = aten_move_dim(b, x.im, k, 0);
+	if (!re.i || !im.i)
+		return (Parts){0};
+	const Type t = *node_type(b->g, re);
+	Node in[] = {b_full(b, t.dtype, 1, t.n - 1, t.dim + 1), b_full(b, t.dtype, 0, t.n - 1, t.dim + 1), re, im};
+	Attr attr[] = {attr_int(ir, 2), attr_int(ir, 2), attr_int(ir, 0), attr_graph(product_body(b, ir_type(ir, t.dtype, t.n - 1, t.dim + 1))),
+		       attr_sym(t.dim[0]), attr_bool(false)};
+	Node y = b_node(b, OP_scan, in, 4, attr, 6);
+	return (Parts){b_get(b, y, 0), b_get(b, y, 1), {0}};
 }
 
 /* The product along dimension k, of one element after the other. */
-static Parts product_along(Build *b, Parts x, uint32_t k, int64_t extent)
+static Parts product_along(Build *b, Parts x, uint32_t k)
 {
+	int64_t extent;
+	if (!sym_is_const(b_syms(b), b_dim(b, x.re, (int)k), &extent) || extent > MOST_FACTORS)
+		return product_by_scan(b, x, k);
 	Node re = b_reduce(b, REDUCE_PROD, x.re, extent ? 0 : 1u << k, DT_none);
 	Parts y = {re, extent ? re : b_zeros_like(b, re), {0}};
 	for (int64_t i = 0; i < extent; i++) {
@@ -298,17 +316,18 @@ bool parts_reduce(Build *b, Node n, const Parts *in, Parts *out)
 {
 	const Graph *g = b->g;
 	DType acc = dtype_real(node_attr(g, n, "acc")->dtype), d = dtype_real(node_dtype(g, n));
-	uint32_t reduced;
-	int64_t extent[MAX_RANK] = {0};
+	uint32_t reduced = 0, ndim;
+	const Sym *dims = node_ints(g, n, "dims", &ndim);
 	if (is_sum(g, n))
 		return parts_each(b, n, in, out);
-	TRY(few_factors(g, n, &reduced, extent));
+	for (uint32_t k = 0; k < ndim; k++)
+		reduced |= 1u << sym_hint(g->ir->syms, dims[k]);
 	Parts x = {0};
 	x.re = b_convert(b, in[0].re, acc);
 	x.im = b_convert(b, in[0].im, acc);
 	for (uint32_t k = node_rank(g, node_in(g, n, 0)); k-- > 0;)
 		if (reduced >> k & 1)
-			x = product_along(b, x, k, extent[k]);
+			x = product_along(b, x, k);
 	out->re = b_convert(b, x.re, d);
 	out->im = b_convert(b, x.im, d);
 	return out->re.i && out->im.i;

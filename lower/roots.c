@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "lower/factor.h"
+#include "lower/factor/factor.h"
 #include "lower/stage.h"
 #include "lower/state.h"
 #include "lower/winograd.h"

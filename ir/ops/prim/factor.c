@@ -1,6 +1,6 @@
 /* Factorisations of matrices, by LAPACK's conventions. A matrix is the last two dimensions of x, or
  * with `pairs` the two in front of a last dimension of two: complex numbers. Lowering makes loops
- * over panels of them (lower/factor.c).
+ * over panels of them (lower/factor).
  *
  * Rules of derivatives compute with matrices of parts (Parts): real ones have no imaginary part.
  * Cotangents are PyTorch's: gradients by the real pairing of parts. */

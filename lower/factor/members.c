@@ -3,7 +3,7 @@
  *
  *   for t:  factors[first.., n, n] = lu(x[first.., n, n])     with first = t * block
  */
-#include "lower/factor.h"
+#include "lower/factor/factor.h"
 #include "lower/stage.h"
 
 #include <string.h>

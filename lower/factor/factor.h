@@ -5,7 +5,7 @@
 
 #include "lower/priv.h"
 
-/* factor_members.c: lowers a graph whose inputs and outputs are at these places; adds its steps to
+/* members.c: lowers a graph whose inputs and outputs are at these places; adds its steps to
  * a list. */
 void factor_lower_graph(Lower *, Graph *, const NodePlace *in, NodePlace *out, StepList *to);
 /* Returns the place of operand k of n, which a kernel fills now if it has none. */

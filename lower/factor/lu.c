@@ -1,0 +1,264 @@
+/* Factors with partial pivoting, in Crout's form: columns k0..k1 below k0, less the product of what
+ * is known; column by column with pivots; then rows k0..k1. What is left of L is kept in the rows of
+ * x, and is put in order at the end. */
+#include "lower/factor/factor.h"
+#include "lower/factor/priv.h"
+#include "ir/ops/prim/factor.h"
+
+/* Pairs of places are those before and after a round. */
+typedef struct {
+	Factor f;
+	Sym least;           /* pivots */
+	NodePlace x, result, pivots, order[2], info;
+	NodePlace panel[2];  /* columns k0..k1 of the rows from k0 on */
+	NodePlace swaps[2];  /* for these rows, where they were before the panel */
+	NodePlace left;      /* L, by rows of x */
+	NodePlace ordered, columns, rows; /* L, a panel of x and rows of x in the order of now */
+} Lu;
+
+/* Rows of x and of L in the order of now, from row k0 on: operands of a contraction are stored. */
+static void lu_ordered(const Lu *v, StepList *list, const Panel *p, NodePlace order, Sym rows, Sym column, Sym columns, NodePlace to)
+{
+	const Factor *f = &v->f;
+	Body y = body_new(f, "ordered");
+	Build *b = &y.b;
+	Sym zero = factor_int(f, 0);
+	Node from = body_take(&y, factor_part(f, order, &p->first, 1), DT_i64, &rows, 1, false);
+	Parts all = body_take_matrix(&y, v->x, zero, column, f->rows, columns), left = body_take_matrix(&y, v->left, zero, zero, f->rows, p->first);
+	body_put(&y, factor_rows(b, mat_node(b, all), from, f->pairs), to);
+	body_put(&y, factor_rows(b, mat_node(b, left), from, f->pairs), v->ordered);
+	body_lower(&y, list);
+}
+
+/* What lu_ordered has stored: x - L[.., ..k0] U[..k0, columns], of `rows` rows */
+static Parts lu_rest(Body *y, const Lu *v, const Panel *p, NodePlace x, Sym rows, Sym column, Sym columns)
+{
+	Build *b = &y->b;
+	Sym zero = factor_int(y->f, 0);
+	Parts all = body_take_matrix(y, x, zero, zero, rows, columns), left = body_take_matrix(y, v->ordered, zero, zero, rows, p->first);
+	Parts above = body_take_matrix(y, v->result, zero, column, p->first, columns);
+	return mat_sub(b, all, mat_times(b, left, above));
+}
+
+/* The panel, and that its rows were not exchanged yet. */
+static void lu_panel(const Lu *v, StepList *list, const Panel *p)
+{
+	const Factor *f = &v->f;
+	Body y = body_new(f, "panel");
+	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK];
+	lu_ordered(v, list, p, v->order[0], rows, p->first, p->width, v->columns);
+	body_put_matrix(&y, lu_rest(&y, v, p, v->columns, rows, p->first, p->width), v->panel[0], zero, zero);
+	uint32_t rank = factor_shape(f, &rows, 1, false, dim);
+	body_put(&y, b_broadcast(&y.b, b_iota(&y.b, DT_i64, rows), rank, dim), v->swaps[0]);
+	body_lower(&y, list);
+}
+
+static Node pivot_size(Build *b, Parts x)
+{
+	Node size = b_un(b, OP_abs, x.re);
+	return x.im.i ? b_bin(b, OP_add, size, b_un(b, OP_abs, x.im)) : size;
+}
+
+/* The row of each member. */
+static Parts row_at(Build *b, const Factor *f, Parts x, Node row)
+{
+	Node rows = b_unsqueeze(b, row, -1);
+	return mat_of(b, factor_rows(b, mat_node(b, x), rows, f->pairs), f->pairs);
+}
+
+/* Column u of the panel: rows u and that of the pivot change places, and the pivot's is taken off
+ * those below. */
+static void lu_column(const Lu *v, StepList *list, const Panel *p, Sym u)
+{
+	const Factor *f = &v->f;
+	Body y = body_new(f, "column");
+	Build *b = &y.b;
+	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), c = sym_add(f->syms, p->first, u);
+	Parts x = body_take_matrix(&y, v->panel[0], zero, zero, rows, p->width);
+	Parts below = body_take_matrix(&y, v->panel[0], u, u, sym_sub(f->syms, rows, u), factor_int(f, 1));
+	Parts mine = body_take_matrix(&y, v->panel[0], u, zero, factor_int(f, 1), p->width);
+	Node swaps = body_take(&y, v->swaps[0], DT_i64, &rows, 1, false), size = b_squeeze(b, pivot_size(b, below), -1);
+	Attr attr[] = {attr_none(), attr_str(f->s->ir, "max"), attr_int(f->s->ir, f->lead)};
+	Node at = b_bin(b, OP_add, b_node(b, OP_arg_reduce, &size, 1, attr, 3), b_from_size(b, u));
+	Parts best = row_at(b, f, x, at), pivot = mat_columns(b, best, u, sym_addi(f->syms, u, 1));
+	Node number_of = b_convert(b, b_bin(b, OP_add, at, b_from_size(b, sym_addi(f->syms, p->first, 1))), DT_i32);
+	body_put(&y, b_unsqueeze(b, number_of, -1), factor_part(f, v->pivots, &c, 1));
+
+	Node i = b_iota(b, DT_i64, rows), is_best = b_bin(b, OP_eq, i, b_unsqueeze(b, at, -1));
+	Node is_mine = b_bin(b, OP_eq, i, b_from_size(b, u)), j = b_iota(b, DT_i64, p->width);
+	Parts swapped = mat_select(b, b_unsqueeze(b, is_best, -1), mine, x);
+	swapped = mat_select(b, b_unsqueeze(b, is_mine, -1), best, swapped);
+	/* column u of that */
+	Parts column = mat_columns(b, x, u, sym_addi(f->syms, u, 1)), own = mat_columns(b, mine, u, sym_addi(f->syms, u, 1));
+	column = mat_select(b, b_unsqueeze(b, is_best, -1), own, column);
+	Node none = b_bin(b, OP_eq, pivot.re, aten_like(b, pivot.re, 0));
+	if (f->pairs)
+		none = b_bin(b, OP_bit_and, none, b_bin(b, OP_eq, pivot.im, aten_like(b, pivot.im, 0)));
+	Parts factor = mat_divide(b, column, mat_select(b, none, mat_number(b, pivot, 1), pivot));
+	Parts rest = mat_sub(b, swapped, mat_multiply(b, factor, best));
+	Node later = b_bin(b, OP_gt, j, b_from_size(b, u)), same = b_bin(b, OP_eq, j, b_from_size(b, u));
+	Node lower = b_unsqueeze(b, b_bin(b, OP_gt, i, b_from_size(b, u)), -1);
+	Parts next = mat_select(b, later, rest, mat_select(b, same, factor, swapped));
+	body_put_matrix(&y, mat_select(b, lower, next, swapped), v->panel[1], zero, zero);
+
+	Node from = factor_take(b, swaps, b_unsqueeze(b, at, -1), f->lead);
+	Node first = b_slice(b, swaps, -1, u, sym_addi(f->syms, u, 1), factor_int(f, 1));
+	swaps = b_select(b, is_mine, from, b_select(b, is_best, first, swaps));
+	body_put(&y, swaps, v->swaps[1]);
+	body_lower(&y, list);
+}
+
+/* The order of rows after the panel. */
+static void lu_order(const Lu *v, StepList *list, const Panel *p)
+{
+	const Factor *f = &v->f;
+	Body y = body_new(f, "order");
+	Build *b = &y.b;
+	Sym rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK], zero = factor_int(f, 0);
+	Node old = body_take(&y, v->order[0], DT_i64, &f->rows, 1, false), swaps = body_take(&y, v->swaps[1], DT_i64, &rows, 1, false);
+	Sym low[MAX_RANK], high[MAX_RANK];
+	uint32_t rank = factor_shape(f, &f->rows, 1, false, dim);
+	for (uint32_t k = 0; k < rank; k++)
+		low[k] = high[k] = zero;
+	low[rank - 1] = p->first;
+	Node moved = b_pad(b, b_bin(b, OP_add, swaps, b_from_size(b, p->first)), low, high, b_full_int(b, DT_i64, 0, 0, NULL));
+	Node i = b_iota(b, DT_i64, f->rows), from = b_select(b, b_bin(b, OP_lt, i, b_from_size(b, p->first)), i, moved);
+	body_put(&y, factor_take(b, old, from, f->lead), v->order[1]);
+	body_lower(&y, list);
+}
+
+/* Columns k0..k1 of L, by rows of x. */
+static void lu_left(const Lu *v, StepList *list, const Panel *p)
+{
+	const Factor *f = &v->f;
+	Body y = body_new(f, "left");
+	Build *b = &y.b;
+	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK];
+	Node order = body_take(&y, factor_part(f, v->order[1], &p->first, 1), DT_i64, &rows, 1, false);
+	Parts x = body_take_matrix(&y, v->panel[1], zero, zero, rows, p->width);
+	uint32_t rank = factor_shape(f, (Sym[]){f->rows, p->width}, 2, f->pairs, dim);
+	Node none = b_zeros(b, ir_type(f->s->ir, f->dtype, rank, dim));
+	body_put(&y, factor_place(b, none, order, mat_node(b, x), f->lead), factor_region(f, v->left, zero, p->first));
+	body_lower(&y, list);
+}
+
+/* U[k0..k1, k1..] */
+static void lu_rows(const Lu *v, StepList *list, const Panel *p)
+{
+	const Factor *f = &v->f;
+	Body y = body_new(f, "rows");
+	Build *b = &y.b;
+	Sym zero = factor_int(f, 0), columns = sym_sub(f->syms, f->columns, p->end);
+	Parts l = body_take_matrix(&y, v->panel[1], zero, zero, p->width, p->width);
+	lu_ordered(v, list, p, v->order[1], p->width, p->end, columns, v->rows);
+	Parts rest = lu_rest(&y, v, p, v->rows, p->width, p->end, columns);
+	Node u = factor_solve(b, mat_node(b, l), mat_node(b, rest), (Triangle){.upper = false, .unit = true}, f->pairs);
+	body_put(&y, u, factor_region(f, v->result, p->first, p->end));
+	body_lower(&y, list);
+}
+
+/* L in the order of rows, beside U. */
+static void lu_join(const Lu *v, StepList *list, NodePlace order)
+{
+	const Factor *f = &v->f;
+	Body y = body_new(f, "join");
+	Build *b = &y.b;
+	Sym zero = factor_int(f, 0);
+	Parts u = body_take_matrix(&y, v->result, zero, zero, f->rows, f->columns);
+	Node rows = body_take(&y, order, DT_i64, &f->rows, 1, false);
+	Node left = mat_node(b, body_take_matrix(&y, v->left, zero, zero, f->rows, v->least)), end = b_iota(b, DT_i64, f->rows);
+	Parts l = mat_of(b, factor_rows(b, left, rows, f->pairs), f->pairs);
+	end = b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_floordiv, end, PANEL_COLUMNS), 1), PANEL_COLUMNS);
+	Node is_left = b_bin(b, OP_lt, b_iota(b, DT_i64, v->least), b_unsqueeze(b, end, -1));
+	Parts square = mat_select(b, is_left, l, mat_columns(b, u, zero, v->least));
+	body_put_matrix(&y, square, v->result, zero, zero);
+	body_lower(&y, list);
+}
+
+static void lu_info(const Lu *v, StepList *list)
+{
+	const Factor *f = &v->f;
+	Body y = body_new(f, "info");
+	Build *b = &y.b;
+	Sym zero = factor_int(f, 0);
+	Parts x = body_take_matrix(&y, v->result, zero, zero, v->least, v->least);
+	Node d = factor_diagonal(b, x.re, v->least), none = b_bin(b, OP_eq, d, aten_like(b, d, 0));
+	if (f->pairs) {
+		d = factor_diagonal(b, x.im, v->least);
+		none = b_bin(b, OP_bit_and, none, b_bin(b, OP_eq, d, aten_like(b, d, 0)));
+	}
+	body_put(&y, factor_first_true(b, none), v->info);
+	body_lower(&y, list);
+}
+
+static void lu_start(const Lu *v, StepList *list)
+{
+	const Factor *f = &v->f;
+	Body y = body_new(f, "order");
+	Sym dim[MAX_RANK];
+	uint32_t rank = factor_shape(f, &f->rows, 1, false, dim);
+	body_put(&y, b_broadcast(&y.b, b_iota(&y.b, DT_i64, f->rows), rank, dim), v->order[0]);
+	body_lower(&y, list);
+}
+
+/* *last: which of the two orders holds the last one. */
+static void lu_panels(const Lu *v, StepList *list, uint32_t *last)
+{
+	const Factor *f = &v->f;
+	Rounds panels = rounds_of(f, "t", panel_count(f, v->least, PANEL_COLUMNS), list);
+	lu_start(v, list);
+	*last = !panels.none;
+	if (panels.none) {
+		factor_fill(f, list, v->pivots, DT_i32, &v->least, 1, false);
+		return;
+	}
+	const Panel p = panel_at(f, panels.at, v->least, PANEL_COLUMNS);
+	lu_panel(v, panels.body, &p);
+	Rounds columns = rounds_of(f, "u", p.width, panels.body);
+	rounds_carry(f, &panels, v->order, 1);
+	rounds_carry(f, &columns, (NodePlace[]){v->panel[0], v->panel[1], v->swaps[0], v->swaps[1]}, 2);
+	lu_column(v, columns.body, &p, columns.at);
+	rounds_end(f, &columns, panels.body);
+	lu_order(v, panels.body, &p);
+	lu_left(v, panels.body, &p);
+	lu_rows(v, panels.body, &p);
+	rounds_end(f, &panels, list);
+}
+
+void lower_lu(Lower *s, Node n)
+{
+	if (lower_by_members(s, n))
+		return;
+	Lu v = {.f = factor_of(s, n)};
+	const Factor *f = &v.f;
+	const Sym all[] = {f->rows, f->columns};
+	v.least = sym_min(f->syms, f->rows, f->columns);
+	v.x = factor_operand_inside(f, 0, f->rows, f->columns);
+	v.result = factor_result_inside(f, 0, f->dtype, all, 2, f->pairs);
+	v.pivots = factor_result_inside(f, 1, DT_i32, &v.least, 1, false);
+	NodePlace order = factor_result_inside(f, 2, DT_i64, &f->rows, 1, false);
+	v.info = lower_result_place(s, n, 3);
+	for (uint32_t k = 0; k < 2; k++) {
+		v.order[k] = factor_new_place(f, DT_i64, &f->rows, 1, false);
+		v.swaps[k] = factor_new_place(f, DT_i64, &f->rows, 1, false);
+		v.panel[k] = factor_new_matrix(f, f->rows, sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least));
+	}
+	v.left = factor_new_matrix(f, f->rows, v.least);
+	v.ordered = factor_new_matrix(f, f->rows, v.least);
+	v.columns = factor_new_matrix(f, f->rows, sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least));
+	v.rows = factor_new_matrix(f, sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least), f->columns);
+	factor_fill(f, s->steps, v.ordered, f->dtype, (Sym[]){f->rows, v.least}, 2, f->pairs);
+	factor_fill(f, s->steps, v.result, f->dtype, all, 2, f->pairs);
+	factor_fill(f, s->steps, v.left, f->dtype, (Sym[]){f->rows, v.least}, 2, f->pairs);
+	uint32_t last;
+	lu_panels(&v, s->steps, &last);
+	lu_join(&v, s->steps, v.order[last]);
+	lu_info(&v, s->steps);
+	Body y = body_new(f, "order");
+	body_put(&y, body_take(&y, v.order[last], DT_i64, &f->rows, 1, false), order);
+	body_lower(&y, s->steps);
+	factor_publish(f, 0, v.result, f->dtype, all, 2, f->pairs);
+	factor_publish(f, 1, v.pivots, DT_i32, &v.least, 1, false);
+	factor_publish(f, 2, order, DT_i64, &f->rows, 1, false);
+	lower_publish_result(s, n, 3, &v.info);
+}

@@ -1,20 +1,39 @@
 /* Factors with partial pivoting, in Crout's form: columns k0..k1 below k0, less the product of what
  * is known; column by column with pivots; then rows k0..k1. What is left of L is kept in the rows of
  * x, and is put in order at the end. */
+#include "ir/ops/prim/factor.h"
 #include "lower/factor/factor.h"
 #include "lower/factor/priv.h"
-#include "ir/ops/prim/factor.h"
 
 /* Pairs of places are those before and after a round. */
 typedef struct {
 	Factor f;
 	Sym least;           /* pivots */
 	NodePlace x, result, pivots, order[2], info;
-	NodePlace panel[2];  /* columns k0..k1 of the rows from k0 on */
+	NodePlace panel[2];  /* columns k0..k1 of the rows from k0 on; column by column, for vectors of rows */
 	NodePlace swaps[2];  /* for these rows, where they were before the panel */
+	NodePlace at, best;  /* the pivot's row of the panel: its number, and the row */
+	NodePlace factor;    /* a column of the panel over its pivot, rows exchanged */
 	NodePlace left;      /* L, by rows of x */
 	NodePlace ordered, columns, rows; /* L, a panel of x and rows of x in the order of now */
 } Lu;
+
+static Parts transposed(Build *b, Parts x)
+{
+	return (Parts){b_transpose(b, x.re, -1, -2), x.im.i ? b_transpose(b, x.im, -1, -2) : x.im, {0}};
+}
+
+/* A region of a panel. */
+static Parts take_panel(Body *y, NodePlace p, Sym row, Sym column, Sym rows, Sym columns)
+{
+	return transposed(&y->b, body_take_matrix(y, p, column, row, columns, rows));
+}
+
+static void put_panel(Body *y, Parts x, NodePlace p)
+{
+	Sym zero = factor_int(y->f, 0);
+	body_put_matrix(y, transposed(&y->b, x), p, zero, zero);
+}
 
 /* Rows of x and of L in the order of now, from row k0 on: operands of a contraction are stored. */
 static void lu_ordered(const Lu *v, StepList *list, const Panel *p, NodePlace order, Sym rows, Sym column, Sym columns, NodePlace to)
@@ -45,9 +64,9 @@ static void lu_panel(const Lu *v, StepList *list, const Panel *p)
 {
 	const Factor *f = &v->f;
 	Body y = body_new(f, "panel");
-	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK];
+	Sym rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK];
 	lu_ordered(v, list, p, v->order[0], rows, p->first, p->width, v->columns);
-	body_put_matrix(&y, lu_rest(&y, v, p, v->columns, rows, p->first, p->width), v->panel[0], zero, zero);
+	put_panel(&y, lu_rest(&y, v, p, v->columns, rows, p->first, p->width), v->panel[0]);
 	uint32_t rank = factor_shape(f, &rows, 1, false, dim);
 	body_put(&y, b_broadcast(&y.b, b_iota(&y.b, DT_i64, rows), rank, dim), v->swaps[0]);
 	body_lower(&y, list);
@@ -66,6 +85,64 @@ static Parts row_at(Build *b, const Factor *f, Parts x, Node row)
 	return mat_of(b, factor_rows(b, mat_node(b, x), rows, f->pairs), f->pairs);
 }
 
+/* The pivot of column u of the panel. Its row is stored: members differ in it, so that a kernel that
+ * reads it gathers. */
+static void lu_pivot(const Lu *v, StepList *list, const Panel *p, Sym u)
+{
+	const Factor *f = &v->f;
+	Body y = body_new(f, "pivot");
+	Build *b = &y.b;
+	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), c = sym_add(f->syms, p->first, u);
+	Parts x = take_panel(&y, v->panel[0], zero, zero, rows, p->width);
+	Parts below = take_panel(&y, v->panel[0], u, u, sym_sub(f->syms, rows, u), factor_int(f, 1));
+	Node size = b_squeeze(b, pivot_size(b, below), -1);
+	Attr attr[] = {attr_none(), attr_str(f->s->ir, "max"), attr_int(f->s->ir, f->lead)};
+	Node at = b_bin(b, OP_add, b_node(b, OP_arg_reduce, &size, 1, attr, 3), b_from_size(b, u));
+	Node number_of = b_convert(b, b_bin(b, OP_add, at, b_from_size(b, sym_addi(f->syms, p->first, 1))), DT_i32);
+	body_put(&y, b_unsqueeze(b, number_of, -1), factor_part(f, v->pivots, &c, 1));
+	body_put(&y, b_unsqueeze(b, at, -1), v->at);
+	body_put_matrix(&y, row_at(b, f, x, at), v->best, zero, zero);
+	body_lower(&y, list);
+}
+
+/* What is the same in the steps of column u. */
+typedef struct {
+	Sym rows;
+	Parts x, mine, best; /* the panel, and its row u and that of the pivot */
+	Node at, i, is_best; /* the pivot's row; rows, and whether they are it */
+} LuColumn;
+
+static LuColumn lu_take_column(Body *y, const Lu *v, const Panel *p, Sym u)
+{
+	const Factor *f = &v->f;
+	Build *b = &y->b;
+	Sym zero = factor_int(f, 0), one = factor_int(f, 1);
+	LuColumn c = {.rows = sym_sub(f->syms, f->rows, p->first)};
+	c.x = take_panel(y, v->panel[0], zero, zero, c.rows, p->width);
+	c.mine = take_panel(y, v->panel[0], u, zero, one, p->width);
+	c.at = b_squeeze(b, body_take(y, v->at, DT_i64, &one, 1, false), -1);
+	c.best = body_take_matrix(y, v->best, zero, zero, one, p->width);
+	c.i = b_iota(b, DT_i64, c.rows);
+	c.is_best = b_bin(b, OP_eq, c.i, b_unsqueeze(b, c.at, -1));
+	return c;
+}
+
+/* Column u over its pivot, stored: the update reads an element for a row. */
+static void lu_factor(const Lu *v, StepList *list, const Panel *p, Sym u)
+{
+	Body y = body_new(&v->f, "factor");
+	Build *b = &y.b;
+	const LuColumn c = lu_take_column(&y, v, p, u);
+	Sym zero = factor_int(&v->f, 0), end = sym_addi(v->f.syms, u, 1);
+	Parts column = mat_select(b, b_unsqueeze(b, c.is_best, -1), mat_columns(b, c.mine, u, end), mat_columns(b, c.x, u, end));
+	Parts pivot = mat_columns(b, c.best, u, end);
+	Node none = b_bin(b, OP_eq, pivot.re, aten_like(b, pivot.re, 0));
+	if (v->f.pairs)
+		none = b_bin(b, OP_bit_and, none, b_bin(b, OP_eq, pivot.im, aten_like(b, pivot.im, 0)));
+	body_put_matrix(&y, mat_divide(b, column, mat_select(b, none, mat_number(b, pivot, 1), pivot)), v->factor, zero, zero);
+	body_lower(&y, list);
+}
+
 /* Column u of the panel: rows u and that of the pivot change places, and the pivot's is taken off
  * those below. */
 static void lu_column(const Lu *v, StepList *list, const Panel *p, Sym u)
@@ -73,38 +150,32 @@ static void lu_column(const Lu *v, StepList *list, const Panel *p, Sym u)
 	const Factor *f = &v->f;
 	Body y = body_new(f, "column");
 	Build *b = &y.b;
-	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), c = sym_add(f->syms, p->first, u);
-	Parts x = body_take_matrix(&y, v->panel[0], zero, zero, rows, p->width);
-	Parts below = body_take_matrix(&y, v->panel[0], u, u, sym_sub(f->syms, rows, u), factor_int(f, 1));
-	Parts mine = body_take_matrix(&y, v->panel[0], u, zero, factor_int(f, 1), p->width);
-	Node swaps = body_take(&y, v->swaps[0], DT_i64, &rows, 1, false), size = b_squeeze(b, pivot_size(b, below), -1);
-	Attr attr[] = {attr_none(), attr_str(f->s->ir, "max"), attr_int(f->s->ir, f->lead)};
-	Node at = b_bin(b, OP_add, b_node(b, OP_arg_reduce, &size, 1, attr, 3), b_from_size(b, u));
-	Parts best = row_at(b, f, x, at), pivot = mat_columns(b, best, u, sym_addi(f->syms, u, 1));
-	Node number_of = b_convert(b, b_bin(b, OP_add, at, b_from_size(b, sym_addi(f->syms, p->first, 1))), DT_i32);
-	body_put(&y, b_unsqueeze(b, number_of, -1), factor_part(f, v->pivots, &c, 1));
-
-	Node i = b_iota(b, DT_i64, rows), is_best = b_bin(b, OP_eq, i, b_unsqueeze(b, at, -1));
-	Node is_mine = b_bin(b, OP_eq, i, b_from_size(b, u)), j = b_iota(b, DT_i64, p->width);
-	Parts swapped = mat_select(b, b_unsqueeze(b, is_best, -1), mine, x);
-	swapped = mat_select(b, b_unsqueeze(b, is_mine, -1), best, swapped);
-	/* column u of that */
-	Parts column = mat_columns(b, x, u, sym_addi(f->syms, u, 1)), own = mat_columns(b, mine, u, sym_addi(f->syms, u, 1));
-	column = mat_select(b, b_unsqueeze(b, is_best, -1), own, column);
-	Node none = b_bin(b, OP_eq, pivot.re, aten_like(b, pivot.re, 0));
-	if (f->pairs)
-		none = b_bin(b, OP_bit_and, none, b_bin(b, OP_eq, pivot.im, aten_like(b, pivot.im, 0)));
-	Parts factor = mat_divide(b, column, mat_select(b, none, mat_number(b, pivot, 1), pivot));
-	Parts rest = mat_sub(b, swapped, mat_multiply(b, factor, best));
+	Sym zero = factor_int(f, 0);
+	const LuColumn c = lu_take_column(&y, v, p, u);
+	Parts factor = body_take_matrix(&y, v->factor, zero, zero, c.rows, factor_int(f, 1));
+	Node is_mine = b_bin(b, OP_eq, c.i, b_from_size(b, u)), j = b_iota(b, DT_i64, p->width);
+	Parts swapped = mat_select(b, b_unsqueeze(b, c.is_best, -1), c.mine, c.x);
+	swapped = mat_select(b, b_unsqueeze(b, is_mine, -1), c.best, swapped);
+	Parts rest = mat_sub(b, swapped, mat_multiply(b, factor, c.best));
 	Node later = b_bin(b, OP_gt, j, b_from_size(b, u)), same = b_bin(b, OP_eq, j, b_from_size(b, u));
-	Node lower = b_unsqueeze(b, b_bin(b, OP_gt, i, b_from_size(b, u)), -1);
+	Node lower = b_unsqueeze(b, b_bin(b, OP_gt, c.i, b_from_size(b, u)), -1);
 	Parts next = mat_select(b, later, rest, mat_select(b, same, factor, swapped));
-	body_put_matrix(&y, mat_select(b, lower, next, swapped), v->panel[1], zero, zero);
+	put_panel(&y, mat_select(b, lower, next, swapped), v->panel[1]);
+	body_lower(&y, list);
+}
 
-	Node from = factor_take(b, swaps, b_unsqueeze(b, at, -1), f->lead);
-	Node first = b_slice(b, swaps, -1, u, sym_addi(f->syms, u, 1), factor_int(f, 1));
-	swaps = b_select(b, is_mine, from, b_select(b, is_best, first, swaps));
-	body_put(&y, swaps, v->swaps[1]);
+/* Where rows u and that of the pivot were before the panel. (Of one graph with lu_column, both would
+ * read which row is the pivot's from memory.) */
+static void lu_swap(const Lu *v, StepList *list, const Panel *p, Sym u)
+{
+	Body y = body_new(&v->f, "swap");
+	Build *b = &y.b;
+	const LuColumn c = lu_take_column(&y, v, p, u);
+	Node swaps = body_take(&y, v->swaps[0], DT_i64, &c.rows, 1, false);
+	Node from = factor_take(b, swaps, b_unsqueeze(b, c.at, -1), v->f.lead);
+	Node first = b_slice(b, swaps, -1, u, sym_addi(v->f.syms, u, 1), factor_int(&v->f, 1));
+	Node is_mine = b_bin(b, OP_eq, c.i, b_from_size(b, u));
+	body_put(&y, b_select(b, is_mine, from, b_select(b, c.is_best, first, swaps)), v->swaps[1]);
 	body_lower(&y, list);
 }
 
@@ -135,7 +206,7 @@ static void lu_left(const Lu *v, StepList *list, const Panel *p)
 	Build *b = &y.b;
 	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK];
 	Node order = body_take(&y, factor_part(f, v->order[1], &p->first, 1), DT_i64, &rows, 1, false);
-	Parts x = body_take_matrix(&y, v->panel[1], zero, zero, rows, p->width);
+	Parts x = take_panel(&y, v->panel[1], zero, zero, rows, p->width);
 	uint32_t rank = factor_shape(f, (Sym[]){f->rows, p->width}, 2, f->pairs, dim);
 	Node none = b_zeros(b, ir_type(f->s->ir, f->dtype, rank, dim));
 	body_put(&y, factor_place(b, none, order, mat_node(b, x), f->lead), factor_region(f, v->left, zero, p->first));
@@ -149,7 +220,7 @@ static void lu_rows(const Lu *v, StepList *list, const Panel *p)
 	Body y = body_new(f, "rows");
 	Build *b = &y.b;
 	Sym zero = factor_int(f, 0), columns = sym_sub(f->syms, f->columns, p->end);
-	Parts l = body_take_matrix(&y, v->panel[1], zero, zero, p->width, p->width);
+	Parts l = take_panel(&y, v->panel[1], zero, zero, p->width, p->width);
 	lu_ordered(v, list, p, v->order[1], p->width, p->end, columns, v->rows);
 	Parts rest = lu_rest(&y, v, p, v->rows, p->width, p->end, columns);
 	Node u = factor_solve(b, mat_node(b, l), mat_node(b, rest), (Triangle){.upper = false, .unit = true}, f->pairs);
@@ -217,7 +288,10 @@ static void lu_panels(const Lu *v, StepList *list, uint32_t *last)
 	Rounds columns = rounds_of(f, "u", p.width, panels.body);
 	rounds_carry(f, &panels, v->order, 1);
 	rounds_carry(f, &columns, (NodePlace[]){v->panel[0], v->panel[1], v->swaps[0], v->swaps[1]}, 2);
+	lu_pivot(v, columns.body, &p, columns.at);
+	lu_factor(v, columns.body, &p, columns.at);
 	lu_column(v, columns.body, &p, columns.at);
+	lu_swap(v, columns.body, &p, columns.at);
 	rounds_end(f, &columns, panels.body);
 	lu_order(v, panels.body, &p);
 	lu_left(v, panels.body, &p);
@@ -233,6 +307,7 @@ void lower_lu(Lower *s, Node n)
 	const Factor *f = &v.f;
 	const Sym all[] = {f->rows, f->columns};
 	v.least = sym_min(f->syms, f->rows, f->columns);
+	const Sym width = sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least);
 	v.x = factor_operand_inside(f, 0, f->rows, f->columns);
 	v.result = factor_result_inside(f, 0, f->dtype, all, 2, f->pairs);
 	v.pivots = factor_result_inside(f, 1, DT_i32, &v.least, 1, false);
@@ -241,12 +316,15 @@ void lower_lu(Lower *s, Node n)
 	for (uint32_t k = 0; k < 2; k++) {
 		v.order[k] = factor_new_place(f, DT_i64, &f->rows, 1, false);
 		v.swaps[k] = factor_new_place(f, DT_i64, &f->rows, 1, false);
-		v.panel[k] = factor_new_matrix(f, f->rows, sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least));
+		v.panel[k] = factor_new_matrix(f, width, f->rows);
 	}
+	v.at = factor_new_place(f, DT_i64, (Sym[]){factor_int(f, 1)}, 1, false);
+	v.factor = factor_new_matrix(f, f->rows, factor_int(f, 1));
+	v.best = factor_new_matrix(f, factor_int(f, 1), width);
 	v.left = factor_new_matrix(f, f->rows, v.least);
 	v.ordered = factor_new_matrix(f, f->rows, v.least);
-	v.columns = factor_new_matrix(f, f->rows, sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least));
-	v.rows = factor_new_matrix(f, sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least), f->columns);
+	v.columns = factor_new_matrix(f, f->rows, width);
+	v.rows = factor_new_matrix(f, width, f->columns);
 	factor_fill(f, s->steps, v.ordered, f->dtype, (Sym[]){f->rows, v.least}, 2, f->pairs);
 	factor_fill(f, s->steps, v.result, f->dtype, all, 2, f->pairs);
 	factor_fill(f, s->steps, v.left, f->dtype, (Sym[]){f->rows, v.least}, 2, f->pairs);

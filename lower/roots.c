@@ -215,6 +215,24 @@ static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 	return t.k;
 }
 
+static bool same_offset(const SymTab *syms, Sym a, Sym b)
+{
+	return a.i == b.i || ((!a.i || sym_is(syms, a, 0)) && (!b.i || sym_is(syms, b, 0)));
+}
+
+/* Whether x is where the result goes: then it is scattered into in place. */
+static bool lies_at(const Lower *s, Node x, const NodePlace *to)
+{
+	const NodeInfo *info = node_info(s, x);
+	const NodePlace *p = info->place.data;
+	if (!info->place.n || p->buf.i != to->buf.i || p->t.i != to->t.i)
+		return false;
+	for (uint32_t k = 0; k < node_rank(s->g, x); k++)
+		if (!same_offset(s->ir->syms, p->off[k], to->off[k]))
+			return false;
+	return true;
+}
+
 static void root_scatter(Lower *s, Node n)
 {
 	NodePlace *place = &node_info(s, n)->place.data[0], to = *place, acc = to;
@@ -227,7 +245,8 @@ static void root_scatter(Lower *s, Node n)
 		acc = (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, dtype_compute(t->dtype), t->n, t->dim,
 		                                     graph_name(s->g, n))};
 	}
-	lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, 0), &acc));
+	if (!lies_at(s, node_in(s->g, n, 0), &acc))
+		lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, 0), &acc));
 	Kernel *k = scatter_kernel(s, n, &acc);
 	if (s->state && buf_of(s->l, acc.buf)->kind == BUF_STATE)
 		lower_state_check(s, k, node_in(s->g, n, 1));

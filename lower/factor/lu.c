@@ -1,6 +1,6 @@
-/* Factors with partial pivoting, in Crout's form: columns k0..k1 below k0, less the product of what
- * is known; column by column with pivots; then rows k0..k1. What is left of L is kept in the rows of
- * x, and is put in order at the end. */
+/* Factors with partial pivoting, in Crout's form, in place: columns k0..k1 below k0, less the product
+ * of what is known; column by column with pivots, in a buffer of their own; then rows are exchanged
+ * as the pivots say, and rows k0..k1 follow. */
 #include "ir/ops/prim/factor.h"
 #include "lower/factor/factor.h"
 #include "lower/factor/priv.h"
@@ -9,13 +9,12 @@
 typedef struct {
 	Factor f;
 	Sym least;           /* pivots */
-	NodePlace x, result, pivots, order[2], info;
+	NodePlace result, pivots, order[2], info;
 	NodePlace panel[2];  /* columns k0..k1 of the rows from k0 on; column by column, for vectors of rows */
 	NodePlace swaps[2];  /* for these rows, where they were before the panel */
 	NodePlace at, best;  /* the pivot's row of the panel: its number, and the row */
 	NodePlace factor;    /* a column of the panel over its pivot, rows exchanged */
-	NodePlace left;      /* L, by rows of x */
-	NodePlace ordered, columns, rows; /* L, a panel of x and rows of x in the order of now */
+	NodePlace moved;     /* rows that change places */
 } Lu;
 
 static Parts transposed(Build *b, Parts x)
@@ -35,26 +34,15 @@ static void put_panel(Body *y, Parts x, NodePlace p)
 	body_put_matrix(y, transposed(&y->b, x), p, zero, zero);
 }
 
-/* Rows of x and of L in the order of now, from row k0 on: operands of a contraction are stored. */
-static void lu_ordered(const Lu *v, StepList *list, const Panel *p, NodePlace order, Sym rows, Sym column, Sym columns, NodePlace to)
-{
-	const Factor *f = &v->f;
-	Body y = body_new(f, "ordered");
-	Build *b = &y.b;
-	Sym zero = factor_int(f, 0);
-	Node from = body_take(&y, factor_part(f, order, &p->first, 1), DT_i64, &rows, 1, false);
-	Parts all = body_take_matrix(&y, v->x, zero, column, f->rows, columns), left = body_take_matrix(&y, v->left, zero, zero, f->rows, p->first);
-	body_put(&y, factor_rows(b, mat_node(b, all), from, f->pairs), to);
-	body_put(&y, factor_rows(b, mat_node(b, left), from, f->pairs), v->ordered);
-	body_lower(&y, list);
-}
-
-/* What lu_ordered has stored: x - L[.., ..k0] U[..k0, columns], of `rows` rows */
-static Parts lu_rest(Body *y, const Lu *v, const Panel *p, NodePlace x, Sym rows, Sym column, Sym columns)
+/* A region less the product of what is left of it and above it. */
+static Parts lu_rest(Body *y, const Lu *v, const Panel *p, Sym row, Sym column, Sym rows, Sym columns)
 {
 	Build *b = &y->b;
 	Sym zero = factor_int(y->f, 0);
-	Parts all = body_take_matrix(y, x, zero, zero, rows, columns), left = body_take_matrix(y, v->ordered, zero, zero, rows, p->first);
+	Parts all = body_take_matrix(y, v->result, row, column, rows, columns);
+	if (sym_is(y->f->syms, p->first, 0))
+		return all;
+	Parts left = body_take_matrix(y, v->result, row, zero, rows, p->first);
 	Parts above = body_take_matrix(y, v->result, zero, column, p->first, columns);
 	return mat_sub(b, all, mat_times(b, left, above));
 }
@@ -65,8 +53,7 @@ static void lu_panel(const Lu *v, StepList *list, const Panel *p)
 	const Factor *f = &v->f;
 	Body y = body_new(f, "panel");
 	Sym rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK];
-	lu_ordered(v, list, p, v->order[0], rows, p->first, p->width, v->columns);
-	put_panel(&y, lu_rest(&y, v, p, v->columns, rows, p->first, p->width), v->panel[0]);
+	put_panel(&y, lu_rest(&y, v, p, p->first, p->first, rows, p->width), v->panel[0]);
 	uint32_t rank = factor_shape(f, &rows, 1, false, dim);
 	body_put(&y, b_broadcast(&y.b, b_iota(&y.b, DT_i64, rows), rank, dim), v->swaps[0]);
 	body_lower(&y, list);
@@ -198,18 +185,47 @@ static void lu_order(const Lu *v, StepList *list, const Panel *p)
 	body_lower(&y, list);
 }
 
-/* Columns k0..k1 of L, by rows of x. */
+/* The rows that the panel's pivots exchange: k0..k1, and those of the pivots; some of them twice. */
+static Node exchanged(Body *y, const Lu *v, const Panel *p)
+{
+	const Factor *f = y->f;
+	Build *b = &y->b;
+	Sym dim[MAX_RANK];
+	uint32_t rank = factor_shape(f, &p->width, 1, false, dim);
+	Node own = b_broadcast(b, b_bin(b, OP_add, b_iota(b, DT_i64, p->width), b_from_size(b, p->first)), rank, dim);
+	Node pivots = body_take(y, factor_part(f, v->pivots, &p->first, 1), DT_i32, &p->width, 1, false);
+	Node other = b_bin_scalar(b, OP_sub, b_convert(b, pivots, DT_i64), 1);
+	return b_concat(b, (Node[]){own, other}, 2, (int)rank - 1);
+}
+
+/* Exchanges rows of the result, in all columns. The panel's columns are replaced afterwards. */
+static void lu_exchange(const Lu *v, StepList *list, const Panel *p)
+{
+	const Factor *f = &v->f;
+	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), many = sym_muli(f->syms, p->width, 2);
+	Body y = body_new(f, "take");
+	Build *b = &y.b;
+	Node start = b_from_size(b, p->first), swaps = body_take(&y, v->swaps[1], DT_i64, &rows, 1, false);
+	Node from = factor_take(b, swaps, b_bin(b, OP_sub, exchanged(&y, v, p), start), f->lead);
+	Parts x = body_take_matrix(&y, v->result, zero, zero, f->rows, f->columns);
+	body_put(&y, factor_rows(b, mat_node(b, x), b_bin(b, OP_add, from, start), f->pairs), v->moved);
+	body_lower(&y, list);
+
+	Body to = body_new(f, "exchange");
+	b = &to.b;
+	x = body_take_matrix(&to, v->result, zero, zero, f->rows, f->columns);
+	Parts moved = body_take_matrix(&to, v->moved, zero, zero, many, f->columns);
+	body_put(&to, factor_place(b, mat_node(b, x), exchanged(&to, v, p), mat_node(b, moved), f->lead), v->result);
+	body_lower(&to, list);
+}
+
+/* Columns k0..k1 of L and what is above it of U. */
 static void lu_left(const Lu *v, StepList *list, const Panel *p)
 {
 	const Factor *f = &v->f;
 	Body y = body_new(f, "left");
-	Build *b = &y.b;
-	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK];
-	Node order = body_take(&y, factor_part(f, v->order[1], &p->first, 1), DT_i64, &rows, 1, false);
-	Parts x = take_panel(&y, v->panel[1], zero, zero, rows, p->width);
-	uint32_t rank = factor_shape(f, (Sym[]){f->rows, p->width}, 2, f->pairs, dim);
-	Node none = b_zeros(b, ir_type(f->s->ir, f->dtype, rank, dim));
-	body_put(&y, factor_place(b, none, order, mat_node(b, x), f->lead), factor_region(f, v->left, zero, p->first));
+	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first);
+	body_put_matrix(&y, take_panel(&y, v->panel[1], zero, zero, rows, p->width), v->result, p->first, p->first);
 	body_lower(&y, list);
 }
 
@@ -220,29 +236,12 @@ static void lu_rows(const Lu *v, StepList *list, const Panel *p)
 	Body y = body_new(f, "rows");
 	Build *b = &y.b;
 	Sym zero = factor_int(f, 0), columns = sym_sub(f->syms, f->columns, p->end);
+	if (sym_is(f->syms, columns, 0))
+		return;
 	Parts l = take_panel(&y, v->panel[1], zero, zero, p->width, p->width);
-	lu_ordered(v, list, p, v->order[1], p->width, p->end, columns, v->rows);
-	Parts rest = lu_rest(&y, v, p, v->rows, p->width, p->end, columns);
+	Parts rest = lu_rest(&y, v, p, p->first, p->end, p->width, columns);
 	Node u = factor_solve(b, mat_node(b, l), mat_node(b, rest), (Triangle){.upper = false, .unit = true}, f->pairs);
 	body_put(&y, u, factor_region(f, v->result, p->first, p->end));
-	body_lower(&y, list);
-}
-
-/* L in the order of rows, beside U. */
-static void lu_join(const Lu *v, StepList *list, NodePlace order)
-{
-	const Factor *f = &v->f;
-	Body y = body_new(f, "join");
-	Build *b = &y.b;
-	Sym zero = factor_int(f, 0);
-	Parts u = body_take_matrix(&y, v->result, zero, zero, f->rows, f->columns);
-	Node rows = body_take(&y, order, DT_i64, &f->rows, 1, false);
-	Node left = mat_node(b, body_take_matrix(&y, v->left, zero, zero, f->rows, v->least)), end = b_iota(b, DT_i64, f->rows);
-	Parts l = mat_of(b, factor_rows(b, left, rows, f->pairs), f->pairs);
-	end = b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_floordiv, end, PANEL_COLUMNS), 1), PANEL_COLUMNS);
-	Node is_left = b_bin(b, OP_lt, b_iota(b, DT_i64, v->least), b_unsqueeze(b, end, -1));
-	Parts square = mat_select(b, is_left, l, mat_columns(b, u, zero, v->least));
-	body_put_matrix(&y, square, v->result, zero, zero);
 	body_lower(&y, list);
 }
 
@@ -294,6 +293,8 @@ static void lu_panels(const Lu *v, StepList *list, uint32_t *last)
 	lu_swap(v, columns.body, &p, columns.at);
 	rounds_end(f, &columns, panels.body);
 	lu_order(v, panels.body, &p);
+	if (!sym_is(f->syms, p.first, 0) || !sym_is(f->syms, sym_sub(f->syms, f->columns, p.end), 0))
+		lu_exchange(v, panels.body, &p);
 	lu_left(v, panels.body, &p);
 	lu_rows(v, panels.body, &p);
 	rounds_end(f, &panels, list);
@@ -308,7 +309,7 @@ void lower_lu(Lower *s, Node n)
 	const Sym all[] = {f->rows, f->columns};
 	v.least = sym_min(f->syms, f->rows, f->columns);
 	const Sym width = sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least);
-	v.x = factor_operand_inside(f, 0, f->rows, f->columns);
+	NodePlace x = factor_operand_inside(f, 0, f->rows, f->columns);
 	v.result = factor_result_inside(f, 0, f->dtype, all, 2, f->pairs);
 	v.pivots = factor_result_inside(f, 1, DT_i32, &v.least, 1, false);
 	NodePlace order = factor_result_inside(f, 2, DT_i64, &f->rows, 1, false);
@@ -321,16 +322,10 @@ void lower_lu(Lower *s, Node n)
 	v.at = factor_new_place(f, DT_i64, (Sym[]){factor_int(f, 1)}, 1, false);
 	v.factor = factor_new_matrix(f, f->rows, factor_int(f, 1));
 	v.best = factor_new_matrix(f, factor_int(f, 1), width);
-	v.left = factor_new_matrix(f, f->rows, v.least);
-	v.ordered = factor_new_matrix(f, f->rows, v.least);
-	v.columns = factor_new_matrix(f, f->rows, width);
-	v.rows = factor_new_matrix(f, width, f->columns);
-	factor_fill(f, s->steps, v.ordered, f->dtype, (Sym[]){f->rows, v.least}, 2, f->pairs);
-	factor_fill(f, s->steps, v.result, f->dtype, all, 2, f->pairs);
-	factor_fill(f, s->steps, v.left, f->dtype, (Sym[]){f->rows, v.least}, 2, f->pairs);
+	v.moved = factor_new_matrix(f, sym_muli(f->syms, width, 2), f->columns);
+	factor_copy(f, s->steps, x, v.result, f->rows, f->columns);
 	uint32_t last;
 	lu_panels(&v, s->steps, &last);
-	lu_join(&v, s->steps, v.order[last]);
 	lu_info(&v, s->steps);
 	Body y = body_new(f, "order");
 	body_put(&y, body_take(&y, v.order[last], DT_i64, &f->rows, 1, false), order);

@@ -1,21 +1,32 @@
-/* Factors with partial pivoting, in Crout's form, in place: columns k0..k1 below k0, less the product
- * of what is known; column by column with pivots, in a buffer of their own; then rows are exchanged
- * as the pivots say, and rows k0..k1 follow. */
+/* Factors with partial pivoting, in Crout's form, in place and on two levels: columns k0..k1 of a
+ * block below k0, less the product of what is known; within them the same, panel by panel; of a
+ * panel, in a buffer of its own, column by column with pivots. Then rows are exchanged as the pivots
+ * say, and the rows of U follow that stand right of the panel, and right of the block. */
 #include "ir/ops/prim/factor.h"
 #include "lower/factor/factor.h"
 #include "lower/factor/priv.h"
+
+enum { LU_BLOCK = 64, LU_PANEL = 16 };
 
 /* Pairs of places are those before and after a round. */
 typedef struct {
 	Factor f;
 	Sym least;           /* pivots */
-	NodePlace result, pivots, order[2], info;
+	NodePlace result, pivots, order, info;
+	NodePlace block;     /* columns k0..k1 of a block, until they are in the result */
 	NodePlace panel[2];  /* columns k0..k1 of the rows from k0 on; column by column, for vectors of rows */
 	NodePlace swaps[2];  /* for these rows, where they were before the panel */
 	NodePlace at, best;  /* the pivot's row of the panel: its number, and the row */
 	NodePlace factor;    /* a column of the panel over its pivot, rows exchanged */
-	NodePlace moved;     /* rows that change places */
+	NodePlace moved, moved_order; /* rows that change places */
 } Lu;
+
+/* Columns of a block, or a panel in it, which reaches to the end of the rows; `known` columns from
+ * `from` on are the block's before the panel, or all columns before the block. */
+typedef struct {
+	Panel p;
+	Sym from, known;
+} LuPart;
 
 static Parts transposed(Build *b, Parts x)
 {
@@ -34,26 +45,41 @@ static void put_panel(Body *y, Parts x, NodePlace p)
 	body_put_matrix(y, transposed(&y->b, x), p, zero, zero);
 }
 
-/* A region less the product of what is left of it and above it. */
-static Parts lu_rest(Body *y, const Lu *v, const Panel *p, Sym row, Sym column, Sym rows, Sym columns)
+/* A region less the product of what is left of it and above it, of the known columns. */
+static Parts lu_rest(Body *y, const Lu *v, const LuPart *k, Sym row, Sym column, Sym rows, Sym columns)
 {
 	Build *b = &y->b;
-	Sym zero = factor_int(y->f, 0);
 	Parts all = body_take_matrix(y, v->result, row, column, rows, columns);
-	if (sym_is(y->f->syms, p->first, 0))
+	if (sym_is(y->f->syms, k->known, 0))
 		return all;
-	Parts left = body_take_matrix(y, v->result, row, zero, rows, p->first);
-	Parts above = body_take_matrix(y, v->result, zero, column, p->first, columns);
+	Parts left = body_take_matrix(y, v->result, row, k->from, rows, k->known);
+	Parts above = body_take_matrix(y, v->result, k->from, column, k->known, columns);
 	return mat_sub(b, all, mat_times(b, left, above));
 }
 
-/* The panel, and that its rows were not exchanged yet. */
-static void lu_panel(const Lu *v, StepList *list, const Panel *p)
+/* A block's columns. (A contraction does not write where it reads.) */
+static void lu_block(const Lu *v, StepList *list, const LuPart *k)
 {
 	const Factor *f = &v->f;
+	Sym zero = factor_int(f, 0), first = k->p.first, rows = sym_sub(f->syms, f->rows, first);
+	if (sym_is(f->syms, k->known, 0))
+		return;
+	Body y = body_new(f, "block");
+	body_put_matrix(&y, lu_rest(&y, v, k, first, first, rows, k->p.width), v->block, zero, zero);
+	body_lower(&y, list);
+	Body back = body_new(f, "back");
+	body_put_matrix(&back, body_take_matrix(&back, v->block, zero, zero, rows, k->p.width), v->result, first, first);
+	body_lower(&back, list);
+}
+
+/* The panel, and that its rows were not exchanged yet. */
+static void lu_panel(const Lu *v, StepList *list, const LuPart *k)
+{
+	const Factor *f = &v->f;
+	const Panel *p = &k->p;
 	Body y = body_new(f, "panel");
 	Sym rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK];
-	put_panel(&y, lu_rest(&y, v, p, p->first, p->first, rows, p->width), v->panel[0]);
+	put_panel(&y, lu_rest(&y, v, k, p->first, p->first, rows, p->width), v->panel[0]);
 	uint32_t rank = factor_shape(f, &rows, 1, false, dim);
 	body_put(&y, b_broadcast(&y.b, b_iota(&y.b, DT_i64, rows), rank, dim), v->swaps[0]);
 	body_lower(&y, list);
@@ -166,25 +192,6 @@ static void lu_swap(const Lu *v, StepList *list, const Panel *p, Sym u)
 	body_lower(&y, list);
 }
 
-/* The order of rows after the panel. */
-static void lu_order(const Lu *v, StepList *list, const Panel *p)
-{
-	const Factor *f = &v->f;
-	Body y = body_new(f, "order");
-	Build *b = &y.b;
-	Sym rows = sym_sub(f->syms, f->rows, p->first), dim[MAX_RANK], zero = factor_int(f, 0);
-	Node old = body_take(&y, v->order[0], DT_i64, &f->rows, 1, false), swaps = body_take(&y, v->swaps[1], DT_i64, &rows, 1, false);
-	Sym low[MAX_RANK], high[MAX_RANK];
-	uint32_t rank = factor_shape(f, &f->rows, 1, false, dim);
-	for (uint32_t k = 0; k < rank; k++)
-		low[k] = high[k] = zero;
-	low[rank - 1] = p->first;
-	Node moved = b_pad(b, b_bin(b, OP_add, swaps, b_from_size(b, p->first)), low, high, b_full_int(b, DT_i64, 0, 0, NULL));
-	Node i = b_iota(b, DT_i64, f->rows), from = b_select(b, b_bin(b, OP_lt, i, b_from_size(b, p->first)), i, moved);
-	body_put(&y, factor_take(b, old, from, f->lead), v->order[1]);
-	body_lower(&y, list);
-}
-
 /* The rows that the panel's pivots exchange: k0..k1, and those of the pivots; some of them twice. */
 static Node exchanged(Body *y, const Lu *v, const Panel *p)
 {
@@ -198,24 +205,34 @@ static Node exchanged(Body *y, const Lu *v, const Panel *p)
 	return b_concat(b, (Node[]){own, other}, 2, (int)rank - 1);
 }
 
-/* Exchanges rows of the result, in all columns. The panel's columns are replaced afterwards. */
+/* Exchanges rows of the result, in all columns, and in their order. The panel's columns are replaced
+ * afterwards: where there are no others, the order is all. */
 static void lu_exchange(const Lu *v, StepList *list, const Panel *p)
 {
 	const Factor *f = &v->f;
+	const bool alone = sym_is(f->syms, p->first, 0) && p->end.i == f->columns.i;
 	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), many = sym_muli(f->syms, p->width, 2);
 	Body y = body_new(f, "take");
 	Build *b = &y.b;
 	Node start = b_from_size(b, p->first), swaps = body_take(&y, v->swaps[1], DT_i64, &rows, 1, false);
-	Node from = factor_take(b, swaps, b_bin(b, OP_sub, exchanged(&y, v, p), start), f->lead);
-	Parts x = body_take_matrix(&y, v->result, zero, zero, f->rows, f->columns);
-	body_put(&y, factor_rows(b, mat_node(b, x), b_bin(b, OP_add, from, start), f->pairs), v->moved);
+	Node from = b_bin(b, OP_add, factor_take(b, swaps, b_bin(b, OP_sub, exchanged(&y, v, p), start), f->lead), start);
+	body_put(&y, factor_take(b, body_take(&y, v->order, DT_i64, &f->rows, 1, false), from, f->lead), v->moved_order);
+	if (!alone) {
+		Parts x = body_take_matrix(&y, v->result, zero, zero, f->rows, f->columns);
+		body_put(&y, factor_rows(b, mat_node(b, x), from, f->pairs), v->moved);
+	}
 	body_lower(&y, list);
 
 	Body to = body_new(f, "exchange");
 	b = &to.b;
-	x = body_take_matrix(&to, v->result, zero, zero, f->rows, f->columns);
-	Parts moved = body_take_matrix(&to, v->moved, zero, zero, many, f->columns);
-	body_put(&to, factor_place(b, mat_node(b, x), exchanged(&to, v, p), mat_node(b, moved), f->lead), v->result);
+	Node rows_now = exchanged(&to, v, p), order = body_take(&to, v->order, DT_i64, &f->rows, 1, false);
+	Node moved_order = body_take(&to, v->moved_order, DT_i64, &many, 1, false);
+	body_put(&to, factor_place(b, order, rows_now, moved_order, f->lead), v->order);
+	if (!alone) {
+		Parts x = body_take_matrix(&to, v->result, zero, zero, f->rows, f->columns);
+		Parts moved = body_take_matrix(&to, v->moved, zero, zero, many, f->columns);
+		body_put(&to, factor_place(b, mat_node(b, x), rows_now, mat_node(b, moved), f->lead), v->result);
+	}
 	body_lower(&to, list);
 }
 
@@ -229,17 +246,18 @@ static void lu_left(const Lu *v, StepList *list, const Panel *p)
 	body_lower(&y, list);
 }
 
-/* U[k0..k1, k1..] */
-static void lu_rows(const Lu *v, StepList *list, const Panel *p)
+/* Rows of U right of a part, up to column `end`. */
+static void lu_rows(const Lu *v, StepList *list, const LuPart *k, Sym end)
 {
 	const Factor *f = &v->f;
+	const Panel *p = &k->p;
 	Body y = body_new(f, "rows");
 	Build *b = &y.b;
-	Sym zero = factor_int(f, 0), columns = sym_sub(f->syms, f->columns, p->end);
+	Sym columns = sym_sub(f->syms, end, p->end);
 	if (sym_is(f->syms, columns, 0))
 		return;
-	Parts l = take_panel(&y, v->panel[1], zero, zero, p->width, p->width);
-	Parts rest = lu_rest(&y, v, p, p->first, p->end, p->width, columns);
+	Parts l = body_take_matrix(&y, v->result, p->first, p->first, p->width, p->width);
+	Parts rest = lu_rest(&y, v, k, p->first, p->end, p->width, columns);
 	Node u = factor_solve(b, mat_node(b, l), mat_node(b, rest), (Triangle){.upper = false, .unit = true}, f->pairs);
 	body_put(&y, u, factor_region(f, v->result, p->first, p->end));
 	body_lower(&y, list);
@@ -267,37 +285,48 @@ static void lu_start(const Lu *v, StepList *list)
 	Body y = body_new(f, "order");
 	Sym dim[MAX_RANK];
 	uint32_t rank = factor_shape(f, &f->rows, 1, false, dim);
-	body_put(&y, b_broadcast(&y.b, b_iota(&y.b, DT_i64, f->rows), rank, dim), v->order[0]);
+	body_put(&y, b_broadcast(&y.b, b_iota(&y.b, DT_i64, f->rows), rank, dim), v->order);
 	body_lower(&y, list);
 }
 
-/* *last: which of the two orders holds the last one. */
-static void lu_panels(const Lu *v, StepList *list, uint32_t *last)
+/* The panels of a block. */
+static void lu_panels(const Lu *v, StepList *list, const LuPart *block)
 {
 	const Factor *f = &v->f;
-	Rounds panels = rounds_of(f, "t", panel_count(f, v->least, PANEL_COLUMNS), list);
-	lu_start(v, list);
-	*last = !panels.none;
-	if (panels.none) {
-		factor_fill(f, list, v->pivots, DT_i32, &v->least, 1, false);
-		return;
-	}
-	const Panel p = panel_at(f, panels.at, v->least, PANEL_COLUMNS);
-	lu_panel(v, panels.body, &p);
+	const Sym width = block->p.width;
+	Rounds panels = rounds_of(f, "s", panel_count(f, width, LU_PANEL), list);
+	const Panel in = panel_at(f, panels.at, width, LU_PANEL);
+	const Panel p = {sym_add(f->syms, block->p.first, in.first), in.width, sym_add(f->syms, block->p.first, in.end)};
+	const LuPart part = {.p = p, .from = block->p.first, .known = in.first};
+	lu_panel(v, panels.body, &part);
 	Rounds columns = rounds_of(f, "u", p.width, panels.body);
-	rounds_carry(f, &panels, v->order, 1);
 	rounds_carry(f, &columns, (NodePlace[]){v->panel[0], v->panel[1], v->swaps[0], v->swaps[1]}, 2);
 	lu_pivot(v, columns.body, &p, columns.at);
 	lu_factor(v, columns.body, &p, columns.at);
 	lu_column(v, columns.body, &p, columns.at);
 	lu_swap(v, columns.body, &p, columns.at);
 	rounds_end(f, &columns, panels.body);
-	lu_order(v, panels.body, &p);
-	if (!sym_is(f->syms, p.first, 0) || !sym_is(f->syms, sym_sub(f->syms, f->columns, p.end), 0))
-		lu_exchange(v, panels.body, &p);
+	lu_exchange(v, panels.body, &p);
 	lu_left(v, panels.body, &p);
-	lu_rows(v, panels.body, &p);
+	lu_rows(v, panels.body, &part, block->p.end);
 	rounds_end(f, &panels, list);
+}
+
+static void lu_blocks(const Lu *v, StepList *list)
+{
+	const Factor *f = &v->f;
+	Rounds blocks = rounds_of(f, "t", panel_count(f, v->least, LU_BLOCK), list);
+	lu_start(v, list);
+	if (blocks.none) {
+		factor_fill(f, list, v->pivots, DT_i32, &v->least, 1, false);
+		return;
+	}
+	const Panel p = panel_at(f, blocks.at, v->least, LU_BLOCK);
+	const LuPart block = {.p = p, .from = factor_int(f, 0), .known = p.first};
+	lu_block(v, blocks.body, &block);
+	lu_panels(v, blocks.body, &block);
+	lu_rows(v, blocks.body, &block, f->columns);
+	rounds_end(f, &blocks, list);
 }
 
 void lower_lu(Lower *s, Node n)
@@ -306,32 +335,30 @@ void lower_lu(Lower *s, Node n)
 		return;
 	Lu v = {.f = factor_of(s, n)};
 	const Factor *f = &v.f;
+	SymTab *syms = f->syms;
 	const Sym all[] = {f->rows, f->columns};
-	v.least = sym_min(f->syms, f->rows, f->columns);
-	const Sym width = sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least);
+	v.least = sym_min(syms, f->rows, f->columns);
+	const Sym width = sym_min(syms, factor_int(f, LU_PANEL), v.least), one = factor_int(f, 1), many = sym_muli(syms, width, 2);
 	NodePlace x = factor_operand_inside(f, 0, f->rows, f->columns);
 	v.result = factor_result_inside(f, 0, f->dtype, all, 2, f->pairs);
 	v.pivots = factor_result_inside(f, 1, DT_i32, &v.least, 1, false);
-	NodePlace order = factor_result_inside(f, 2, DT_i64, &f->rows, 1, false);
+	v.order = factor_result_inside(f, 2, DT_i64, &f->rows, 1, false);
 	v.info = lower_result_place(s, n, 3);
 	for (uint32_t k = 0; k < 2; k++) {
-		v.order[k] = factor_new_place(f, DT_i64, &f->rows, 1, false);
 		v.swaps[k] = factor_new_place(f, DT_i64, &f->rows, 1, false);
 		v.panel[k] = factor_new_matrix(f, width, f->rows);
 	}
-	v.at = factor_new_place(f, DT_i64, (Sym[]){factor_int(f, 1)}, 1, false);
-	v.factor = factor_new_matrix(f, f->rows, factor_int(f, 1));
-	v.best = factor_new_matrix(f, factor_int(f, 1), width);
-	v.moved = factor_new_matrix(f, sym_muli(f->syms, width, 2), f->columns);
+	v.at = factor_new_place(f, DT_i64, &one, 1, false);
+	v.factor = factor_new_matrix(f, f->rows, one);
+	v.best = factor_new_matrix(f, one, width);
+	v.moved = factor_new_matrix(f, many, f->columns);
+	v.moved_order = factor_new_place(f, DT_i64, &many, 1, false);
+	v.block = factor_new_matrix(f, f->rows, sym_min(syms, factor_int(f, LU_BLOCK), v.least));
 	factor_copy(f, s->steps, x, v.result, f->rows, f->columns);
-	uint32_t last;
-	lu_panels(&v, s->steps, &last);
+	lu_blocks(&v, s->steps);
 	lu_info(&v, s->steps);
-	Body y = body_new(f, "order");
-	body_put(&y, body_take(&y, v.order[last], DT_i64, &f->rows, 1, false), order);
-	body_lower(&y, s->steps);
 	factor_publish(f, 0, v.result, f->dtype, all, 2, f->pairs);
 	factor_publish(f, 1, v.pivots, DT_i32, &v.least, 1, false);
-	factor_publish(f, 2, order, DT_i64, &f->rows, 1, false);
+	factor_publish(f, 2, v.order, DT_i64, &f->rows, 1, false);
 	lower_publish_result(s, n, 3, &v.info);
 }

@@ -8,12 +8,19 @@
 
 enum { LU_BLOCK = 64, LU_PANEL = 16 };
 
+/* The columns of a panel at most. Small matrices of many members are one panel, whose rows are
+ * exchanged in vectors of members. */
+static int64_t panel_columns(const Factor *f)
+{
+	return f->inside ? LU_BLOCK : LU_PANEL;
+}
+
 /* Pairs of places are those before and after a round. */
 typedef struct {
 	Factor f;
 	Sym least;           /* pivots */
 	NodePlace result, pivots, order, info;
-	NodePlace block;     /* columns k0..k1 of a block, until they are in the result */
+	NodePlace block, rows; /* columns and rows k0..k1 of a block less products, for the result */
 	NodePlace panel[2];  /* columns k0..k1 of the rows from k0 on; column by column, for vectors of rows */
 	NodePlace swaps[2];  /* for these rows, where they were before the panel */
 	NodePlace at, best;  /* the pivot's row of the panel: its number, and the row */
@@ -57,7 +64,7 @@ static Parts lu_rest(Body *y, const Lu *v, const LuPart *k, Sym row, Sym column,
 	return mat_sub(b, all, mat_times(b, left, above));
 }
 
-/* A block's columns. (A contraction does not write where it reads.) */
+/* A block's columns. (Nothing that takes more than an element writes where it reads.) */
 static void lu_block(const Lu *v, StepList *list, const LuPart *k)
 {
 	const Factor *f = &v->f;
@@ -251,13 +258,16 @@ static void lu_rows(const Lu *v, StepList *list, const LuPart *k, Sym end)
 {
 	const Factor *f = &v->f;
 	const Panel *p = &k->p;
-	Body y = body_new(f, "rows");
-	Build *b = &y.b;
-	Sym columns = sym_sub(f->syms, end, p->end);
+	Sym columns = sym_sub(f->syms, end, p->end), zero = factor_int(f, 0);
 	if (sym_is(f->syms, columns, 0))
 		return;
+	Body right = body_new(f, "right");
+	body_put_matrix(&right, lu_rest(&right, v, k, p->first, p->end, p->width, columns), v->rows, zero, zero);
+	body_lower(&right, list);
+	Body y = body_new(f, "rows");
+	Build *b = &y.b;
 	Parts l = body_take_matrix(&y, v->result, p->first, p->first, p->width, p->width);
-	Parts rest = lu_rest(&y, v, k, p->first, p->end, p->width, columns);
+	Parts rest = body_take_matrix(&y, v->rows, zero, zero, p->width, columns);
 	Node u = factor_solve(b, mat_node(b, l), mat_node(b, rest), (Triangle){.upper = false, .unit = true}, f->pairs);
 	body_put(&y, u, factor_region(f, v->result, p->first, p->end));
 	body_lower(&y, list);
@@ -294,8 +304,8 @@ static void lu_panels(const Lu *v, StepList *list, const LuPart *block)
 {
 	const Factor *f = &v->f;
 	const Sym width = block->p.width;
-	Rounds panels = rounds_of(f, "s", panel_count(f, width, LU_PANEL), list);
-	const Panel in = panel_at(f, panels.at, width, LU_PANEL);
+	Rounds panels = rounds_of(f, "s", panel_count(f, width, panel_columns(f)), list);
+	const Panel in = panel_at(f, panels.at, width, panel_columns(f));
 	const Panel p = {sym_add(f->syms, block->p.first, in.first), in.width, sym_add(f->syms, block->p.first, in.end)};
 	const LuPart part = {.p = p, .from = block->p.first, .known = in.first};
 	lu_panel(v, panels.body, &part);
@@ -338,7 +348,7 @@ void lower_lu(Lower *s, Node n)
 	SymTab *syms = f->syms;
 	const Sym all[] = {f->rows, f->columns};
 	v.least = sym_min(syms, f->rows, f->columns);
-	const Sym width = sym_min(syms, factor_int(f, LU_PANEL), v.least), one = factor_int(f, 1), many = sym_muli(syms, width, 2);
+	const Sym width = sym_min(syms, factor_int(f, panel_columns(f)), v.least), one = factor_int(f, 1), many = sym_muli(syms, width, 2);
 	NodePlace x = factor_operand_inside(f, 0, f->rows, f->columns);
 	v.result = factor_result_inside(f, 0, f->dtype, all, 2, f->pairs);
 	v.pivots = factor_result_inside(f, 1, DT_i32, &v.least, 1, false);
@@ -353,6 +363,7 @@ void lower_lu(Lower *s, Node n)
 	v.best = factor_new_matrix(f, one, width);
 	v.moved = factor_new_matrix(f, many, f->columns);
 	v.moved_order = factor_new_place(f, DT_i64, &many, 1, false);
+	v.rows = factor_new_matrix(f, sym_min(syms, factor_int(f, LU_BLOCK), v.least), f->columns);
 	v.block = factor_new_matrix(f, f->rows, sym_min(syms, factor_int(f, LU_BLOCK), v.least));
 	factor_copy(f, s->steps, x, v.result, f->rows, f->columns);
 	lu_blocks(&v, s->steps);

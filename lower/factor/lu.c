@@ -1,7 +1,7 @@
 /* Factors with partial pivoting, in Crout's form, in place and on two levels: columns k0..k1 of a
  * block below k0, less the product of what is known; within them the same, panel by panel; of a
- * panel, in a buffer of its own, column by column with pivots. Then rows are exchanged as the pivots
- * say, and the rows of U follow that stand right of the panel, and right of the block. */
+ * panel, in a buffer of its own, column by column with pivots. Then rows are exchanged as the
+ * pivots say, and the rows of U follow that stand right of the panel, and right of the block. */
 #include "ir/ops/prim/factor.h"
 #include "lower/factor/factor.h"
 #include "lower/factor/priv.h"
@@ -20,8 +20,10 @@ typedef struct {
 	Factor f;
 	Sym least;           /* pivots */
 	NodePlace result, pivots, order, info;
-	NodePlace block, rows; /* columns and rows k0..k1 of a block less products, for the result */
-	NodePlace panel[2];  /* columns k0..k1 of the rows from k0 on; column by column, for vectors of rows */
+	NodePlace block, rows; /* columns and rows k0..k1 of a block less products, for the
+	                          result */
+	NodePlace panel[2];  /* columns k0..k1 of the rows from k0 on; column by column, for vectors
+	                        of rows */
 	NodePlace swaps[2];  /* for these rows, where they were before the panel */
 	NodePlace at, best;  /* the pivot's row of the panel: its number, and the row */
 	NodePlace factor;    /* a column of the panel over its pivot, rows exchanged */
@@ -105,8 +107,8 @@ static Parts row_at(Build *b, const Factor *f, Parts x, Node row)
 	return mat_of(b, factor_rows(b, mat_node(b, x), rows, f->pairs), f->pairs);
 }
 
-/* The pivot of column u of the panel. Its row is stored: members differ in it, so that a kernel that
- * reads it gathers. */
+/* The pivot of column u of the panel. Its row is stored: members differ in it, so that a kernel
+ * that reads it gathers. */
 static void lu_pivot(const Lu *v, StepList *list, const Panel *p, Sym u)
 {
 	const Factor *f = &v->f;
@@ -184,8 +186,8 @@ static void lu_column(const Lu *v, StepList *list, const Panel *p, Sym u)
 	body_lower(&y, list);
 }
 
-/* Where rows u and that of the pivot were before the panel. (Of one graph with lu_column, both would
- * read which row is the pivot's from memory.) */
+/* Where rows u and that of the pivot were before the panel. (Of one graph with lu_column, both
+ * would read which row is the pivot's from memory.) */
 static void lu_swap(const Lu *v, StepList *list, const Panel *p, Sym u)
 {
 	Body y = body_new(&v->f, "swap");
@@ -199,7 +201,8 @@ static void lu_swap(const Lu *v, StepList *list, const Panel *p, Sym u)
 	body_lower(&y, list);
 }
 
-/* The rows that the panel's pivots exchange: k0..k1, and those of the pivots; some of them twice. */
+/* The rows that the panel's pivots exchange: k0..k1, and those of the pivots; some of them
+ * twice. */
 static Node exchanged(Body *y, const Lu *v, const Panel *p)
 {
 	const Factor *f = y->f;
@@ -212,8 +215,8 @@ static Node exchanged(Body *y, const Lu *v, const Panel *p)
 	return b_concat(b, (Node[]){own, other}, 2, (int)rank - 1);
 }
 
-/* Exchanges rows of the result, in all columns, and in their order. The panel's columns are replaced
- * afterwards: where there are no others, the order is all. */
+/* Exchanges rows of the result, in all columns, and in their order. The panel's columns are
+ * replaced afterwards: where there are no others, the order is all. */
 static void lu_exchange(const Lu *v, StepList *list, const Panel *p)
 {
 	const Factor *f = &v->f;

@@ -1,8 +1,9 @@
 /* Private to factorisations: what their steps are made of. A factorisation is a loop over panels of
- * columns or rows. What a round does is a graph whose inputs and outputs are regions of buffers, and
- * whose extents depend on the round: so panels get smaller, and what is updated is a contraction
- * with the schedules of all contractions. With k1 = min(k0 + PANEL, n), round u of a panel handles
- * row or column k0 + u. All steps follow each other: each reads what the one before has stored. */
+ * columns or rows. What a round does is a graph whose inputs and outputs are regions of buffers,
+ * and whose extents depend on the round: so panels get smaller, and what is updated is a
+ * contraction with the schedules of all contractions. With k1 = min(k0 + PANEL, n), round u of a
+ * panel handles row or column k0 + u. All steps follow each other: each reads what the one before
+ * has stored. */
 #ifndef WEFT_LOWER_FACTOR_PRIV_H
 #define WEFT_LOWER_FACTOR_PRIV_H
 
@@ -93,7 +94,8 @@ Sym panel_count(const Factor *, Sym extent, int64_t most);
 
 /* Adds a step to the list: zeros in the whole place, of factor_shape. */
 void factor_fill(const Factor *, StepList *, NodePlace, DType, const Sym *extent, uint32_t n, bool pairs);
-/* Adds a step to the list: a copy of matrices from the beginning of one place to that of another. */
+/* Adds a step to the list: a copy of matrices from the beginning of one place to that of
+ * another. */
 void factor_copy(const Factor *, StepList *, NodePlace from, NodePlace to, Sym rows, Sym columns);
 /* The place of operand k, matrices, as regions of it are read: itself, or a copy inside, which a
  * step makes now. */

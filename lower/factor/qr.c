@@ -1,5 +1,5 @@
-/* Reflectors: columns k0..k1, reflector by reflector; then the reflectors are applied to the columns
- * behind, by products with their matrix. */
+/* Reflectors: columns k0..k1, reflector by reflector; then the reflectors are applied to the
+ * columns behind, by products with their matrix. */
 #include "lower/factor/factor.h"
 #include "lower/factor/priv.h"
 #include "ir/ops/prim/factor.h"

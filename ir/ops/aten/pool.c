@@ -3,6 +3,7 @@
 #include "ir/ops/batch.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { MAX_SPACE = 3 };
 
@@ -427,31 +428,32 @@ OP(aten_avg_pool1d){
 /* ---- adaptive pooling: window o covers floor(o*in/out) .. ceil((o+1)*in/out) ---- */
 
 /* Bounds of the windows of one dim, as vectors over them. */
-static void adaptive_bounds(Build *b, Sym in, int64_t out, Node *start, Node *end)
+static void adaptive_bounds(Build *b, Sym in, Sym out, Node *start, Node *end)
 {
-	Node o = b_iota(b, DT_i64, b_int(b, out)), size = aten_size(b, in, DT_i64);
-	*start = b_bin_scalar(b, OP_floordiv, b_bin(b, OP_mul, o, size), (double)out);
+	Node o = b_iota(b, DT_i64, out), size = aten_size(b, in, DT_i64), parts = aten_size(b, out, DT_i64);
+	*start = b_bin(b, OP_floordiv, b_bin(b, OP_mul, o, size), parts);
 	Node next = b_bin(b, OP_mul, b_bin_scalar(b, OP_add, o, 1), size);
-	next = b_bin_scalar(b, OP_add, next, (double)(out - 1));
-	*end = b_bin_scalar(b, OP_floordiv, next, (double)out);
+	next = b_bin(b, OP_add, next, aten_size(b, sym_addi(b_syms(b), out, -1), DT_i64));
+	*end = b_bin(b, OP_floordiv, next, parts);
 }
 
 /* x[.., in, ..] to [.., out, ..] and a window axis after it, padded by repeating; *inside says
  * which elements count, shaped alike (none: all of them). */
-static Node adaptive_windows(Build *b, Node x, uint32_t dim, int64_t out, Node *inside)
+static Node adaptive_windows(Build *b, Node x, uint32_t dim, Sym out, Node *inside)
 {
 	SymTab *t = b_syms(b);
 	Sym in = b_dim(b, x, (int)dim);
 	Shape s = aten_shape(b, x);
+	int64_t parts;
 	*inside = (Node){0};
-	if (sym_divides(t, out, in)) {
-		s.dim[dim] = b_int(b, out);
-		s = shape_insert(s, dim + 1, sym_divi(t, in, out));
+	if (sym_is_const(t, out, &parts) && sym_divides(t, parts, in)) {
+		s.dim[dim] = out;
+		s = shape_insert(s, dim + 1, sym_divi(t, in, parts));
 		return aten_reshape(b, x, &s);
 	}
 	Node start, end;
 	adaptive_bounds(b, in, out, &start, &end);
-	Sym longest = sym_addi(t, sym_divi(t, sym_addi(t, in, out - 1), out), 1);
+	Sym longest = sym_addi(t, sym_ceildiv(t, in, out), 1);
 	Node k = b_unsqueeze(b, b_iota(b, DT_i64, longest), 0);
 	Node at = b_bin(b, OP_add, b_unsqueeze(b, start, 1), k); /* [out, longest] */
 	Node valid = b_bin(b, OP_lt, at, b_unsqueeze(b, end, 1));
@@ -463,8 +465,8 @@ static Node adaptive_windows(Build *b, Node x, uint32_t dim, int64_t out, Node *
 	return x;
 }
 
-/* The requested output extents; None keeps the input's. */
-static bool adaptive_sizes(Build *b, Node n, Node x, uint32_t ns, int64_t *out)
+/* The requested output extents. */
+static bool adaptive_sizes(Build *b, Node n, Node x, uint32_t ns, Sym *out)
 {
 	uint32_t rank = aten_rank(b, x);
 	if (!x.i || (rank != ns + 1 && rank != ns + 2)) {
@@ -472,25 +474,27 @@ static bool adaptive_sizes(Build *b, Node n, Node x, uint32_t ns, int64_t *out)
 		return false;
 	}
 	uint32_t len = 0;
-	node_ints(b->g, n, "output_size", &len);
+	const Sym *size = node_ints(b->g, n, "output_size", &len);
 	if (len != ns)
 		return b_error(b, "output_size has %u elements, expected %u", len, ns).i;
-	TRY(aten_ints(b, n, "output_size", ns, 1, out));
-	for (uint32_t k = 0; k < ns; k++)
-		if (out[k] < 1) {
-			b_error(b, "adaptive pooling to %lld elements", (long long)out[k]);
-			return false;
-		}
+	memcpy(out, size, ns * sizeof *out);
+	for (uint32_t k = 0; k < ns; k++) {
+		int64_t elements;
+		if (!sym_is_const(b_syms(b), out[k], &elements))
+			graph_guard(b->g, GUARD_LE, b_int(b, 1), out[k], "adaptive pooling to at least one element");
+		else if (elements < 1)
+			return b_error(b, "adaptive pooling to %lld elements", (long long)elements).i;
+	}
 	return true;
 }
 
 /* Averages over all columns are means, which are NaN of nothing; those over parts of 2 dims may
  * have no channels. */
-static bool can_average(Build *b, Node x, uint32_t ns, const int64_t *out)
+static bool can_average(Build *b, Node x, uint32_t ns, const Sym *out)
 {
 	bool mean = true;
 	for (uint32_t k = 0; k < ns; k++)
-		mean &= out[k] == 1;
+		mean &= sym_is(b_syms(b), out[k], 1);
 	return mean || require_elements(b, x, ns == 3 ? 1 : aten_rank(b, x) - ns);
 }
 
@@ -498,18 +502,18 @@ static Node adaptive_avg(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
 	DType d = aten_dtype(b, x);
-	int64_t out[MAX_SPACE];
+	Sym out[MAX_SPACE];
 	if (!adaptive_sizes(b, n, x, ns, out) || !can_average(b, x, ns, out))
 		return (Node){0};
 	uint32_t first = aten_rank(b, x) - ns, ones = 0;
 	for (uint32_t k = 0; k < ns; k++)
-		ones |= out[k] == 1 ? 1u << (first + k) : 0;
+		ones |= sym_is(b_syms(b), out[k], 1) ? 1u << (first + k) : 0;
 	x = aten_wide(b, x);
 	if (ones)
 		x = aten_mean(b, x, ones, true);
 	for (uint32_t k = 0; k < ns; k++) {
 		uint32_t dim = first + k;
-		if (out[k] == 1 || sym_is(b_syms(b), b_dim(b, x, (int)dim), out[k]))
+		if (ones >> dim & 1 || b_dim(b, x, (int)dim).i == out[k].i)
 			continue;
 		Node inside, w = adaptive_windows(b, x, dim, out[k], &inside);
 		if (!inside.i) {
@@ -564,7 +568,7 @@ static Node batch_adaptive_max(Build *b, Node n, const Node *in, const bool *bat
 static Node adaptive_max(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
-	int64_t out[MAX_SPACE];
+	Sym out[MAX_SPACE];
 	if (!adaptive_sizes(b, n, x, ns, out) || !require_elements(b, x, 1))
 		return (Node){0};
 	uint32_t rank = aten_rank(b, x), first = rank - ns;

@@ -53,8 +53,8 @@ def cplx(x):
 
 
 def bounded(x):
-    """Of about the size 1, so that no chain overflows."""
-    return x / (1 + x.abs().square().sum((-1, -2), keepdim=True).sqrt()) * 3
+    """Of about the size 1, so that no chain overflows; differentiable where x is 0, which may be noise in PyTorch."""
+    return x / (1 + (x.abs().square().sum((-1, -2), keepdim=True) + 0.01).sqrt()) * 3
 
 
 def square(x):

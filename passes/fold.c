@@ -6,8 +6,9 @@
  *
  * The reference interpreter computes it, so folding rounds as the interpreter does. A value is
  * folded only if it is no larger than the constants it comes from (or SMALL bytes): broadcasts and
- * iotas stay symbolic. A reshaped constant shares its bytes. Ends because every step removes a
- * computation.
+ * iotas stay symbolic. A reshaped constant shares its bytes. A constant of one element becomes a
+ * splat, because rules and kernels know more about splats. Ends because every step removes a
+ * computation or a constant.
  *
  * Where parameters are replaceable, what depends on them is not computed: the constant gets a
  * recipe (fold_recipe.c), and code of the target computes it, when the model is compiled and
@@ -240,10 +241,48 @@ static bool share_reshaped(Graph *g)
 	return changed;
 }
 
+/* ---- constants of one element ---- */
+
+/* The number of a constant of one element that a splat can hold: false for NaN, complex numbers, and
+ * integers that are no i64. */
+static bool number_of(const Graph *g, const Const *c, Attr *out)
+{
+	int64_t n = 1;
+	for (uint32_t k = 0; k < c->rank; k++)
+		n *= c->dim[k];
+	if (n != 1 || dtype_is_complex(c->dtype) || c->recipe)
+		return false;
+	const Tensor t = {.dtype = c->dtype, .rank = 0, .data = (void *)(uintptr_t)c->data};
+	if (dtype_is_float(c->dtype)) {
+		*out = attr_float(tensor_f64(&t, 0));
+		return out->f == out->f;
+	}
+	*out = c->dtype == DT_bool ? attr_bool(tensor_i64(&t, 0) != 0) : attr_int(g->ir, tensor_i64(&t, 0));
+	return c->dtype != DT_u64 || *(const uint64_t *)c->data <= INT64_MAX;
+}
+
+static bool splat_numbers(Graph *g, const PassCtx *c)
+{
+	bool changed = false;
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		ConstId id = node_const(g, n);
+		Attr v;
+		if (!id.i || !node_nuses(g, n) || (c->keep_params && const_is_replaceable(g->ir, id)) || !number_of(g, ir_const_of(g->ir, id), &v))
+			continue;
+		const Type t = *node_type(g, n);
+		Build b = pass_build(g, n);
+		pass_replace(g, n, b_full_attr(&b, t.dtype, v, t.n, t.dim));
+		changed = true;
+	}
+	return changed;
+}
+
 bool pass_fold(Graph *g, PassCtx *c)
 {
 	Arena *scratch = g->ir->ctx->scratch;
 	bool changed = share_reshaped(g);
+	changed |= splat_numbers(g, c);
 	Fold f = {.g = g, .keep_params = c->keep_params, .kept = ARENA_ARRAY(scratch, bool, g->node.n)};
 	f.source = ARENA_ARRAY(scratch, uint64_t, g->node.n);
 	f.constant = ARENA_ARRAY(scratch, bool, g->node.n);

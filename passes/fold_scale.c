@@ -1,4 +1,5 @@
-/* Constant scales behind convolutions and contractions move into their weights.
+/* Constant scales behind convolutions and contractions move into their weights, numbers that scale an
+ * operand of a contraction move behind it.
  *
  *   %1 = conv(%x, %w, ...)                       %w, %s, %t constant; [N, 1, 16, H, W]
  *   %2 = reshape(%1)                             [N, 16, H, W]
@@ -11,7 +12,19 @@
  *
  * (y + b) * s becomes y * s + b * s on the way, and (y + b) + t becomes y + (b + t). This rounds
  * differently, as every batch-norm folding does. Each step moves one scale or bias towards the
- * weights, so it ends. Values with other readers stay as they are. */
+ * weights, so it ends. Values with other readers stay as they are.
+ *
+ *   %1 = permute(mul(%k, splat s))               how exporters of ONNX write attention
+ *   %2 = contract(mul(%q, splat s), %1)
+ * becomes
+ *   %1 = permute(%k)
+ *   %2 = contract(%q, %1)
+ *   %3 = mul(%2, splat s * s)
+ *
+ * A product may read its operands where they are, and a scale of its result is part of its kernel.
+ * Of f16 and bf16 the scales stay, and so do very large and small ones: they may be there so that
+ * the sums do not overflow. Ends, because each step takes a scale from in front of a contraction. */
+#include <math.h>
 #include <string.h>
 
 #include "passes/pass.h"
@@ -39,8 +52,10 @@ static bool is_along(const Build *b, Node n, Along *a)
 		return false;
 	a->value = in(b, n, 0);
 	TRY(const_list(b->g, n, "map", map, &a->rank));
-	for (uint32_t k = 0; k < a->rank; k++)
+	for (uint32_t k = 0; k < a->rank; k++) {
+		TRY(node_dim(b->g, a->value, k).i == node_dim(b->g, n, (uint32_t)map[k]).i);
 		a->map[k] = (uint32_t)map[k];
+	}
 	return true;
 }
 
@@ -214,6 +229,48 @@ static Node rule_bias(Build *b, Node n)
 	return b_bin(b, OP_add, x, spread(b, &t, b_bin(b, OP_add, bias.value, t.value), n));
 }
 
+enum { LARGEST_SCALE = 1 << 16 };
+
+/* Behind values that only move elements and have no other reader: is there a value scaled by a
+ * number? Sets *scale to the number. */
+static bool scaled_below(const Build *b, Node x, double *scale)
+{
+	Along a;
+	Attr v;
+	while (only_reader(b, x) && op_info(node_op(b->g, x))->moves)
+		x = in(b, x, 0);
+	if (!only_reader(b, x) || !is_op(b->g, x, OP_mul) || !operand_along(b, x, &a).i || !b_splat(b, a.value, &v) || v.kind != ATTR_float)
+		return false;
+	*scale = v.f;
+	return fabs(v.f) <= LARGEST_SCALE && fabs(v.f) * LARGEST_SCALE >= 1;
+}
+
+/* The same value without the scale. */
+static Node without_scale(Build *b, Node x)
+{
+	Along a;
+	if (is_op(b->g, x, OP_mul))
+		return operand_along(b, x, &a);
+	Node y = without_scale(b, in(b, x, 0));
+	return b_again(b, x, &y);
+}
+
+static Node rule_contract(Build *b, Node n)
+{
+	Node x = in(b, n, 0), y = in(b, n, 1);
+	double of_x = 1, of_y = 1;
+	const Type t = *node_type(b->g, n);
+	if ((t.dtype != DT_f32 && t.dtype != DT_f64) || x.i == y.i || node_dtype(b->g, x) != t.dtype || node_dtype(b->g, y) != t.dtype)
+		return (Node){0};
+	bool left = scaled_below(b, x, &of_x), right = scaled_below(b, y, &of_y);
+	if (!left && !right)
+		return (Node){0};
+	of_x = left ? of_x : 1;
+	of_y = right ? of_y : 1;
+	Node plain = b_again(b, n, (Node[]){left ? without_scale(b, x) : x, right ? without_scale(b, y) : y});
+	return b_bin(b, OP_mul, plain, b_full(b, t.dtype, of_x * of_y, t.n, t.dim));
+}
+
 /* Erase what an attempt that failed has built between two nodes. */
 static void undo(Graph *g, Node after, Node n)
 {
@@ -229,7 +286,7 @@ bool pass_fold_scale(Graph *g, PassCtx *c)
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		Op op = node_op(g, n);
-		Node (*rule)(Build *, Node) = op == OP_mul ? rule_scale : op == OP_add ? rule_bias : NULL;
+		Node (*rule)(Build *, Node) = op == OP_mul ? rule_scale : op == OP_add ? rule_bias : op == OP_contract ? rule_contract : NULL;
 		if (!rule || !node_nuses(g, n))
 			continue;
 		Build b = pass_build(g, n);

@@ -208,6 +208,37 @@ static Node broadcast_outside(Build *b, Node n)
 	return broadcast_to(b, b_again(b, n, arg), n, map);
 }
 
+/* ---- gather ---- */
+
+/* The same place for all indices, which is in range: a slice, repeated. */
+static Node gather_number(Build *b, Node n)
+{
+	const Graph *g = b->g;
+	Node x = in(b, n, 0), index = in(b, n, 1);
+	uint32_t naxes, nbatch = (uint32_t)node_int(g, n, "batch"), rank = 0, map[MAX_RANK];
+	int64_t axis[MAX_RANK];
+	Sym dim[MAX_RANK];
+	bool indexed[MAX_RANK] = {false};
+	Attr v;
+	if (!b_splat(b, index, &v) || v.kind != ATTR_int || !const_list(g, n, "axes", axis, &naxes) || sym_le(b_syms(b), b_int(b, 0), v.s) != YES)
+		return (Node){0};
+	uint32_t places = rank_of(b, index) - 1 - nbatch, whole = rank_of(b, x);
+	for (uint32_t k = 0; k < naxes; k++) {
+		if (sym_lt(b_syms(b), v.s, node_dim(g, x, (uint32_t)axis[k])) != YES)
+			return (Node){0};
+		indexed[axis[k]] = true;
+	}
+	for (uint32_t k = 0; k < naxes; k++)
+		x = b_slice(b, x, (int)axis[k], v.s, sym_addi(b_syms(b), v.s, 1), b_int(b, 1));
+	for (uint32_t k = 0; k < whole; k++) {
+		if (indexed[k])
+			continue;
+		map[rank] = rank < nbatch ? rank : rank + places;
+		dim[rank++] = node_dim(b->g, x, k);
+	}
+	return broadcast_to(b, b_reshape(b, x, rank, dim), n, map);
+}
+
 /* ---- slice, pad, concat, reverse ---- */
 
 static Node slice_all(Build *b, Node n)
@@ -354,6 +385,7 @@ const Rule shape_rules[] = {
 	{"broadcast_twice", OP_broadcast, broadcast_twice},
 	{"broadcast_unsqueezed", OP_broadcast, broadcast_unsqueezed},
 	{"broadcast_outside", OP_none, broadcast_outside},
+	{"gather_number", OP_gather, gather_number},
 	{"slice_all", OP_slice, slice_all},
 	{"slice_twice", OP_slice, slice_twice},
 	{"slice_of_concat", OP_slice, slice_of_concat},

@@ -70,6 +70,11 @@ Node aten_take_dim(Build *b, Node x, uint32_t dim, Node index, const char *mode)
 
 Node aten_gather_dim(Build *b, Node x, uint32_t dim, Node index)
 {
+	return aten_gather_dim_as(b, x, dim, index, "within");
+}
+
+Node aten_gather_dim_as(Build *b, Node x, uint32_t dim, Node index, const char *mode)
+{
 	Shape si = aten_shape(b, index);
 	uint32_t rank = aten_rank(b, x);
 	if (!x.i || !index.i)
@@ -89,7 +94,7 @@ Node aten_gather_dim(Build *b, Node x, uint32_t dim, Node index)
 	uint32_t last = rank - 1;
 	x = aten_move_dim(b, x, dim, last);
 	index = b_unsqueeze(b, aten_move_dim(b, index, dim, last), -1);
-	return aten_move_dim(b, b_gather(b, x, index, last, &last, 1, "within"), last, dim);
+	return aten_move_dim(b, b_gather(b, x, index, last, &last, 1, mode), last, dim);
 }
 
 Node aten_const_ints(Build *b, const int64_t *v, int64_t n)

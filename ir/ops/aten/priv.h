@@ -199,6 +199,8 @@ Node aten_take_dim(Build *, Node x, uint32_t dim, Node index, const char *mode);
  * index[i] as the position along dim. index has x's rank and extents of at most x's in the other
  * dimensions. An index out of range, also a negative one, is an error at run time. */
 Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
+/* The same with a mode of indices, as for b_gather. */
+Node aten_gather_dim_as(Build *, Node x, uint32_t dim, Node index, const char *mode);
 /* Returns x with the elements under a mask replaced by values, or (accumulate) increased by them.
  * mask: bool [M...], whose dimensions are the dimensions first, first + 1, ... of x. values,
  * converted to x's dtype: broadcast to the other dimensions of x; or, with one more leading

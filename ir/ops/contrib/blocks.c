@@ -127,7 +127,6 @@ static Node build_gather_blocks(Build *b, Node n)
 	if (axis != 0 || along != rank - 1 || block < 16)
 		return b_error(b, "gather_axis %u, quantize_axis %u, block_size %lld: expected the first and the last axis", axis, along, (long long)block);
 	bool packed = !elem && node_dtype(b->g, data) == DT_u8;
-	index = onnx_index(b, index, b_dim(b, data, 0));
 	data = aten_take_dim(b, data, 0, index, "check");
 	scale = aten_take_dim(b, scale, 0, index, "check");
 	zero = zero.i ? aten_take_dim(b, zero, 0, index, "check") : zero;

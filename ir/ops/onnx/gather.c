@@ -3,19 +3,10 @@
 
 #include <string.h>
 
-Node onnx_index(Build *b, Node index, Sym extent)
-{
-	index = b_convert(b, index, DT_i64);
-	if (!index.i)
-		return index;
-	return b_select(b, b_bin_scalar(b, OP_lt, index, 0), b_bin(b, OP_add, index, aten_size(b, extent, DT_i64)), index);
-}
-
 static Node build_gather(Build *b, Node n)
 {
-	Node x = arg(b, n, "data"), index = arg(b, n, "indices");
-	uint32_t axis = onnx_axis(b, n, "axis", x);
-	return aten_take_dim(b, x, axis, onnx_index(b, index, b_dim(b, x, (int)axis)), "check");
+	Node x = arg(b, n, "data");
+	return aten_take_dim(b, x, onnx_axis(b, n, "axis", x), arg(b, n, "indices"), "check");
 }
 
 OP(onnx_Gather_1){
@@ -26,9 +17,8 @@ OP(onnx_Gather_1){
 
 static Node build_gather_elements(Build *b, Node n)
 {
-	Node x = arg(b, n, "data"), index = arg(b, n, "indices");
-	uint32_t axis = onnx_axis(b, n, "axis", x);
-	return aten_gather_dim(b, x, axis, onnx_index(b, index, b_dim(b, x, (int)axis)));
+	Node x = arg(b, n, "data");
+	return aten_gather_dim_as(b, x, onnx_axis(b, n, "axis", x), arg(b, n, "indices"), "check");
 }
 
 OP(onnx_GatherElements_11){
@@ -37,8 +27,8 @@ OP(onnx_GatherElements_11){
 	.no_sample = NODE_TESTS,
 };
 
-/* Positions along the dimensions first, first + 1, ... in the last dimension of index, counted from
- * 0. Sets *naxes and axes[]. */
+/* Positions along the dimensions first, first + 1, ... in the last dimension of index, as i64. Sets
+ * *naxes and axes[]. */
 static Node positions(Build *b, Node x, Node index, uint32_t first, uint32_t *naxes, uint32_t axes[MAX_RANK])
 {
 	uint32_t rank = aten_rank(b, index);
@@ -47,15 +37,10 @@ static Node positions(Build *b, Node x, Node index, uint32_t first, uint32_t *na
 		return (Node){0};
 	if (count < 1 || first + count > aten_rank(b, x))
 		return b_error(b, "indices with %lld positions for a tensor of rank %u", (long long)count, aten_rank(b, x));
-	Node size[MAX_RANK];
 	*naxes = (uint32_t)count;
-	for (uint32_t k = 0; k < *naxes; k++) {
+	for (uint32_t k = 0; k < *naxes; k++)
 		axes[k] = first + k;
-		size[k] = aten_size(b, b_dim(b, x, (int)axes[k]), DT_i64);
-	}
-	Node extent = aten_stack(b, size, *naxes, 0);
-	index = b_convert(b, index, DT_i64);
-	return b_select(b, b_bin_scalar(b, OP_lt, index, 0), b_bin(b, OP_add, index, extent), index);
+	return aten_index(b, index);
 }
 
 static Node build_gather_nd(Build *b, Node n)
@@ -100,12 +85,22 @@ OP(onnx_ScatterND_11){
 	.no_sample = NODE_TESTS,
 };
 
+/* Indices as i64, where negative ones count from the end of `extent` elements: ATen's scatter has none
+ * of these. */
+static Node counted_from_start(Build *b, Node index, Sym extent)
+{
+	index = aten_index(b, index);
+	if (!index.i)
+		return index;
+	return b_select(b, b_bin_scalar(b, OP_lt, index, 0), b_bin(b, OP_add, index, aten_size(b, extent, DT_i64)), index);
+}
+
 static Node build_scatter_elements(Build *b, Node n)
 {
 	Node x = arg(b, n, "data"), update = arg(b, n, "updates");
 	uint32_t axis = onnx_axis(b, n, "axis", x);
 	Ir *ir = b->g->ir;
-	Node in[] = {x, onnx_index(b, arg(b, n, "indices"), b_dim(b, x, (int)axis)), update};
+	Node in[] = {x, counted_from_start(b, arg(b, n, "indices"), b_dim(b, x, (int)axis)), update};
 	const char *combine = combine_of(b, n);
 	if (!combine)
 		return (Node){0};

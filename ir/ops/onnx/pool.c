@@ -149,7 +149,7 @@ static Node build_max_unpool(Build *b, Node n)
 	 * corner */
 	Shape flat = {1, {shape_numel(b, &small)}}, all = {1, {type_numel(b->g->ir, node_type_id(b->g, x))}};
 	Node zero = b_full(b, node_dtype(b->g, x), 0, 1, flat.dim);
-	Node at = b_unsqueeze(b, aten_reshape(b, onnx_index(b, index, flat.dim[0]), &all), -1);
+	Node at = b_unsqueeze(b, aten_reshape(b, aten_index(b, index), &all), -1);
 	Node y = aten_reshape(b, b_scatter(b, zero, at, aten_reshape(b, x, &all), 0, (uint32_t[]){0}, 1, "set"), &small);
 	if (!given)
 		return y;

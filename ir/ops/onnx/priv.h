@@ -34,8 +34,6 @@ Node onnx_to_stored(Build *, Node x, int64_t type, bool saturate, const char *mo
 /* Returns x converted to f8e4m3 or f8e5m2. saturate: what is too large becomes the greatest number;
  * else NaN in f8e4m3, infinity in f8e5m2. */
 Node onnx_to_f8(Build *, Node x, DType, bool saturate);
-/* Returns indices as i64, where negative ones count from the end of `extent` elements. */
-Node onnx_index(Build *, Node index, Sym extent);
 /* Returns x minus its zero point, as i32. zero: one number, or one for each column of x, or with
  * `rows` for each row; absent: 0. */
 Node onnx_centred(Build *, Node x, Node zero, bool rows);

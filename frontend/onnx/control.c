@@ -78,6 +78,7 @@ static Value *inner_value(Scope *s, const Value *v, Node n)
 	in->size = v->size;
 	in->nsize = v->nsize;
 	in->has_dim = v->has_dim;
+	in->rows = v->rows;
 	return in;
 }
 

@@ -3,7 +3,7 @@
  * Terms. A value is what a name of the file stands for: a tensor, or a list of values (a sequence;
  * an optional is a list of at most one). A value is known if its elements are known at import. Its
  * sizes are its elements as symbolic integers: of integer tensors without dimensions, or with one
- * of at most MAX_SIZES. A scope is a graph or function of the file that is being imported. */
+ * or two and at most MAX_SIZES elements. A scope is a graph or function of the file that is being imported. */
 #ifndef WEFT_FRONTEND_ONNX_PRIV_H
 #define WEFT_FRONTEND_ONNX_PRIV_H
 
@@ -28,7 +28,8 @@ struct Value {
 	DType dtype;         /* of what has sizes and no node */
 	const Sym *size;     /* NULL: not known, or as `known` says */
 	uint32_t nsize;
-	bool has_dim;        /* of sizes: one dimension, else none */
+	bool has_dim;        /* of sizes: at least one dimension, else none */
+	uint32_t rows;       /* of sizes with two dimensions: the first extent; 0: others */
 	bool is_list;
 	ARRAY(Value *) item;
 };
@@ -85,8 +86,8 @@ const Tensor *onnx_value_elements(Scope *, Value *);
  * *out, in the arena. Those inputs are checked at each call from now on. Returns false if they do
  * not: after an error only where the value cannot be computed. */
 bool onnx_value_decided(Scope *, const Value *, Tensor *out);
-/* Sets *out and *n to the sizes of a value; false, without a message, if they are not known. An
- * input's are not, whatever value was given. */
+/* Sets *out and *n to the sizes of a value; false, without a message, if they are not known or have
+ * two dimensions. An input's are not known, whatever value was given. */
 bool onnx_value_as_sizes(Scope *, Value *, const Sym **out, uint32_t *n);
 /* The same, for what must have sizes: those of an input are the value that was given, others that
  * are not known become sizes that depend on data. Returns false after an error. what: the name in

@@ -8,6 +8,7 @@ typedef struct {
 	const Sym *v;
 	uint32_t n;
 	bool has_dim;
+	uint32_t rows; /* of two dimensions; 0: at most one */
 	DType dtype;
 } Sizes;
 
@@ -19,6 +20,7 @@ typedef struct {
 	Sym out[MAX_SIZES];
 	uint32_t n;
 	bool has_dim;
+	uint32_t rows;
 	DType dtype;
 } Fold;
 
@@ -103,13 +105,6 @@ static bool choose(SymTab *t, const Sym *x, Sym *out)
 	return true;
 }
 
-static bool same(SymTab *t, const Sym *x, Sym *out)
-{
-	(void)t;
-	*out = x[0];
-	return true;
-}
-
 /* `data` is the operand whose dtype the result has. */
 static const struct {
 	const char *op;
@@ -127,7 +122,6 @@ static const struct {
 	{"Max", 2, greatest, 0, DT_none},
 	{"Neg", 1, neg, 0, DT_none},
 	{"Abs", 1, magnitude, 0, DT_none},
-	{"Identity", 1, same, 0, DT_none},
 	{"Where", 3, choose, 1, DT_none},
 	{"Equal", 2, equal, 0, DT_bool},
 	{"Less", 2, less, 0, DT_bool},
@@ -204,10 +198,12 @@ static int64_t clamp(int64_t v, int64_t lo, int64_t hi)
 	return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* Of opset 10 on, where starts are an input. */
+/* Of opset 10 on, where starts are an input; of two dimensions the rows. */
 static bool slice(Fold *f)
 {
-	int64_t start, end, step = 1, n = f->in[0].n;
+	const Sizes *x = &f->in[0];
+	int64_t start, end, step = 1, axis = 0, n = x->rows ? x->rows : x->n, wide = x->rows ? x->n / x->rows : 1;
+	TRY(f->nin < 4 || !x->rows || (constant(f, 3, 0, &axis) && (axis == 0 || axis == -2)));
 	TRY(f->nin >= 3 && f->in[0].has_dim && f->in[1].n == 1 && constant(f, 1, 0, &start) && constant(f, 2, 0, &end));
 	TRY(f->nin < 5 || (constant(f, 4, 0, &step) && step));
 	start = clamp(start < 0 ? start + n : start, 0, step > 0 ? n : n - 1);
@@ -216,8 +212,10 @@ static bool slice(Fold *f)
 		end = 0;
 	f->has_dim = true;
 	for (int64_t k = start; step > 0 ? k < end : k > end; k += step)
-		TRY(push(f, f->in[0].v[k]));
-	return true;
+		for (int64_t j = 0; j < wide; j++)
+			TRY(push(f, x->v[k * wide + j]));
+	f->rows = x->rows ? f->n / (uint32_t)wide : 0;
+	return !x->rows || f->rows;
 }
 
 static bool copy(Fold *f, bool has_dim)
@@ -238,14 +236,58 @@ static bool unsqueeze(Fold *f)
 	return !f->in[0].has_dim && copy(f, true);
 }
 
-/* To one dimension, or to none. */
 static bool reshape(Fold *f)
 {
-	int64_t n;
-	TRY(f->nin == 2 && f->in[1].has_dim);
+	int64_t n[2], have = f->in[0].n;
+	TRY(f->nin == 2 && f->in[1].has_dim && f->in[1].n <= 2);
 	if (f->in[1].n == 0)
 		return copy(f, false);
-	return f->in[1].n == 1 && constant(f, 1, 0, &n) && (n == -1 || n == f->in[0].n) && copy(f, true);
+	for (uint32_t k = 0; k < f->in[1].n; k++)
+		TRY(constant(f, 1, k, &n[k]));
+	if (f->in[1].n == 1)
+		return (n[0] == -1 || n[0] == have) && copy(f, true);
+	if (n[0] == -1 && n[1] > 0)
+		n[0] = have / n[1];
+	if (n[1] == -1 && n[0] > 0)
+		n[1] = have / n[0];
+	TRY(n[0] > 0 && n[1] > 0 && n[0] <= have && n[0] * n[1] == have && copy(f, true));
+	f->rows = (uint32_t)n[0];
+	return true;
+}
+
+static bool transpose(Fold *f)
+{
+	const OnnxAttr *perm = onnx_item_attr(f->it, "perm");
+	const Sizes *x = &f->in[0];
+	bool turned = x->rows && (!perm || (perm->ints.n == 2 && perm->ints.data[0] == 1 && perm->ints.data[1] == 0));
+	TRY(f->nin == 1 && turned);
+	f->rows = x->n / x->rows;
+	f->has_dim = true;
+	for (uint32_t k = 0; k < x->n; k++)
+		TRY(push(f, x->v[k % x->rows * f->rows + k / x->rows]));
+	return true;
+}
+
+static bool identity(Fold *f)
+{
+	f->rows = f->in[0].rows;
+	return f->nin == 1 && copy(f, f->in[0].has_dim);
+}
+
+/* Integers of one value. */
+static bool constant_of_shape(Fold *f)
+{
+	const OnnxAttr *a = onnx_item_attr(f->it, "value");
+	Import *im = f->it->s->im;
+	Tensor t;
+	int64_t n;
+	TRY(f->nin == 1 && f->in[0].has_dim && f->in[0].n == 1 && constant(f, 0, 0, &n) && n >= 0 && n <= MAX_SIZES);
+	TRY(a && a->t && dtype_is_int(onnx_dtype(a->t->type)) && onnx_tensor(im->ctx, a->t, &im->folder, "attribute value", &t) && tensor_numel(&t) == 1);
+	f->dtype = t.dtype;
+	f->has_dim = true;
+	for (int64_t k = 0; k < n; k++)
+		TRY(push(f, sym_int(f->t, tensor_i64(&t, 0))));
+	return true;
 }
 
 static bool reduce(Fold *f, Element element, int64_t neutral)
@@ -288,7 +330,7 @@ static bool cast(Fold *f)
 {
 	DType d = onnx_dtype(onnx_item_int(f->it, "to", 0));
 	f->dtype = d;
-	TRY((d == DT_i64 || d == DT_i32 || d == DT_bool) && copy(f, f->in[0].has_dim));
+	TRY((d == DT_i64 || d == DT_i32 || d == DT_bool) && identity(f));
 	for (uint32_t k = 0; d == DT_bool && k < f->n; k++) {
 		int64_t v;
 		TRY(sym_is_const(f->t, f->out[k], &v));
@@ -300,9 +342,22 @@ static bool cast(Fold *f)
 static const struct {
 	const char *op;
 	bool (*fold)(Fold *);
+	bool rows; /* also of two dimensions */
 } others[] = {
-	{"Gather", gather},         {"Concat", concat},         {"Slice", slice}, {"Squeeze", squeeze}, {"Unsqueeze", unsqueeze}, {"Reshape", reshape},
-	{"ReduceSum", reduce_sum}, {"ReduceProd", reduce_prod}, {"Range", range}, {"Expand", expand},   {"Cast", cast},
+	{"Gather", gather, false},
+	{"Concat", concat, false},
+	{"Slice", slice, true},
+	{"Squeeze", squeeze, false},
+	{"Unsqueeze", unsqueeze, false},
+	{"Reshape", reshape, true},
+	{"Transpose", transpose, true},
+	{"Identity", identity, true},
+	{"ReduceSum", reduce_sum, false},
+	{"ReduceProd", reduce_prod, false},
+	{"Range", range, false},
+	{"Expand", expand, false},
+	{"ConstantOfShape", constant_of_shape, false},
+	{"Cast", cast, true},
 };
 
 /* ---- of shapes ---- */
@@ -342,9 +397,15 @@ static bool operands(Fold *f)
 	for (uint32_t k = 0; k < it->nin; k++) {
 		Value *v = it->in[k];
 		Sizes *x = &f->in[k];
-		TRY(v && !v->is_list && onnx_value_as_sizes(it->s, v, &x->v, &x->n));
+		x->rows = v && v->size ? v->rows : 0;
+		if (x->rows) {
+			x->v = v->size;
+			x->n = v->nsize;
+		} else {
+			TRY(v && !v->is_list && onnx_value_as_sizes(it->s, v, &x->v, &x->n));
+		}
 		x->dtype = onnx_value_dtype(it->s, v);
-		x->has_dim = onnx_value_rank(it->s, v) == 1;
+		x->has_dim = onnx_value_rank(it->s, v) > 0;
 	}
 	f->nin = it->nin;
 	return true;
@@ -353,16 +414,19 @@ static bool operands(Fold *f)
 static bool fold(Fold *f)
 {
 	const char *op = f->it->n->op;
+	bool rows = false;
 	f->dtype = f->in[0].dtype;
+	for (uint32_t k = 0; k < f->nin; k++)
+		rows |= f->in[k].rows != 0;
 	for (size_t k = 0; k < sizeof elements / sizeof *elements; k++)
 		if (!strcmp(elements[k].op, op)) {
-			TRY(f->nin > elements[k].data);
+			TRY(f->nin > elements[k].data && !rows);
 			f->dtype = elements[k].dtype ? elements[k].dtype : f->in[elements[k].data].dtype;
 			return fold_elements(f, elements[k].element, elements[k].nin);
 		}
 	for (size_t k = 0; k < sizeof others / sizeof *others; k++)
 		if (!strcmp(others[k].op, op))
-			return others[k].fold(f);
+			return (!rows || others[k].rows) && others[k].fold(f);
 	return false;
 }
 
@@ -377,5 +441,9 @@ bool onnx_import_sizes(const Item *it, bool *done)
 	f->it = it;
 	f->t = it->s->im->syms;
 	*done = operands(f) && fold(f);
-	return !*done || onnx_item_bind(it, 0, onnx_value_sizes(it->s->im, f->dtype, f->out, f->n, f->has_dim));
+	if (!*done)
+		return true;
+	Value *v = onnx_value_sizes(it->s->im, f->dtype, f->out, f->n, f->has_dim);
+	v->rows = f->rows;
+	return onnx_item_bind(it, 0, v);
 }

@@ -109,7 +109,8 @@ static Node sizes_node(Scope *s, const Value *v)
 	Node *x = ARENA_ARRAY(s->im->ctx->scratch, Node, v->nsize);
 	for (uint32_t k = 0; k < v->nsize; k++)
 		x[k] = b_from_size(b, v->size[k]);
-	return b_convert(b, aten_stack(b, x, v->nsize, 0), v->dtype);
+	Node all = b_convert(b, aten_stack(b, x, v->nsize, 0), v->dtype);
+	return v->rows ? b_reshape(b, all, 2, (Sym[]){b_int(b, v->rows), b_int(b, v->nsize / v->rows)}) : all;
 }
 
 Node onnx_value_node(Scope *s, Value *v)
@@ -224,7 +225,7 @@ bool onnx_value_as_sizes(Scope *s, Value *v, const Sym **out, uint32_t *n)
 	if (v->size) {
 		*out = v->size;
 		*n = v->nsize;
-		return true;
+		return !v->rows;
 	}
 	const Tensor *t = v->known;
 	return t && v->input < 0 && (dtype_is_int(t->dtype) || t->dtype == DT_bool) && sizes_of_elements(s, t, out, n);
@@ -288,12 +289,14 @@ uint32_t onnx_value_rank(Scope *s, const Value *v)
 	(void)s;
 	if (v->is_list)
 		return UINT32_MAX;
-	return v->node.i ? node_rank(v->home, v->node) : v->known ? v->known->rank : v->has_dim;
+	return v->node.i ? node_rank(v->home, v->node) : v->known ? v->known->rank : v->rows ? 2 : v->has_dim;
 }
 
 Sym onnx_value_dim(Scope *s, const Value *v, uint32_t k)
 {
 	if (v->node.i)
 		return node_dim(v->home, v->node, k);
+	if (v->rows)
+		return sym_int(s->im->syms, k ? v->nsize / v->rows : v->rows);
 	return sym_int(s->im->syms, v->known ? v->known->dim[k] : (int64_t)v->nsize);
 }

@@ -181,6 +181,31 @@ static void test_sizes(void **state)
 	assert_null(strstr(read_as(model(graph_of(nodes, none))), "from_size"));
 }
 
+/* An initializer of integers. */
+static Bytes integers(const char *name, uint32_t n, const int64_t *v)
+{
+	int64_t dim[] = {n};
+	return block(5, tensor(name, INT64, 1, dim, block(9, (Bytes){(uint8_t *)(uintptr_t)v, n * sizeof *v})));
+}
+
+/* Pads as PyTorch's exporter writes them for opset 11 to 18: pairs by dimension from the last one on,
+ * which become two rows, turned around. */
+static void test_pads(void **state)
+{
+	(void)state;
+	static const int64_t last[] = {1, 2}, missing[] = {2}, rows[] = {-1, 2}, minus[] = {-1}, first[] = {INT64_MIN + 1}, zero[] = {0};
+	Bytes values = all(6, integers("last", 2, last), integers("missing", 1, missing), integers("rows", 2, rows), integers("minus", 1, minus),
+			   integers("first", 1, first), integers("zero", 1, zero));
+	Bytes zeros = block(5, all(3, text(1, "value"), number(20, 4), block(5, tensor("", INT64, 1, (int64_t[]){1}, block(9, (Bytes){(uint8_t *)(uintptr_t)zero, 8})))));
+	Bytes axis = block(5, all(3, text(1, "axis"), number(20, 2), number(3, 0)));
+	Bytes perm = block(5, all(4, text(1, "perm"), number(20, 7), number(8, 1), number(8, 0)));
+	Bytes slice = block(1, all(7, text(1, "r"), text(1, "minus"), text(1, "first"), text(1, "zero"), text(1, "minus"), text(2, "s"), text(4, "Slice")));
+	Bytes nodes = all(7, node("ConstantOfShape", "missing", NULL, "z", zeros), node("Concat", "last", "z", "c", axis), node("Reshape", "c", "rows", "r", none), slice,
+			  node("Transpose", "s", NULL, "t", perm), node("Reshape", "t", "minus", "p", none), node("Pad", "x", "p", "y", none));
+	Bytes out = block(12, all(2, text(1, "y"), block(2, block(1, number(1, FLOAT)))));
+	expect(model(all(5, nodes, text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)), values, out)), "onnx.Pad.1(%x, pads=[0, 1, 0, 2])");
+}
+
 /* Names of inputs, outputs and dimensions are texts; those of the graph's nodes are made of
  * them. */
 static void test_names(void **state)
@@ -409,6 +434,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_reads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pads, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_source_lines, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lists, setup, teardown),

@@ -243,8 +243,8 @@ static bool share_reshaped(Graph *g)
 
 /* ---- constants of one element ---- */
 
-/* The number of a constant of one element that a splat can hold: false for NaN, complex numbers, and
- * integers that are no i64. */
+/* The number of a constant of one element that a splat can hold: false for NaN, complex numbers,
+ * and integers that are no i64. */
 static bool number_of(const Graph *g, const Const *c, Attr *out)
 {
 	int64_t n = 1;

@@ -1,5 +1,5 @@
-/* Constant scales behind convolutions and contractions move into their weights, numbers that scale an
- * operand of a contraction move behind it.
+/* Constant scales behind convolutions and contractions move into their weights, numbers that scale
+ * an operand of a contraction move behind it.
  *
  *   %1 = conv(%x, %w, ...)                       %w, %s, %t constant; [N, 1, 16, H, W]
  *   %2 = reshape(%1)                             [N, 16, H, W]
@@ -23,7 +23,8 @@
  *
  * A product may read its operands where they are, and a scale of its result is part of its kernel.
  * Of f16 and bf16 the scales stay, and so do very large and small ones: they may be there so that
- * the sums do not overflow. Ends, because each step takes a scale from in front of a contraction. */
+ * the sums do not overflow. Ends, because each step takes a scale from in front of a
+ * contraction. */
 #include <math.h>
 #include <string.h>
 
@@ -85,8 +86,8 @@ static bool is_anchor(const Graph *g, Node n)
 	return op_lower(node_op(g, n))->role == LOWER_ANCHOR;
 }
 
-/* Where the dimensions of n come from in its weights: from[d] is one of them, or -1. The weights must
- * be of the result's dtype: scaled by what that holds, others would become it. */
+/* Where the dimensions of n come from in its weights: from[d] is one of them, or -1. The weights
+ * must be of the result's dtype: scaled by what that holds, others would become it. */
 static bool weight_dims(const Build *b, Node n, int *from)
 {
 	const Graph *g = b->g;
@@ -249,7 +250,7 @@ static bool scaled_below(const Build *b, Node x, double *scale)
 static Node without_scale(Build *b, Node x)
 {
 	Along a;
-	if (is_op(b->g, x, OP_mul))
+	if (!op_info(node_op(b->g, x))->moves)
 		return operand_along(b, x, &a);
 	Node y = without_scale(b, in(b, x, 0));
 	return b_again(b, x, &y);

@@ -3,7 +3,8 @@
  * Terms. A value is what a name of the file stands for: a tensor, or a list of values (a sequence;
  * an optional is a list of at most one). A value is known if its elements are known at import. Its
  * sizes are its elements as symbolic integers: of integer tensors without dimensions, or with one
- * or two and at most MAX_SIZES elements. A scope is a graph or function of the file that is being imported. */
+ * or two and at most MAX_SIZES elements. A scope is a graph or function of the file that is being
+ * imported. */
 #ifndef WEFT_FRONTEND_ONNX_PRIV_H
 #define WEFT_FRONTEND_ONNX_PRIV_H
 

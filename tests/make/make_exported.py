@@ -1,7 +1,7 @@
 """Models as exporters write them, with random weights and small sizes: make_exported.py FOLDER GROUP... [--only NAME,...] writes
 FOLDER/NAME.onnx and its inputs, FOLDER/NAME.safetensors, for every model of the groups; --list prints the names. GROUP is torch (both exporters
 of PyTorch; needs torch, torchvision, transformers, onnxscript), optimum (optimum-onnx, timm), tf (tensorflow, tf2onnx) or paddle
-(paddlepaddle, paddle2onnx): each in a Python that has these. tests/oracle/exported.py compares what they give with ONNX Runtime."""
+(paddlepaddle, paddle2onnx): each in a Python that has these. tests/oracle/onnx/exported.py compares what they give with ONNX Runtime."""
 import json
 import os
 import pathlib

@@ -188,8 +188,8 @@ static Bytes integers(const char *name, uint32_t n, const int64_t *v)
 	return block(5, tensor(name, INT64, 1, dim, block(9, (Bytes){(uint8_t *)(uintptr_t)v, n * sizeof *v})));
 }
 
-/* Pads as PyTorch's exporter writes them for opset 11 to 18: pairs by dimension from the last one on,
- * which become two rows, turned around. */
+/* Pads as PyTorch's exporter writes them for opset 11 to 18: pairs by dimension from the last one
+ * on, which become two rows, turned around. */
 static void test_pads(void **state)
 {
 	(void)state;

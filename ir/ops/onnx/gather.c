@@ -85,8 +85,8 @@ OP(onnx_ScatterND_11){
 	.no_sample = NODE_TESTS,
 };
 
-/* Indices as i64, where negative ones count from the end of `extent` elements: ATen's scatter has none
- * of these. */
+/* Indices as i64, where negative ones count from the end of `extent` elements: ATen's scatter has
+ * none of these. */
 static Node counted_from_start(Build *b, Node index, Sym extent)
 {
 	index = aten_index(b, index);

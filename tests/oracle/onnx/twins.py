@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "help"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "help"))
 from tensor_file import read_types, write_tensors  # noqa: E402
 
 EXPORTED = {"digits_cnn": 2}  # images in the inputs of the export, where the reference has others

@@ -114,11 +114,11 @@ static Node weighted(Build *b, Node x, const Axis *a, Node at)
 {
 	bool cubic = a->mode[0] == 'c', smooth = a->antialias && a->scale < 1;
 	double by = smooth ? a->scale : 1, reach = cubic ? 2 : 1;
-	int64_t first = (int64_t)floor(-reach / by) + 1, count = 2 - 2 * first;
 	if (a->antialias && a->scale <= 0)
 		return b_error(b, "antialias needs a constant scale");
-	if (count > MAX_TAPS)
-		return b_error(b, "a filter of %lld taps, expected at most %d", (long long)count, MAX_TAPS);
+	if (-2 * floor(-reach / by) > MAX_TAPS)
+		return b_error(b, "a filter of %.0f taps, expected at most %d", -2 * floor(-reach / by), MAX_TAPS);
+	int64_t first = (int64_t)floor(-reach / by) + 1, count = 2 - 2 * first;
 	/* of a whole position the element there is the tap behind, not the one in front */
 	Node low = b_bin_scalar(b, OP_sub, b_un(b, OP_ceil, at), 1), last = aten_size(b, a->in, DT_f64);
 	Node *w = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, count), total = {0}, y = {0};
@@ -154,13 +154,15 @@ static Node resize_axis(Build *b, Node x, const Axis *a)
 	return b_select(b, aten_per_dim(b, b_bin(b, OP_gt, at, last), y, a->dim), value, y);
 }
 
+static const double most_extent = 0x1p62; /* larger ones end as this one, which no memory has */
+
 /* floor(scale * extent) */
 static Sym scaled(Build *b, Sym extent, double scale)
 {
 	SymTab *t = b_syms(b);
 	int64_t v;
 	if (sym_is_const(t, extent, &v))
-		return b_int(b, (int64_t)floor((double)v * scale));
+		return b_int(b, (int64_t)fmin(floor((double)v * scale), most_extent));
 	if (scale == floor(scale) && scale < 1e9)
 		return sym_muli(t, extent, (int64_t)scale);
 	Sym real = sym_real_op(t, SYM_REAL, extent, (Sym){0});
@@ -177,13 +179,17 @@ static bool keep_aspect(Build *b, Node n, Axis *axis, uint32_t count)
 		return true;
 	for (uint32_t k = 0; k < count; k++) {
 		TRY(aten_const(b, axis[k].in, &in) && aten_const(b, axis[k].out, &out));
+		if (in <= 0 || out < 0) {
+			b_error(b, "keep_aspect_ratio_policy of an extent %lld and a size %lld", (long long)in, (long long)out);
+			return false;
+		}
 		double s = (double)out / (double)in;
 		scale = !k || (larger ? s > scale : s < scale) ? s : scale;
 	}
 	for (uint32_t k = 0; k < count; k++) {
 		axis[k].scale = scale;
 		TRY(aten_const(b, axis[k].in, &in));
-		axis[k].out = b_int(b, (int64_t)floor(scale * (double)in + 0.5));
+		axis[k].out = b_int(b, (int64_t)fmin(floor(scale * (double)in + 0.5), most_extent));
 	}
 	return true;
 }

@@ -462,4 +462,5 @@ def main():
     print(f"{len(names) - failed} of {len(names)} models exported")
 
 
-main()
+if __name__ == "__main__":
+    main()

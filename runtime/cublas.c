@@ -236,9 +236,7 @@ static Known *lookup(WeftProducts *w, const WeftCudaProduct *p, const uint64_t *
 	key.of = p;
 	key.work_bytes = work_bytes;
 	memcpy(&key.size, param + p->param, sizeof key.size);
-	if (lt.always)
-		return known(w, &key);
-	if (key.size.m < p->least[0] || key.size.n < p->least[1] || key.size.k < p->least[2])
+	if (!lt.always && (key.size.m < p->least[0] || key.size.n < p->least[1] || key.size.k < p->least[2]))
 		return NULL;
 	*at = places_of(p, &key.size, buf);
 	key.align[0] = align_of(at->a);

@@ -28,23 +28,27 @@ static const char head[] =
 	"#include <string.h>\n"
 	"#endif\n" FAILURE_RECORD;
 
+/* A thread behind the recorded one has nothing to record, and does not wait for the lock: when all
+ * threads of a large grid fail, few take it. */
 static const char checks[] =
 	"\n"
 	"static __device__ void weft_fail(WeftFailure *f, int64_t launch, int id, int64_t task, const int64_t *value, int n)\n"
 	"{\n"
 	"\tconst uint64_t key = ~(((uint64_t)launch << 42) + (uint64_t)(task * blockDim.x + threadIdx.x));\n"
-	"\twhile (atomicCAS(&f->lock, 0, 1))\n"
-	"\t\t;\n"
-	"\t__threadfence();\n"
 	"\tvolatile WeftFailure *v = f;\n"
-	"\tif (key > v->key) {\n"
-	"\t\tv->id = id;\n"
-	"\t\tv->key = key;\n"
-	"\t\tfor (int k = 0; k < n; k++)\n"
-	"\t\t\tv->value[k] = value[k];\n"
+	"\twhile (key > v->key) {\n"
+	"\t\tif (atomicCAS(&f->lock, 0, 1))\n"
+	"\t\t\tcontinue;\n"
+	"\t\t__threadfence();\n"
+	"\t\tif (key > v->key) {\n"
+	"\t\t\tv->id = id;\n"
+	"\t\t\tv->key = key;\n"
+	"\t\t\tfor (int k = 0; k < n; k++)\n"
+	"\t\t\t\tv->value[k] = value[k];\n"
+	"\t\t}\n"
+	"\t\t__threadfence();\n"
+	"\t\tatomicExch(&f->lock, 0);\n"
 	"\t}\n"
-	"\t__threadfence();\n"
-	"\tatomicExch(&f->lock, 0);\n"
 	"}\n";
 
 /* The stand-in for a GPU has its own copies and exchanges. */

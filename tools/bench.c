@@ -237,6 +237,8 @@ static void print_table(const BenchOptions *o, const Table *t)
 		if (own)
 			printf(" %9.2f", r->median / own->median);
 		putchar('\n');
+		if (r->queued > 0)
+			printf("%-24s %7d %10s %10.4f  a call, of 20 that the GPU is given at once\n", "", r->threads, "", 1e3 * r->queued);
 	}
 	for (int k = 0; k < o->nthreads; k++)
 		printf("peak of this machine with %d thread%s: %sFLOP/s, %sB/s read\n",
@@ -272,6 +274,8 @@ static void print_json(const BenchOptions *o, const Table *t)
 		json_number(&j, "min_ms", 1e3 * r->min);
 		json_number(&j, "median_ms", 1e3 * r->median);
 		json_number(&j, "p99_ms", 1e3 * r->p99);
+		if (r->queued > 0)
+			json_number(&j, "queued_ms", 1e3 * r->queued);
 		json_number(&j, "runs", r->runs);
 		if (r->counted) {
 			json_number(&j, "flops", r->flops);

@@ -26,6 +26,7 @@ typedef struct {
 	int threads;
 	bool ok;                          /* the times are known */
 	double compile, min, median, p99; /* to compile, and of a run */
+	double queued; /* of a run on a GPU among others that it was given at once; 0: not known */
 	bool counted;        /* the next two are known */
 	double flops, bytes; /* of one run at these sizes, as WeftReport says */
 	int nsize;

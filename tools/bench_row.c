@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "on_device.h"
 
 extern const char peers_py[]; /* tools/peers.py, embedded at build time */
 
@@ -82,24 +83,55 @@ static bool make_inputs(const Runner *r, WeftTensor *in)
 	return true;
 }
 
-static bool time_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads,
-		      BenchRow *row)
+/* What is timed. */
+typedef struct {
+	Runner *r;
+	const WeftTensor *in;
+	int threads;
+	OnDevice *device; /* NULL: tensors are the host's */
+} Timed;
+
+/* Calls, `abreast` of them before it waits for a GPU. */
+static bool calls(const Timed *t, int abreast)
+{
+	bool ok = true;
+	for (int k = 0; ok && k < abreast; k++)
+		ok = t->device ? on_device_begin(t->device) : runner_call(t->r, t->in, t->threads, NULL, NULL);
+	return ok && (!t->device || on_device_wait(t->device));
+}
+
+static bool time_calls(const Timed *t, int abreast, double seconds, BenchRow *row)
 {
 	enum { MOST = 100000 };
 	double *s = malloc(MOST * sizeof *s), start = now();
 	int n = 0;
 	bool ok = s;
-	for (int k = 0; ok && (k < 3 || now() - start < o->seconds / 10); k++)
-		ok = runner_call(r, in, threads, NULL, NULL);
+	for (int k = 0; ok && (k < 3 || now() - start < seconds / 10); k++)
+		ok = calls(t, abreast);
 	start = now();
-	while (ok && n < MOST && (n < 7 || now() - start < o->seconds)) {
-		double t = now();
-		ok = runner_call(r, in, threads, NULL, NULL);
-		s[n++] = now() - t;
+	while (ok && n < MOST && (n < 7 || now() - start < seconds)) {
+		double begin = now();
+		ok = calls(t, abreast);
+		s[n++] = (now() - begin) / abreast;
 	}
 	if (ok)
 		bench_statistics(s, n, row);
 	free(s);
+	return ok;
+}
+
+/* On a GPU tensors lie in its memory. */
+static bool time_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads, BenchRow *row)
+{
+	enum { QUEUE = 20 };
+	Timed t = {r, in, threads, NULL};
+	BenchRow queued = {0};
+	if (on_device_can(r) && !(t.device = on_device_new(r, in)))
+		return false;
+	bool ok = time_calls(&t, 1, o->seconds, row);
+	if (ok && t.device && time_calls(&t, QUEUE, o->seconds / 2, &queued))
+		row->queued = queued.median;
+	on_device_free(t.device);
 	return ok;
 }
 

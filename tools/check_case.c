@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "on_device.h"
 
 enum { MAX_SYMBOLS = 16, MAX_VALUES = 16 };
 
@@ -133,19 +134,49 @@ static void drop_first(Case *c)
 	}
 }
 
-/* Run once per number of threads; all must agree to the bit. */
+static bool device_output_same(Case *c, OnDevice *d, uint32_t k)
+{
+	const Bytes *want = &c->first[k];
+	void *got = malloc(want->bytes + 1);
+	const bool known = got && on_device_output(d, k, got, want->bytes), same = known && !memcmp(got, want->data, want->bytes);
+	char text[100];
+	free(got);
+	snprintf(text, sizeof text, "output %u differs with tensors in the GPU's memory", (unsigned)k);
+	return same || put_reason(c, known ? text : "failed with tensors in the GPU's memory");
+}
+
+/* Tensors of the GPU give the bits that those of the host gave: launches one by one, while the
+ * graph is made, and by the graph. */
+static bool execute_on_device(Case *c)
+{
+	enum { CALLS = 4 };
+	OnDevice *d = on_device_new(&c->r, c->in);
+	bool ok = d || put_reason(c, "failed with tensors in the GPU's memory");
+	for (int i = 0; ok && i < CALLS; i++) {
+		ok = (runner_reset(&c->r) && on_device_begin(d) && on_device_wait(d)) || put_reason(c, "failed with tensors in the GPU's memory");
+		for (uint32_t k = 0; ok && k < c->r.noutput; k++)
+			ok = device_output_same(c, d, k);
+	}
+	on_device_free(d);
+	return ok;
+}
+
+/* Run once per number of threads, and with tensors at each place; all must agree to the bit. */
 static bool execute(Case *c)
 {
 	char text[100];
+	const bool device = on_device_can(&c->r);
 	if (!runner_prepare(&c->r, c->in))
 		return put_reason(c, "refused");
 	double start = now();
 	if (!runner_reset(&c->r) || !runner_call(&c->r, c->in, c->o->threads[0], NULL, NULL))
 		return put_reason(c, "failed");
 	c->whole.seconds = now() - start;
-	if (c->o->nthreads < 2 || c->r.interp)
+	if ((c->o->nthreads < 2 && !device) || c->r.interp)
 		return true;
 	bool ok = keep_first(c);
+	if (ok && device)
+		ok = execute_on_device(c);
 	for (int t = 1; ok && t < c->o->nthreads; t++) {
 		if (!runner_reset(&c->r) || !runner_call(&c->r, c->in, c->o->threads[t], NULL, NULL))
 			ok = put_reason(c, "failed");

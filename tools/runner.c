@@ -110,6 +110,8 @@ static bool open_model(Runner *r, const char *path, const RunnerOptions *o)
 	int code = r->model->open(r->model, &how, &r->instance, &status);
 	if (code != WEFT_OK && !(o->shown && code == WEFT_ERR_DEVICE))
 		return fail("%s: %s", path, status.message), false;
+	if (WEFT_HAS(r->model->size, WeftModel, wait) && r->model->wait)
+		r->device = (WeftDevice){WEFT_CUDA, how.device.id};
 	if (!find_entry(r, path))
 		return false;
 	r->entry = weft_entry(r->model, r->which);

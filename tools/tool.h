@@ -290,6 +290,7 @@ typedef struct {
 	const WeftModel *model;
 	const WeftEntry *entry;
 	WeftInstance *instance;
+	WeftDevice device; /* of the instance; {0, 0}: the processor */
 	bool share_all;
 	WeftSizes *sizes;
 	void *work;

@@ -10,10 +10,12 @@ typedef struct {
 	uint32_t length, units; /* rows of the tile; copies of a thread in a step */
 	LMem tile;              /* [stage][k][row] */
 	Lx first;               /* the first row of the tile */
+	Lx step;                /* if steps are even: the place of the current one, without rows */
 	Lx count;               /* rows of the operand */
 	Lx base[MOST_UNITS], row[MOST_UNITS], k[MOST_UNITS]; /* by unit: the place of its row in
-	                                                        memory, without k; its row and step
-	                                                        in the tile */
+	                                                        memory, without k (if steps are
+	                                                        even, with its k in the tile); its
+	                                                        row and step in the tile */
 	Lx there[MOST_UNITS];   /* whether its row exists */
 	Lx value[MOST_UNITS];   /* on the way through registers; `deep` of each unit */
 } Side;
@@ -28,6 +30,7 @@ typedef struct {
 	Lv acc[MOST_TILE];
 	Lv sum[MAX_LOOP_CUTS][MOST_TILE]; /* by cut, the outermost first */
 	Lx trow, tcol;   /* the thread's place in the block's tile, in tiles of its own */
+	bool even;       /* is_even */
 } Contract;
 
 static Lx int_of(Contract *c, int64_t v)
@@ -57,12 +60,24 @@ static Lx rest(Contract *c, Lx x, int64_t v)
 
 /* ---- places ---- */
 
-/* The offset of a load without its summed axes; or their part alone. */
-static Sym part_of_offset(Contract *c, Kx load, bool summed)
+static uint32_t inner_axis(const GpuContractPlan *p)
+{
+	return p->k.axis[p->k.n - 1];
+}
+
+/* Whether a step lies within one run of the innermost summed axis: then one decoding of k serves
+ * all units, which lie at constant distances from there. */
+static bool is_even(const GpuContractPlan *p)
+{
+	return sym_divides(p->nest->syms, p->tile.depth, p->nest->extent[inner_axis(p)]) && p->grid.per % p->tile.depth == 0;
+}
+
+/* The offset of a load without its summed axes from number `from` on; or their part alone. */
+static Sym part_of_offset(Contract *c, Kx load, uint32_t from, bool summed)
 {
 	const Nest *n = c->p->nest;
 	Sym sum = n->offset[load.i], k = sym_int(n->syms, 0), coef;
-	for (uint32_t i = 0; i < c->p->k.n; i++) {
+	for (uint32_t i = from; i < c->p->k.n; i++) {
 		const uint32_t axis = c->p->k.axis[i];
 		Sym left;
 		if (!sym_linear(n->syms, sum, n->var[axis], &coef, &left))
@@ -80,7 +95,7 @@ static void place_unit(Contract *c, Side *x, uint32_t i)
 	Lx t = block_thread(c->s);
 	const uint32_t wide = x->o->wide, threads = c->p->threads;
 	if (x->o->along_k) {
-		const uint32_t steps = GPU_K / x->o->deep; /* of a row */
+		const uint32_t steps = c->p->tile.depth / x->o->deep; /* of a row */
 		x->k[i] = times(c, rest(c, t, steps), x->o->deep);
 		x->row[i] = plus(c, half(c, t, steps), (int64_t)i * (threads / steps));
 	} else {
@@ -91,7 +106,13 @@ static void place_unit(Contract *c, Side *x, uint32_t i)
 	Lx row = eval_let(e, "row", lx_add(e->f, x->first, x->row[i]));
 	x->there[i] = eval_let(e, "there", lx_cmp(e->f, SC_lt, row, x->count));
 	block_decode(c->s, row, x->side->axis, x->side->n, NULL);
-	x->base[i] = eval_let(e, "base", eval_index(e, part_of_offset(c, x->o->load, false)));
+	Lx base = eval_index(e, part_of_offset(c, x->o->load, 0, false));
+	if (c->even) {
+		const uint32_t inner = inner_axis(c->p);
+		block_decode(c->s, x->k[i], &inner, 1, NULL);
+		base = lx_add(e->f, base, eval_index(e, part_of_offset(c, x->o->load, c->p->k.n - 1, true)));
+	}
+	x->base[i] = eval_let(e, "base", base);
 }
 
 static Sym product(Contract *c, const GpuAxes *x)
@@ -106,8 +127,8 @@ static Sym product(Contract *c, const GpuAxes *x)
 static void place_side(Contract *c, Side *x, const GpuOperand *o, const GpuAxes *side, uint32_t length, Lx tile)
 {
 	Eval *e = &c->s->e;
-	*x = (Side){.o = o, .side = side, .length = length, .units = GPU_K * length / (c->p->threads * o->wide * o->deep)};
-	x->tile = ls_shared(e->f, "tile", c->p->dtype, STAGES * GPU_K * (uint64_t)(length + GPU_PAD));
+	*x = (Side){.o = o, .side = side, .length = length, .units = c->p->tile.depth * length / (c->p->threads * o->wide * o->deep)};
+	x->tile = ls_shared(e->f, "tile", c->p->dtype, STAGES * c->p->tile.depth * (uint64_t)(length + GPU_PAD));
 	x->first = eval_let(e, "first", times(c, tile, length));
 	x->count = eval_size(e, product(c, side));
 	for (uint32_t i = 0; i < x->units; i++)
@@ -119,24 +140,31 @@ static void place_side(Contract *c, Side *x, const GpuOperand *o, const GpuAxes 
 /* Which half of the tiles step k0 has. */
 static Lx stage_of(Contract *c, Lx k0)
 {
-	return rest(c, half(c, k0, GPU_K), STAGES);
+	return rest(c, half(c, k0, c->p->tile.depth), STAGES);
 }
 
 static Lx in_tile(Contract *c, const Side *x, Lx stage, Lx k, Lx row)
 {
 	LoopFn *f = c->s->e.f;
 	const int64_t line = x->length + GPU_PAD;
-	return lx_add(f, lx_add(f, times(c, stage, GPU_K * line), times(c, k, line)), row);
+	return lx_add(f, lx_add(f, times(c, stage, c->p->tile.depth * line), times(c, k, line)), row);
+}
+
+/* The place of k in memory, without rows. */
+static Lx place_of_step(Contract *c, const Side *x, Lx k)
+{
+	Eval *e = &c->s->e;
+	block_decode(c->s, k, c->p->k.axis, c->p->k.n, NULL);
+	return eval_index(e, part_of_offset(c, x->o->load, 0, true));
 }
 
 /* The place of a unit in memory at step k0, and whether it is there. */
 static Lx unit_place(Contract *c, Side *x, Lx k0, uint32_t i, Lx *there)
 {
 	Eval *e = &c->s->e;
-	Lx k = eval_let(e, "k", lx_add(e->f, k0, x->k[i]));
+	Lx k = c->even ? k0 : eval_let(e, "k", lx_add(e->f, k0, x->k[i]));
 	*there = lx_and(e->f, x->there[i], lx_cmp(e->f, SC_lt, k, c->steps));
-	block_decode(c->s, k, c->p->k.axis, c->p->k.n, NULL);
-	return lx_add(e->f, x->base[i], eval_index(e, part_of_offset(c, x->o->load, true)));
+	return lx_add(e->f, x->base[i], c->even ? x->step : place_of_step(c, x, k));
 }
 
 /* Several steps of a row in one access; 0 where there are none. */
@@ -144,7 +172,7 @@ static void load_deep(Contract *c, Side *x, LMem m, Lx at, uint32_t i, Lx there)
 {
 	LoopFn *f = c->s->e.f;
 	const LType t = {c->p->dtype, x->o->deep};
-	Lv v[GPU_K];
+	Lv v[SHARED_ALIGN];
 	for (uint32_t k = 0; k < x->o->deep; k++)
 		v[k] = ls_var(f, "ahead", lx_float(f, (LType){c->p->dtype, 1}, 0));
 	ls_if(f, there);
@@ -166,6 +194,8 @@ static void begin_step(Contract *c, Side *x, Lx k0)
 		block_align(c->s, m, bytes);
 	if (x->o->deep > 1)
 		block_align(c->s, m, x->o->deep * dtype_size(m.dtype));
+	if (c->even)
+		x->step = eval_let(e, "step", place_of_step(c, x, k0));
 	for (uint32_t i = 0; i < x->units; i++) {
 		Lx there, at = unit_place(c, x, k0, i, &there);
 		if (x->o->async)
@@ -224,7 +254,7 @@ static void multiply(Contract *c, Lx k0)
 	LoopFn *f = c->s->e.f;
 	const GpuContractPlan *p = c->p;
 	Lx a[MOST_TILE] = {0}, b[MOST_TILE] = {0}, stage = stage_of(c, k0);
-	for (uint32_t k = 0; k < GPU_K; k++) {
+	for (uint32_t k = 0; k < c->p->tile.depth; k++) {
 		load_elements(c, &c->a, stage, k, c->trow, p->tile.trows, a);
 		load_elements(c, &c->b, stage, k, c->tcol, p->tile.tcols, b);
 		for (uint32_t i = 0; i < p->tile.trows; i++)
@@ -282,7 +312,7 @@ static void cut_sums(Contract *c, Lx k0)
 	LoopFn *f = c->s->e.f;
 	const SumPlan *sums = &c->p->sums;
 	for (uint32_t l = sums->n; l-- > 0;) {
-		ls_if(f, is_multiple(c, plus(c, k0, GPU_K), sums->cut[l].rounds));
+		ls_if(f, is_multiple(c, plus(c, k0, c->p->tile.depth), sums->cut[l].rounds));
 		carry(c, c->sum[l], inner_of(c, l));
 	}
 	for (uint32_t l = 0; l < sums->n; l++)
@@ -304,8 +334,8 @@ static void run_steps(Contract *c)
 	const bool async = c->p->a.async || c->p->b.async;
 	begin_both(c, c->start);
 	end_both(c, c->start);
-	Lx k0 = lx_var(f, ls_for(f, "k", c->start, c->steps, GPU_K));
-	Lx next = eval_let(e, "next", plus(c, k0, GPU_K));
+	Lx k0 = lx_var(f, ls_for(f, "k", c->start, c->steps, c->p->tile.depth));
+	Lx next = eval_let(e, "next", plus(c, k0, c->p->tile.depth));
 	if (async)
 		ls_copy_wait(f, 0);
 	ls_sync(f);
@@ -452,7 +482,7 @@ static void tell_product(Eval *e, const GpuContractPlan *p)
 
 static void run_tiles(Code *s, const GpuContractPlan *p)
 {
-	Contract c = {.s = s, .p = p};
+	Contract c = {.s = s, .p = p, .even = is_even(p)};
 	Eval *e = &s->e;
 	Lx row, col;
 	block_begin(s, p->nest, p->threads);

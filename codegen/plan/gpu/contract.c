@@ -4,16 +4,24 @@
 
 #include <math.h>
 
-/* Tiles of a block, and of a thread. `share`: of the rate of the units that such a tile reaches,
- * where loads from shared memory and waits leave the rest. */
+/* Tiles of a block, and of a thread; how many summed steps are in shared memory at a time. `share`:
+ * of the rate of the units that such a tile reaches. Shares, STEP and FULL were fitted to 200 times
+ * of f32 products on an H100 (docs/measurements.md). */
 static const struct {
-	uint32_t rows, cols, trows, tcols;
+	uint32_t rows, cols, trows, tcols, depth;
 	double share;
 } tiles[] = {
-	{128, 128, 8, 8, 0.8}, {128, 64, 8, 4, 0.65}, {64, 128, 4, 8, 0.65}, {64, 64, 4, 4, 0.5}, {32, 64, 4, 4, 0.45}, {64, 32, 4, 4, 0.45}, {32, 32, 4, 4, 0.35},
+	{128, 128, 8, 8, 8, 0.53}, {128, 64, 8, 4, 16, 0.55}, {64, 128, 4, 8, 16, 0.52}, {64, 64, 4, 4, 16, 0.46},
+	{32, 64, 4, 4, 16, 0.42}, {64, 32, 4, 4, 16, 0.42}, {32, 32, 4, 4, 16, 0.37},
 };
 
-enum { STEP_NS = 100, CACHED = 2, LEAST_STEPS = 128, MOST_SUMS = 144 /* registers */ };
+enum {
+	STEP_NS = 125,     /* a step into shared memory, from one barrier to the next, */
+	DEEP_NS = 15,      /* and for each of its summed steps */
+	FULL = 128,        /* threads of a multiprocessor that reach the share */
+	CACHED = 2, LEAST_STEPS = 128, MOST_DEPTH = 16,
+	MOST_SUMS = 144    /* registers */
+};
 
 static bool is_linear(const Nest *n, Sym offset)
 {
@@ -145,13 +153,13 @@ static GpuTime predict(const PlanInput *in, const GpuContractPlan *p, double sha
 	const double steps = (double)plan_size(in, p->grid.steps), k = p->grid.per ? fmin(steps, (double)p->grid.per) : steps;
 	const double tiles_of = (double)plan_size(in, p->grid.nblock), rows = p->tile.rows, cols = p->tile.cols;
 	const double rate = (double)g->f32 * 1000 / g->multiprocessors * share, size = dtype_size(p->dtype);
-	const double at_once = fmin(g->blocks, floor((double)g->warps * WARP / p->threads));
-	const double each = fmin(1, at_once * p->threads / 256.0);
-	const double compute = ceil(tiles_of / g->multiprocessors) * 2 * rows * cols * k * (p->dtype == DT_f64 ? 2 : 1) / (rate * fmax(each, 0.1));
+	const double at_once = fmin(g->blocks, floor((double)g->warps * WARP / p->threads)), own = ceil(tiles_of / g->multiprocessors);
+	const double each = fmin(1, fmin(own, at_once) * p->threads / FULL);
+	const double compute = own * 2 * rows * cols * k * (p->dtype == DT_f64 ? 2 : 1) / (rate * fmax(each, 0.1));
 	const double left = gpu_two_phases(p) ? 2 * size * (double)plan_size(in, p->grid.results) * (double)plan_size(in, p->grid.splits) : 0;
 	const double bytes = left + cost_at(in->nest->syms, in->cost.bytes, in->at.var, in->at.value, in->at.n);
 	const double moved = bytes + tiles_of * (rows + cols) * k * size / CACHED;
-	const double waits = ceil(tiles_of / (g->multiprocessors * at_once)) * k / GPU_K * STEP_NS;
+	const double waits = ceil(own / at_once) * k / p->tile.depth * (STEP_NS + DEEP_NS * p->tile.depth);
 	GpuTime t = {.start = GPU_START, .memory = moved / g->memory, .units = compute, .waits = waits};
 	t.all = t.start + fmax(fmax(t.units, t.memory), t.waits);
 	gpu_time_phases(&t, gpu_two_phases(p) ? 2 : 1);
@@ -163,7 +171,7 @@ static int64_t choose_per(const PlanInput *in, const GpuContractPlan *p)
 {
 	const double blocks = (double)plan_size(in, p->grid.nblock), steps = (double)plan_size(in, p->grid.steps);
 	const double wanted = 2.0 * in->target->gpu->multiprocessors / fmax(1, blocks);
-	const double per = ceil(steps / wanted / GPU_K) * GPU_K;
+	const double per = ceil(steps / wanted / MOST_DEPTH) * MOST_DEPTH;
 	return wanted < 2 || steps < 2 * LEAST_STEPS ? 0 : (int64_t)fmax(per, LEAST_STEPS);
 }
 
@@ -173,6 +181,7 @@ static void set_tile(const Nest *n, GpuContractPlan *p, uint32_t t)
 	p->tile.cols = tiles[t].cols;
 	p->tile.trows = tiles[t].trows;
 	p->tile.tcols = tiles[t].tcols;
+	p->tile.depth = tiles[t].depth * 4 / dtype_size(p->dtype); /* shared memory holds as many bytes */
 	p->threads = p->tile.rows / p->tile.trows * (p->tile.cols / p->tile.tcols);
 	p->grid.row_tiles = sym_ceildiv(n->syms, product(n, &p->m), sym_int(n->syms, p->tile.rows));
 	p->grid.col_tiles = sym_ceildiv(n->syms, product(n, &p->c), sym_int(n->syms, p->tile.cols));
@@ -186,7 +195,7 @@ static void set_tile(const Nest *n, GpuContractPlan *p, uint32_t t)
 static uint64_t shared_bytes(const GpuContractPlan *p)
 {
 	const uint64_t size = dtype_size(p->dtype);
-	return size * (2 * GPU_K * (uint64_t)(p->tile.rows + p->tile.cols + 2 * GPU_PAD) + (uint64_t)p->tile.rows / p->tile.trows * GPU_SLICE * p->tile.cols);
+	return size * (2 * p->tile.depth * (uint64_t)(p->tile.rows + p->tile.cols + 2 * GPU_PAD) + (uint64_t)p->tile.rows / p->tile.trows * GPU_SLICE * p->tile.cols);
 }
 
 /* Each cut takes as many registers as the tile. */
@@ -197,9 +206,9 @@ static bool tile_fits(const PlanInput *in, const GpuContractPlan *p)
 }
 
 /* Every thread has at least one copy of a step. */
-static uint32_t fits(uint32_t wide, uint32_t length, uint32_t threads)
+static uint32_t fits(uint32_t wide, uint32_t length, const GpuContractPlan *p)
 {
-	const uint32_t most = GPU_K * length / threads;
+	const uint32_t most = p->tile.depth * length / p->threads;
 	return wide < most ? wide : most;
 }
 
@@ -215,10 +224,10 @@ static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 		if (t % 2 && (!p->grid.per || p->product)) /* a library has one phase */
 			continue;
 		set_tile(p->nest, p, t / 2);
-		p->a.wide = fits(a_wide, p->tile.rows, p->threads);
-		p->b.wide = fits(b_wide, p->tile.cols, p->threads);
-		p->a.deep = fits(a_deep, p->tile.rows, p->threads);
-		p->b.deep = fits(b_deep, p->tile.cols, p->threads);
+		p->a.wide = fits(a_wide, p->tile.rows, p);
+		p->b.wide = fits(b_wide, p->tile.cols, p);
+		p->a.deep = fits(a_deep, p->tile.rows, p);
+		p->b.deep = fits(b_deep, p->tile.cols, p);
 		if (!tile_fits(in, p))
 			continue;
 		p->time[0] = predict(in, p, tiles[t / 2].share);

@@ -153,7 +153,6 @@ typedef struct GpuPiecesPlan {
 /* ---- contractions and convolutions (contract.c) ---- */
 
 enum {
-	GPU_K = 8,     /* summed steps of a tile in shared memory */
 	GPU_PAD = 4,   /* elements between its rows, so that lanes of a warp meet in few banks */
 	GPU_SLICE = 2  /* rows of each thread whose results are in shared memory at a time */
 };
@@ -173,6 +172,7 @@ typedef struct {
 /* Results of a block, and of a thread. */
 typedef struct {
 	uint32_t rows, cols, trows, tcols;
+	uint32_t depth; /* summed steps in shared memory at a time */
 } GpuTile;
 
 /* How much of what there is. */
@@ -194,7 +194,7 @@ typedef struct {
 
 /* A product of a, which has the rows m, and b, which has the columns c, summed along k; for each
  * member of the batch. A block has a tile of rows by cols results, a thread trows by tcols of them
- * in registers. Tiles of both operands, GPU_K steps deep, come into one half of shared memory while
+ * in registers. Tiles of both operands, `depth` steps deep, come into one half of shared memory while
  * the other half is multiplied. What is beyond the operands is 0. Chains of additions are cut as
  * plan/sums.h says. The rest of the kernel is computed at each result, from shared memory.
  *

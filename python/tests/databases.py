@@ -111,7 +111,7 @@ class Table:
                 x.shape == e.shape and (x.to(e.dtype) - e).abs().nan_to_num().amax() <= 8 * (y.to(e.dtype) - e).abs().nan_to_num().amax() + 1e-6
                 for x, y, e in zip(a, b, exact) if e.numel() and e.dtype != torch.bool)
         if random:
-            why = differ([t * 0 for t in got], [t * 0 for t in want], 1, 1) if not any(t.dtype == torch.bool for t in got) else None
+            why = differ([torch.zeros_like(t) for t in got], [torch.zeros_like(t) for t in want], 1, 1) if not any(t.dtype == torch.bool for t in got) else None
         else:
             why = differ(got, want, *tolerance)
             why = None if why and near(got, want, 0) else why

@@ -97,7 +97,8 @@ OnDevice *on_device_new(Runner *r, const WeftTensor *inputs)
 		d->context = NULL;
 		ok = false;
 	}
-	ok = ok && !has_failed(d->cu.stream(&d->stream, 1), "making a stream"); /* CU_STREAM_NON_BLOCKING */
+	/* CU_STREAM_NON_BLOCKING */
+	ok = ok && !has_failed(d->cu.stream(&d->stream, 1), "making a stream");
 	d->how = (WeftContext){.size = sizeof d->how, .device = {WEFT_CUDA, d->ordinal}, .stream = d->stream};
 	if (ok && place_all(d, inputs))
 		return d;

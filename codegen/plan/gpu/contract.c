@@ -181,7 +181,8 @@ static void set_tile(const Nest *n, GpuContractPlan *p, uint32_t t)
 	p->tile.cols = tiles[t].cols;
 	p->tile.trows = tiles[t].trows;
 	p->tile.tcols = tiles[t].tcols;
-	p->tile.depth = tiles[t].depth * 4 / dtype_size(p->dtype); /* shared memory holds as many bytes */
+	/* shared memory holds as many bytes */
+	p->tile.depth = tiles[t].depth * 4 / dtype_size(p->dtype);
 	p->threads = p->tile.rows / p->tile.trows * (p->tile.cols / p->tile.tcols);
 	p->grid.row_tiles = sym_ceildiv(n->syms, product(n, &p->m), sym_int(n->syms, p->tile.rows));
 	p->grid.col_tiles = sym_ceildiv(n->syms, product(n, &p->c), sym_int(n->syms, p->tile.cols));

@@ -194,9 +194,9 @@ typedef struct {
 
 /* A product of a, which has the rows m, and b, which has the columns c, summed along k; for each
  * member of the batch. A block has a tile of rows by cols results, a thread trows by tcols of them
- * in registers. Tiles of both operands, `depth` steps deep, come into one half of shared memory while
- * the other half is multiplied. What is beyond the operands is 0. Chains of additions are cut as
- * plan/sums.h says. The rest of the kernel is computed at each result, from shared memory.
+ * in registers. Tiles of both operands, `depth` steps deep, come into one half of shared memory
+ * while the other half is multiplied. What is beyond the operands is 0. Chains of additions are cut
+ * as plan/sums.h says. The rest of the kernel is computed at each result, from shared memory.
  *
  * grid.per: where there are too few tiles for the GPU, a tile has several blocks, each with `per`
  * steps of k. They leave their sums in a temporary, and a second phase adds them in order. */

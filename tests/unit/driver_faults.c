@@ -35,7 +35,7 @@ static const Case cases[] = {
 	{"parts", "graph @f(%x: f32[2, 40000]) {\n  %y = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %y\n}\n", 3},
 	{"places", "graph @f(%x: f32[3, 1001]) {\n  %y = aten.argmax(%x, dim=1) : i64[3]\n  return %y\n}\n", 3},
 	{"product", "graph @f(%x: f32[70, 45], %w: f32[45, 75]) {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", 40, 4},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", 40, 8},
 	{"product in parts", "graph @f(%x: f32[20, 700], %w: f32[700, 20]) {\n"
 	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", 20},
 	{"product of halves", "graph @f(%x: f16[70, 45], %w: f32[75, 45]) {\n  %c = convert(%x, dtype=f32)\n"

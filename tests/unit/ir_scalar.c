@@ -22,7 +22,7 @@ static const ScFn *instance(Op op, DType t)
 {
 	DType in[4] = {t, t, t, t};
 	uint32_t n = op_schema(op)->narg;
-	if (n == 3 && op != OP_fma)
+	if (op == OP_select)
 		in[0] = DT_bool;
 	return scalar_fn(op, in, n);
 }
@@ -31,7 +31,7 @@ static const ScFn *deriv(Op op, uint32_t k, DType t)
 {
 	DType in[4] = {t, t, t, t};
 	uint32_t n = op_schema(op)->narg;
-	if (n == 3 && op != OP_fma)
+	if (op == OP_select)
 		in[0] = DT_bool;
 	return scalar_deriv(op, k, in, n);
 }

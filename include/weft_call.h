@@ -146,7 +146,8 @@ static inline void weft_call_close(WeftCall *c)
 
 /* Opens entry number `entry` of the model with weights of its own or the file beside it
  * (weft_model.h, open). What *c held before is not freed: it may be uninitialised. Returns WEFT_OK,
- * or an error code with the reason in c->status.message; nothing is open then. */
+ * or an error code with the reason in c->status.message; nothing is open then. c NULL gives
+ * WEFT_ERR_ARGUMENT, m NULL WEFT_ERR_ABI. */
 static inline int weft_call_open(WeftCall *c, const WeftModel *m, uint32_t entry)
 {
 	const char *wrong = weft_model_check(m);

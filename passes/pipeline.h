@@ -1,6 +1,6 @@
 /* The list of graph passes and their driver. The passes are canon, decompose, split_complex,
  * quantize (once); sink, branch, simplify, cse, fold, fold_scale, dce (the cleaning passes, until
- * nothing changes); pad (once). pass.h says what each does. */
+ * nothing changes); winograd, pad (once). pass.h says what each does. */
 #ifndef WEFT_PASSES_PIPELINE_H
 #define WEFT_PASSES_PIPELINE_H
 
@@ -34,8 +34,9 @@ bool pipeline_finish(Graph *, const PipelineOptions *);
 /* Runs the cleaning passes only, until nothing changes: for results of transforms. The options are
  * not NULL. No cleaning pass can fail. */
 void pipeline_clean(Graph *, const PipelineOptions *);
-/* Runs one pass by name, once, with options of zeros. Returns false after an error: no such pass,
- * bad input. */
+/* Runs one pass by name, once, with options of zeros; but "quantize" makes integer products whether
+ * they pay or not (PassCtx.integers). Returns false after an error: no such pass, which leaves the
+ * graph as it was, or bad input, after which the graph must not be used. */
 bool pipeline_run_one(Graph *, const char *pass);
 /* Returns the names of all passes, in order, followed by NULL. */
 const char *const *pipeline_names(void);

@@ -16,8 +16,8 @@ typedef struct {
  * state "weft.rng" with the initial value [seed, 0], which each call of the model changes, or of
  * the input of that name; the state or input is added behind the inputs unless the graph has one of
  * that name. Changes nothing, and returns true, if there are no such nodes. Returns false after an
- * error: a loop whose condition draws, or an input "weft.rng" that is no key (u64[2]); the graph
- * must not be used then. */
+ * error: a loop whose condition draws, or an input or state "weft.rng" that is no key (u64[2]);
+ * the graph must not be used then. The graph's scope becomes the current one in any case. */
 bool random_attach(Graph *, const RandomSource *);
 
 #endif

@@ -8,9 +8,10 @@
 /* An array of n zeroed T in the scratch arena, with room for one more. */
 #define ZEROED(g, T, n) ((T *)arena_calloc((g)->ir->ctx->scratch, (size_t)(n) + 1, sizeof(T)))
 
-/* Returns a copy in which composites are expanded, except nodes with graphs, and operators for
- * which has_rule is true if they have no complex operand; then complex values are split
- * (pass_split_complex). Returns NULL after an error of these passes. */
+/* Returns a copy in which composites are expanded, except nodes with graphs, and nodes for whose
+ * operator has_rule is true and which have no complex operand, or whose operator is `.whole`
+ * (ir/ops/op.h), also with complex operands; then complex values are split (pass_split_complex).
+ * Returns NULL after an error of these passes. */
 Graph *transform_begin(const Graph *, bool (*has_rule)(Op));
 
 /* ---- the values by which a graph is differentiated (derive_roots.c) ---- */

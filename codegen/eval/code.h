@@ -15,8 +15,9 @@ typedef struct Code {
 /* Makes *s ready for code_begin_phase, with a new schedule s->out without phases, in the arena of
  * the Ir's context. */
 void code_init(Code *s, const Lowered *, const Target *);
-/* Begins the function of the next phase, which evaluates the nest, by eval_start. The function is
- * for a CPU unless loop_block makes it one for blocks of threads. */
+/* Begins the function of the next phase, which evaluates the nest, by eval_start; the nest must
+ * live until code_finish_phase. The function is for a CPU unless loop_block makes it one for blocks
+ * of threads. */
 void code_begin_phase(Code *, const Nest *);
 /* Ends the current function, simplifies it (loop_simplify), and adds it to the schedule as a phase
  * with ntasks tasks. Adds its flops and bytes (`cost` at the hints of symbols), predicted cycles

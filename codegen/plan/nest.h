@@ -77,7 +77,7 @@ MUST_LOOK bool nest_coef_is(const Nest *, Sym offset, uint32_t axis, int64_t val
 /* Returns the first stage, from `stage` on, whose result x reads, or an expression of which x is
  * computed; the number of stages if there is none. Values of value variables in indices count. */
 uint32_t nest_next_read(const Nest *, Kx x, uint32_t stage);
-/* The extent of an axis at hint sizes. */
+/* The extent of an axis at hint sizes; may be 0, as sym_hint. */
 int64_t nest_hint(const Nest *, uint32_t axis);
 
 /* Whether the axis is still there: it was not merged into another, nor renamed. */
@@ -88,7 +88,8 @@ static inline bool nest_has_axis(const Nest *n, uint32_t axis)
 /* Whether the extent of some axis is the number 0: then nothing is summed, or nothing stored. What
  * a schedule evaluates ahead of a loop over such an axis may read tensors without elements. */
 bool nest_is_empty(const Nest *);
-/* Whether the axis is an outer one: each stage runs at every point of the outer axes. */
+/* Whether the axis, which is still there (nest_has_axis), is an outer one: each stage runs at every
+ * point of the outer axes. */
 static inline bool nest_is_outer(const Nest *n, uint32_t axis)
 {
 	return n->outer >> axis & 1;

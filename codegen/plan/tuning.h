@@ -45,7 +45,7 @@ double tuning_tile_spills(const Target *, DType, uint32_t mr, uint32_t nv);
  * and no more than a tile has whose row takes two registers. */
 uint32_t tuning_tile_rows(const Target *, DType, uint32_t nv);
 /* The cycles of gathering one vector of a panel right before its use, from an operand that has so
- * many elements. */
+ * many elements. DType: that of the products. */
 double tuning_gathered_cycles(const Target *, DType, double elements);
 typedef enum {
 	COPY_VECTORS, /* columns have unit stride */

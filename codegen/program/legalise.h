@@ -22,7 +22,8 @@
 #include "ir/loop/program.h"
 #include "ir/target/target.h"
 
-/* Legalises a function in place; a legal function stays unchanged. It computes the same bits. */
+/* Legalises a kernel in place; a legal function stays unchanged. It computes the same bits. Tables
+ * of launches are entry_legalise's. A function with a result is library_function's. */
 void legalise(LoopFn *, const Isa *);
 /* Legalises `sizes`, `run` and the functions outlined from them. Kernels were legalised when they
  * were scheduled. */

@@ -90,7 +90,9 @@ void phase_end(Compilation *, const char *name);
  * build has for GPUs or for the target's triple; else the runtime's sources are compiled, too.
  * Objects come from the cache and go into it, unless no_cache. folder: an existing one for
  * temporary files, which the caller removes. weights_object: an object file with the weights, to
- * link; NULL: none. Ends the phases "cc" and "link". Returns false after errors. */
+ * link; NULL: none. Links the libraries of WeftOptions.link and the images of GPUs (c->images),
+ * too. Counts WeftReport.objects anew, and adds to WeftReport.cached. Ends the phases "cc" and
+ * "link". Returns false after errors. After compile_lower. */
 bool build_shared(Compilation *, const char *folder, const char *weights_object, const char *out);
 /* Writes c->files, the sources of the runtime that the model needs, a Makefile and a README into a
  * folder, which is made if it is missing; replaces files of these names. If the model has weights,

@@ -378,8 +378,8 @@ Graph *graph_import(Ir *to, const Graph *src);
  * expression by[k] of `to` (k < n); other symbols get names that are new there. constant[], by
  * ConstId of src's Ir: the constant of `to` that stands for it; where it is 0, the call adds a
  * constant to `to` if the graph reads it, and writes it there. constant[] has an element for each
- * constant of src's Ir. The call does not check that by[k] is in the range of size[k]: the caller
- * adds guards for that. */
+ * constant of src's Ir; constant[0] is 0. The call does not check that by[k] is in the range of
+ * size[k]: the caller adds guards for that. */
 Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n, ConstId *constant);
 /* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name (as
  * by graph_set_name), and returns the copy. map[i]: the node of dst that the copy reads where n
@@ -556,7 +556,8 @@ void graph_print(const Graph *, Text *);
  * attributes of the nodes, subgraphs included; other elements stay. Guards do not count. used has
  * sym_nvars elements. */
 void graph_used_symbols(const Graph *, bool *used);
-/* Appends the node's statement: one line with its line break, more with subgraphs. */
+/* Appends the node's statement: one line with its line break, more with subgraphs. May number all
+ * nodes of the graph first: O(nodes) for the first call after a change. */
 void graph_print_node(const Graph *, Node, Text *);
 /* Appends the text of a type: "f32[s0, 3]", "(f32[2], i64[])". The handle 0 gives "()". */
 void type_print(const Ir *, TypeId, Text *);

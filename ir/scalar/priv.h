@@ -86,10 +86,10 @@ Arena *scalar_arena(void);
 /* In the functions below values have their natural representation: the C type of the dtype, bool as
  * uint8_t, storage floats as float. */
 
-/* Evaluates one instruction (not param, const or call) on n elements: sets the n values at out to
- * the results for the operands in[]. in[] has 3 pointers; those behind the instruction's operands
- * may be any. out overlaps no operand. from: the dtype of the first operand, of a select that of
- * the second. */
+/* Evaluates one instruction (not param, const, let or call) on n elements: sets the n values at out
+ * to the results for the operands in[]. in[] has 3 pointers; those behind the instruction's
+ * operands may be any. out overlaps no operand. from: the dtype of the first operand, of a select
+ * that of the second. */
 void scalar_step(const ScIns *, DType from, void *out, const void *const *in, uint32_t n);
 /* Evaluates a dot product of groups on n elements, as scalar_step does (dot.c). */
 void scalar_dot_step(ScOp, void *out, const void *const *in, uint32_t n);

@@ -184,7 +184,8 @@ Sym sym_axis_extent(const SymTab *, Sym var);
 /* Returns the number of terms of a sum (each a PRODUCT, an atom or a CONST), of factors of a
  * product, of operands of another operation; 0 for constants and variables. */
 uint32_t sym_nargs(const SymTab *, Sym);
-/* Returns term, factor or operand k. k >= sym_nargs is an internal error. */
+/* Returns term, factor or operand k. A constant is factor 0 of a product, and the last term of a
+ * sum. k >= sym_nargs is an internal error. */
 Sym sym_arg(const SymTab *, Sym, uint32_t k);
 /* Whether the variable occurs in e, or is e. */
 bool sym_uses(const SymTab *, Sym e, Sym var);

@@ -38,7 +38,8 @@ TypeId infer_with(InferFn *fn, Graph *, Op, const Node *in, uint32_t nin, AttrId
 		return infer_with(shape_##name, g, op, in, nin, attr, where);                      \
 	}
 
-/* Records an error at f->where that begins with the operator's name. Returns false. */
+/* Records the error "OPERATOR: text" at f->where, the text cut off behind 511 bytes. Returns
+ * false. */
 bool infer_fail(Infer *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define infer_fail(...) ctx_false(infer_fail(__VA_ARGS__))
 /* Returns the type of operand k < nin. Its extents stay valid as long as the Ir. */

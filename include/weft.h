@@ -374,8 +374,9 @@ typedef struct {
 	const char *batch;      /* "rule", "expansion", "member by member" */
 	const char *deviates;   /* where results are not PyTorch's, on purpose */
 } WeftOperator;
-/* Sets *out to operator k of the table, from 0 on, in an order of its own. Returns false, with the
- * fields empty, if there are not so many, or out is NULL. */
+/* Sets *out to operator k of the table, from 0 on, in an order of its own; fields behind out->size
+ * are not written. Returns false, with all texts "", if there are not so many; also if out is
+ * NULL. */
 bool weft_table_operator(uint32_t k, WeftOperator *out);
 /* Returns a list of targets, and sets *n (n may be NULL) to their number. name NULL: all known
  * targets of CPUs; else the targets that WeftOptions.target would name, one or several levels.

@@ -44,7 +44,7 @@ bool weft_table_operator(uint32_t k, WeftOperator *out)
 	if (!out)
 		return false;
 	uint32_t size = out->size;
-	WeftOperator o = {.size = size};
+	WeftOperator o = {size, "", "", "", "", "", "", "", "", "", ""};
 	bool there = k + 1 < op_count();
 	if (there) {
 		Op op = (Op)(k + 1);

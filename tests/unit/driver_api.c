@@ -308,6 +308,24 @@ static void *compile_and_run(void *arg)
 
 /* The folder that options name is the only one: before the library is loaded, so this test is the
  * first. */
+/* Behind the table texts are "", as far as the caller's structure goes. */
+static void test_table_end(void **state)
+{
+	(void)state;
+	WeftOperator o = {.size = sizeof o};
+	uint32_t n = 0;
+	while (weft_table_operator(n, &o))
+		n++;
+	assert_true(n > 500);
+	assert_string_equal(o.name, "");
+	assert_string_equal(o.deviates, "");
+	WeftOperator part = {.size = offsetof(WeftOperator, schema), .schema = "kept"};
+	assert_true(weft_table_operator(0, &part));
+	assert_string_not_equal(part.name, "");
+	assert_string_equal(part.schema, "kept");
+	assert_false(weft_table_operator(0, NULL));
+}
+
 static void test_llvm_folder(void **state)
 {
 	(void)state;
@@ -457,7 +475,7 @@ static void test_tensor_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_llvm_folder),
+		cmocka_unit_test(test_llvm_folder), cmocka_unit_test(test_table_end),
 		cmocka_unit_test(test_inspect), cmocka_unit_test(test_counts), cmocka_unit_test(test_counts_refused),
 		cmocka_unit_test(test_interpret),
 		cmocka_unit_test(test_older_options),

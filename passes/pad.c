@@ -161,7 +161,7 @@ static bool pad_operand(const Walk *w, Node conv, PassCtx *c)
 	               *node_attr(g, conv, "dilation"), attr_ints(one, nsp), attr_ints(none, nsp),
 	               *node_attr(g, conv, "size"), *node_attr(g, conv, "acc"), *node_attr(g, conv, "out")};
 	Node y = b_node(&b, OP_conv, in, 2, attr, 9);
-	graph_set_name(g, y, graph_name(g, conv));
+	graph_set_name(g, y, g->node_name.data[conv.i]);
 	graph_replace(g, conv, y);
 	graph_erase(g, conv);
 	return true;

@@ -132,7 +132,7 @@ static void replace(Graph *g, Node n, uint32_t m, PassCtx *c)
 	x = b_contract(&b, x, taps, (const uint32_t[][2]){{0, 0}}, 1, (const uint32_t[][2]){{2, 1}}, 1);
 	attr[2] = attr_ints(t->dim + 3, 2);
 	Node y = b_node(&b, OP_winograd_output, &x, 1, attr, 3);
-	graph_set_name(g, y, graph_name(g, n));
+	graph_set_name(g, y, g->node_name.data[n.i]);
 	pass_replace(g, n, b_reshape(&b, y, t->n, t->dim));
 }
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import zipfile
 
-peers = pathlib.Path(sys.argv[1]) / "tools/peers.py"
+peers = pathlib.Path(sys.argv[1]) / "tools/bench/peers.py"
 PACKAGES = {
     "torch/__init__.py": """
 import contextlib

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench.h"
-#include "on_device.h"
+#include "tools/bench/bench.h"
+#include "tools/on_device.h"
 
 extern const char peers_py[]; /* tools/peers.py, embedded at build time */
 

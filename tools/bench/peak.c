@@ -1,10 +1,10 @@
-#include "peak.h"
+#include "tools/bench/peak.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool.h"
+#include "tools/tool.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

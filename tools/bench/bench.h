@@ -2,8 +2,8 @@
 #ifndef WEFT_TOOLS_BENCH_H
 #define WEFT_TOOLS_BENCH_H
 
-#include "peak.h"
-#include "tool.h"
+#include "tools/bench/peak.h"
+#include "tools/tool.h"
 
 typedef struct {
 	const char *model, *inputs;   /* paths; inputs NULL: made-up numbers (bench_write_inputs) */

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "tools/bench/bench.h"
 
 static int run(int argc, char **argv);
 

@@ -111,8 +111,11 @@ static bool begin(void *arg)
 	k->call = ++t->ncall;
 	if ((k->nin && !k->in) || (k->nout && !k->out))
 		return body_error(k, "values, or room for values, are missing: NULL");
+	if (k->nin < k->ncarry || k->nout < k->ncarry) /* sums that have wrapped around */
+		return body_error(k, "more values than can be counted");
 	k->value = ARENA_ARRAY(arena, WeftValue, k->nin);
-	k->result = ARENA_ARRAY(arena, WeftValue, k->nout + 1); /* a test gives one of its own */
+	/* a test gives one of its own */
+	k->result = ARENA_ARRAY(arena, WeftValue, (size_t)k->nout + 1);
 	if (k->most < 0)
 		return body_error(k, "the number of rounds is negative");
 	if (k->op == OP_scan && !k->nxs)
@@ -213,7 +216,7 @@ static bool finish(void *arg)
 static void call(Bodies *k, WeftBlockFn fn, uint32_t ngiven, void *user)
 {
 	WeftTrace *t = k->step.t;
-	memset(k->result, 0, (k->nout + 1) * sizeof *k->result);
+	memset(k->result, 0, ((size_t)k->nout + 1) * sizeof *k->result);
 	k->ngiven = ngiven;
 	fn(t, k->value, k->result, user);
 }

@@ -104,10 +104,11 @@ static bool add_folder(Cases *c, const char *path)
 				add_folder(c, sub);
 		} else if (!strcmp(list[k]->d_name, "model.onnx")) {
 			add_node_test(c, path, sub);
-		} else if (has_suffix(sub, ".pt2")) {
-			snprintf(ref, sizeof ref, "%.*s.safetensors", len - 4, sub);
+		} else if (has_suffix(sub, ".pt2") || has_suffix(sub, ".onnx")) {
+			int stem = (int)(strrchr(sub, '.') - sub);
+			snprintf(ref, sizeof ref, "%.*s.safetensors", stem, sub);
 			if (access(ref, R_OK))
-				snprintf(ref, sizeof ref, "%.*s.calls.safetensors", len - 4, sub);
+				snprintf(ref, sizeof ref, "%.*s.calls.safetensors", stem, sub);
 			if (!access(ref, R_OK)) {
 				CheckCase *one = cases_add(c, sub);
 				one->ref = malloc(sizeof *one->ref);

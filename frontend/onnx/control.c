@@ -100,8 +100,11 @@ static const OnnxGraph *body_of(const Item *it, const char *name)
 {
 	const OnnxAttr *a = onnx_item_attr(it, name);
 	if (!a || !a->g)
-		onnx_item_error(it, "attribute %s is missing: expected a graph", name);
-	return a ? a->g : NULL;
+		return onnx_item_error(it, "attribute %s is missing: expected a graph", name), NULL;
+	for (uint32_t k = 0; k < a->g->in.n; k++)
+		if (!a->g->in.data[k].name)
+			return onnx_item_error(it, "input %u of the graph %s has no name", k, name), NULL;
+	return a->g;
 }
 
 static Value *result_of(const Item *it, Scope *s, const OnnxGraph *g, uint32_t k)

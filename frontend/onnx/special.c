@@ -51,6 +51,8 @@ static bool import_identity(const Item *it)
 	Value *v = onnx_item_in(it, 0);
 	if (!v)
 		return onnx_item_error(it, "input is missing");
+	if (!it->n->out.n)
+		return true;
 	Value *y = arena_dup(it->s->im->ctx->arena, v, sizeof *v);
 	y->name = NULL;
 	return onnx_scope_bind(it->s, it->n->out.data[0], y);

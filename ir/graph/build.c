@@ -366,12 +366,18 @@ Sym b_index_from_end(Build *b, Sym index, Sym size)
 	sym_range(t, index, &lo, &hi);
 	if (lo >= 0)
 		return index;
-	if (hi < 0)
-		return sym_add(t, index, size);
+	/* For index = -size the place is 0, whatever the size. */
+	Sym from_end = hi <= 0 ? sym_add(t, index, size) : (Sym){0};
+	if (hi < 0 || (hi == 0 && sym_is_const(t, from_end, &(int64_t){0})))
+		return from_end;
 	if (sym_uses_kind(t, index, SYMVAR_UNBACKED)) {
 		/* 0 or 1 */
 		Sym negative = sym_max(t, b_int(b, 0), sym_min(t, b_int(b, 1), sym_muli(t, index, -1)));
 		return sym_add(t, index, sym_mul(t, negative, size));
+	}
+	if (hi == 0) {
+		graph_guard(b->g, GUARD_LE, index, b_int(b, -1), "an index from the end must not be 0");
+		return from_end;
 	}
 	if (sym_le(t, b_int(b, 0), index) != YES)
 		graph_guard(b->g, GUARD_LE, b_int(b, 0), index, "an index of unknown sign must not be negative");

@@ -96,7 +96,8 @@ Node b_const(Build *, ConstId);
 Node b_from_size(Build *, Sym);
 /* Returns the index counted from 0, of an index as Python counts: a negative index counts from the
  * end, so `size` is added. If the sign of the index is unknown, the sign is computed at run time
- * where the index is unbacked; else a guard requires index >= 0. */
+ * where the index is unbacked; else a guard requires index >= 0, or index < 0 if the index is known
+ * to be at most 0 and is not -size. */
 Sym b_index_from_end(Build *, Sym index, Sym size);
 /* States that the symbol `size` has from here on the value of x, an i64 without dimensions, which
  * is at most `most` (none: no bound is known). Adds OP_to_size, which checks at run time that the

@@ -2,6 +2,7 @@
 FOLDER/NAME.onnx and its inputs, FOLDER/NAME.safetensors, for every model of the groups; --list prints the names. GROUP is torch (both exporters
 of PyTorch; needs torch, torchvision, transformers, onnxscript), optimum (optimum-onnx, timm), tf (tensorflow, tf2onnx) or paddle
 (paddlepaddle, paddle2onnx): each in a Python that has these. tests/oracle/onnx/exported.py compares what they give with ONNX Runtime."""
+import inspect
 import json
 import os
 import pathlib
@@ -47,7 +48,10 @@ def torch_export(path, make, kind, opset):
     if kind == "dynamo":
         options["external_data"] = False
         if dynamic:
-            options["dynamic_shapes"] = tuple({d: torch.export.Dim(s, min=1) for d, s in dynamic.get(k, {}).items()} for k in range(len(args)))
+            # Net.forward(self, *x) takes its inputs as one tuple.
+            shapes = tuple({d: torch.export.Dim.DYNAMIC for d in dynamic.get(k, {})} for k in range(len(args)))
+            several = any(p.kind == p.VAR_POSITIONAL for p in inspect.signature(module.forward).parameters.values())
+            options["dynamic_shapes"] = (shapes,) if several else shapes
     elif dynamic:
         options["dynamic_axes"] = {names[k]: dims for k, dims in dynamic.items()}
     with torch.no_grad():
@@ -415,7 +419,7 @@ def paddle():
         (3, 16, 16), 12)
     add("paddle_lstm", lambda: First(nn), (6, 5), 15)
     add("paddle_encoder", lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32), 2), (6, 16), 14)
-    add("paddle_upsample", lambda: nn.Sequential(nn.Conv2DTranspose(2, 4, 4, 2, 1), nn.Upsample(scale_factor=2, mode="bilinear"), nn.Swish()), (2, 6, 6), 16)
+    add("paddle_upsample", lambda: nn.Sequential(nn.Conv2DTranspose(2, 4, 4, 2, 1), nn.Upsample(size=[24, 24], mode="bilinear"), nn.Swish()), (2, 6, 6), 16)
     add("paddle_functions", of(lambda x: (p.topk(x, 3)[0], p.cumsum(x, 1), x[:, 1:7:2], p.where(x > 0, p.exp(x), p.abs(x)), x.reshape([-1, 4]), p.argmax(x, 1),
                                           p.nn.functional.one_hot(p.argmax(x, 1), 8), p.std(x, 1))), (8,), 13)
     add("paddle_embedding", lambda: nn.Sequential(nn.Embedding(10, 8), nn.Conv1D(7, 4, 3)), (7,), 17, "int64")

@@ -275,6 +275,14 @@ static void test_random(void **state)
 	expect(model(graph_of(node("Bernoulli", "x", NULL, "y", none), none)), "%y = onnx.Bernoulli.15(%x");
 }
 
+/* A node whose results nobody names is no part of the graph. */
+static void test_no_results(void **state)
+{
+	(void)state;
+	Bytes identity = block(1, join(text(1, "x"), text(4, "Identity")));
+	expect(model(graph_of(join(identity, relu()), none)), "return %y");
+}
+
 static void test_wrong_models(void **state)
 {
 	(void)state;
@@ -288,6 +296,9 @@ static void test_wrong_models(void **state)
 	       "not supported: Foo of opset 17, Bar of opset 17");
 	Bytes attr = block(5, all(3, text(1, "beta"), number(20, 1), number(3, 1)));
 	expect(model(graph_of(node("Relu", "x", NULL, "y", attr), none)), "attribute beta is not supported");
+	Bytes unnamed = all(3, text(2, "b"), block(11, none), block(11, none));
+	Bytes body = block(5, all(3, text(1, "body"), number(20, 5), block(6, join(unnamed, block(12, info("more", 9, 0, NULL))))));
+	expect(model(graph_of(node("Loop", "", "", "y", body), none)), "input 0 of the graph body has no name");
 	Bytes strings = all(4, relu(), text(2, "g"), block(11, info("x", STRING, 2, dynamic)), block(12, info("y", FLOAT, 2, dynamic)));
 	expect(model(strings), "input x is of STRING, which is not supported");
 	/* the file contradicts the inferred type */
@@ -439,6 +450,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_source_lines, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lists, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_results, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_models, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_tensors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_external_data, setup, teardown),

@@ -192,6 +192,17 @@ static Graph *without_inputs(Scope *s, Node n, const bool *needed)
 	return g;
 }
 
+/* Sizes that stay open: of an input, or of data. */
+static bool uses_symbols(const Graph *g)
+{
+	uint32_t n = sym_nvars(g->ir->syms);
+	bool *used = arena_calloc(g->ir->ctx->scratch, n, sizeof *used), any = false;
+	graph_used_symbols(g, used);
+	for (uint32_t k = 0; k < n; k++)
+		any |= used[k];
+	return any;
+}
+
 bool onnx_value_decided(Scope *s, const Value *v, Tensor *out)
 {
 	Import *im = s->im;
@@ -201,7 +212,7 @@ bool onnx_value_decided(Scope *s, const Value *v, Tensor *out)
 	mark_needed(im->main, v->node, needed);
 	needed[0] = false;
 	Graph *g = without_inputs(s, v->node, needed);
-	TRY(g && interp(im->ctx, g, NULL, 0, out, 1, im->ctx->arena));
+	TRY(g && !uses_symbols(g) && interp(im->ctx, g, NULL, 0, out, 1, im->ctx->arena));
 	for (uint32_t k = 0; k < im->input.n; k++)
 		if (needed[im->input.data[k]->node.i])
 			check_input(s, im->input.data[k]);

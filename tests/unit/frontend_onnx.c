@@ -275,6 +275,20 @@ static void test_random(void **state)
 	expect(model(graph_of(node("Bernoulli", "x", NULL, "y", none), none)), "%y = onnx.Bernoulli.15(%x");
 }
 
+/* Branches of different types need a condition that is decided at import: not one of a size from
+ * data. */
+static void test_if_of_data(void **state)
+{
+	(void)state;
+	static const int64_t empty[] = {0};
+	Bytes result = block(12, info("r", FLOAT, 2, dynamic));
+	Bytes yes = block(5, all(3, text(1, "then_branch"), number(20, 5), block(6, all(3, node("Relu", "x", NULL, "r", none), text(2, "yes"), result))));
+	Bytes no = block(5, all(3, text(1, "else_branch"), number(20, 5), block(6, all(3, node("Transpose", "x", NULL, "r", none), text(2, "no"), result))));
+	Bytes nodes = all(5, node("NonZero", "x", NULL, "found", none), node("Shape", "found", NULL, "s", none), node("ReduceProd", "s", NULL, "n", none),
+			  node("Equal", "n", "zero", "c", none), node("If", "c", NULL, "y", join(yes, no)));
+	expect(model(graph_of(nodes, integers("zero", 1, empty))), "cond: ");
+}
+
 /* A node whose results nobody names is no part of the graph. */
 static void test_no_results(void **state)
 {
@@ -450,6 +464,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_source_lines, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lists, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_if_of_data, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_results, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_models, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_tensors, setup, teardown),

@@ -178,7 +178,10 @@ static Node run(Build *b, const Layer *l, Node *init, Node xs, const Reads *r, b
 	Ir *ir = b->g->ir;
 	Node in[2 + 2 + MAX_CONSTS];
 	uint32_t n = 0, nxs = 1 + (r->step.i != 0);
-	Graph *g = xs.i && init[0].i ? body(b, l, init, xs, r) : NULL;
+	bool all = xs.i && r->weight.i;
+	for (uint32_t k = 0; k < l->nstate; k++)
+		all = all && init[k].i;
+	Graph *g = all ? body(b, l, init, xs, r) : NULL;
 	if (!g)
 		return (Node){0};
 	for (uint32_t k = 0; k < l->nstate; k++)

@@ -30,7 +30,7 @@ TAKEN = re.compile(r'"(-[^"]+)", OPT_')
 shared = set(TAKEN.findall((root / "tools/tool.h").read_text()))
 differ("docs/weft.1, DESCRIPTION", shared, headings(sections["DESCRIPTION"]))
 for command in ("compile", "run", "check", "bench", "show"):
-    source = (root / f"tools/{command}.c").read_text()
+    source = next(root.glob(f"tools/**/{command}.c")).read_text()
     taken = set(TAKEN.findall(source))
     assert taken and "LOAD_OPTIONS" in source, command
     helped = subprocess.run([weft, command, "--help"], capture_output=True, text=True, check=True).stdout
@@ -53,7 +53,7 @@ for section in ("EXAMPLES", "FILES", "EXIT STATUS", "ENVIRONMENT"):
         bad += 1
         print(f"FAIL docs/weft.1: no section {section}")
 # What the environment changes is listed.
-for path in [*root.glob("driver/*/*.c"), *root.glob("tools/*.c"), *root.glob("runtime/*.c")]:
+for path in [*root.glob("driver/*/*.c"), *root.glob("tools/**/*.c"), *root.glob("runtime/*.c")]:
     source = path.read_text()
     names = re.findall(r'getenv\("(\w+)"\)', source)
     names += [v for k in re.findall(r"getenv\(([A-Z]+)\)", source) for v in re.findall(rf'#define {k} "(\w+)"', source)]

@@ -97,7 +97,7 @@ static Node build_view_dtype(Build *b, Node n)
 	if (dtype_is_complex(from))
 		x = parts_along(b, x);
 	x = view_real(b, x, dtype_is_complex(to) ? dtype_real(to) : to);
-	if (dtype_is_complex(to))
+	if (dtype_is_complex(to) && x.i)
 		x = join_parts(b, x);
 	return number ? b_squeeze(b, x, 0) : x;
 }

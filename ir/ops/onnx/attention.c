@@ -215,6 +215,8 @@ static Node build_tensor_scatter(Build *b, Node n)
 	uint32_t axis = onnx_axis(b, n, "axis", cache);
 	if (!cache.i || !update.i || !axis || !aten_check_word(b, n, "mode", "linear circular"))
 		return cache.i && !axis ? b_error(b, "axis 0 is the batch") : (Node){0};
+	if (aten_rank(b, update) != aten_rank(b, cache))
+		return b_error(b, "update has %u dimensions, and past_cache %u", aten_rank(b, update), aten_rank(b, cache));
 	Shape s = aten_shape(b, update);
 	Node at = aten_iota_dim(b, &s, axis, DT_i64);
 	if (first.i)

@@ -250,7 +250,7 @@ static bool reshape(Fold *f)
 		n[0] = have / n[1];
 	if (n[1] == -1 && n[0] > 0)
 		n[1] = have / n[0];
-	TRY(n[0] > 0 && n[1] > 0 && n[0] <= have && n[0] * n[1] == have && copy(f, true));
+	TRY(n[0] > 0 && n[1] > 0 && n[0] <= have && n[1] <= have && n[0] * n[1] == have && copy(f, true));
 	f->rows = (uint32_t)n[0];
 	return true;
 }

@@ -62,6 +62,7 @@ static bool place(OnDevice *d, WeftTensor *to, const WeftTensor *from)
 	uint64_t at = 0;
 	*to = *from;
 	to->data = NULL;
+	to->byte_offset = 0;
 	to->device = d->how.device;
 	if (has_failed(d->cu.alloc(&at, bytes_of(from) + 16), "taking memory"))
 		return false;
@@ -72,10 +73,11 @@ static bool place(OnDevice *d, WeftTensor *to, const WeftTensor *from)
 static bool place_all(OnDevice *d, const WeftTensor *inputs)
 {
 	const Runner *r = d->r;
-	for (uint32_t k = 0; k < r->ninput; k++)
-		if (!place(d, &d->tensor[k], &inputs[k]) ||
-		    has_failed(d->cu.in((uintptr_t)d->tensor[k].data, inputs[k].data, bytes_of(&inputs[k]), d->stream), "copying inputs"))
+	for (uint32_t k = 0; k < r->ninput; k++) {
+		const void *from = (char *)inputs[k].data + inputs[k].byte_offset;
+		if (!place(d, &d->tensor[k], &inputs[k]) || has_failed(d->cu.in((uintptr_t)d->tensor[k].data, from, bytes_of(&inputs[k]), d->stream), "copying inputs"))
 			return false;
+	}
 	for (uint32_t k = 0; k < r->noutput; k++)
 		if (!place(d, &d->tensor[r->ninput + k], &r->result[k]))
 			return false;

@@ -9,9 +9,9 @@ typedef struct OnDevice OnDevice;
 
 /* Whether the model runs on a GPU, and its outputs have sizes that are known before a call. */
 bool on_device_can(const Runner *);
-/* Copies inputs[r->ninput], of the shapes that runner_prepare saw, to the GPU that the runner is
- * open on, and takes memory there for outputs and workspace, and a stream. The runner must outlive
- * the result; runner_prepare makes it useless. Returns NULL after a message. */
+/* Copies inputs[r->ninput], row-major and of the shapes that runner_prepare saw, to the GPU that
+ * the runner is open on, and takes memory there for outputs and workspace, and a stream. The runner
+ * must outlive the result; runner_prepare makes it useless. Returns NULL after a message. */
 OnDevice *on_device_new(Runner *, const WeftTensor *inputs);
 /* Gives a call to the stream. The second one makes a CUDA graph, later ones begin the graph.
  * Returns false after a message. */

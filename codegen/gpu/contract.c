@@ -254,7 +254,7 @@ static void multiply(Contract *c, Lx k0)
 	LoopFn *f = c->s->e.f;
 	const GpuContractPlan *p = c->p;
 	Lx a[MOST_TILE] = {0}, b[MOST_TILE] = {0}, stage = stage_of(c, k0);
-	for (uint32_t k = 0; k < c->p->tile.depth; k++) {
+	for (uint32_t k = 0; k < p->tile.depth; k++) {
 		load_elements(c, &c->a, stage, k, c->trow, p->tile.trows, a);
 		load_elements(c, &c->b, stage, k, c->tcol, p->tile.tcols, b);
 		for (uint32_t i = 0; i < p->tile.trows; i++)

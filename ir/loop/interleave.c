@@ -12,15 +12,17 @@
 /* What waits: pending[v] says that variable v is still to be set. */
 typedef struct {
 	const LoopFn *f;
-	const bool *pending;
+	bool *pending;
+	uint32_t *met, number; /* met[e]: the number of the last statement whose look met e */
 	bool waits;
 } Waiting;
 
 static void look(void *data, Lx x)
 {
 	Waiting *w = data;
-	if (!x.i || w->waits)
+	if (!x.i || w->waits || w->met[x.i] == w->number)
 		return;
+	w->met[x.i] = w->number;
 	const LxData *d = &w->f->lx.data[x.i];
 	w->waits = d->kind == LX_VAR && w->pending[d->u.v.i];
 	for (uint32_t k = 0; k < d->nin; k++)
@@ -32,11 +34,12 @@ static const LsData *at(const LoopFn *f, uint32_t stmt)
 	return &f->ls.data[stmt];
 }
 
-static bool is_ready(const LoopFn *f, const bool *pending, uint32_t stmt)
+static bool is_ready(Waiting *w, uint32_t stmt)
 {
-	Waiting w = {f, pending, false};
-	ls_visit(f, at(f, stmt), look, &w);
-	return !w.waits;
+	w->waits = false;
+	w->number++;
+	ls_visit(w->f, at(w->f, stmt), look, w);
+	return !w->waits;
 }
 
 static bool is_simple(const LsData *s)
@@ -55,23 +58,23 @@ void ls_interleave(LoopFn *f, const uint32_t *from, uint32_t n)
 	Arena *arena = f->ir->ctx->scratch;
 	const uint32_t count = from[n] - from[0];
 	uint32_t *old = ARENA_ARRAY(arena, uint32_t, count + 1), *next = ARENA_ARRAY(arena, uint32_t, n);
-	bool *pending = ARENA_ARRAY(arena, bool, f->lv.n);
+	Waiting w = {.f = f, .pending = ARENA_ARRAY(arena, bool, f->lv.n), .met = ARENA_ARRAY(arena, uint32_t, f->lx.n)};
 	for (uint32_t k = 0; k < count; k++) {
 		const LsData *s = at(f, stmt[from[0] + k]);
 		if (!is_simple(s))
 			return;
 		old[k] = stmt[from[0] + k];
-		pending[s->v.i] |= s->kind != LS_STORE;
+		w.pending[s->v.i] |= s->kind != LS_STORE;
 	}
 	memcpy(next, from, n * sizeof *next);
 	for (uint32_t done = 0; done < count;) /* the first of the old order that is left is
 	                                          ready */
 		for (uint32_t k = 0; k < n; k++) {
 			const uint32_t s = next[k] < from[k + 1] ? old[next[k] - from[0]] : 0;
-			if (next[k] == from[k + 1] || !is_ready(f, pending, s))
+			if (next[k] == from[k + 1] || !is_ready(&w, s))
 				continue;
 			if (at(f, s)->kind != LS_STORE)
-				pending[at(f, s)->v.i] = false;
+				w.pending[at(f, s)->v.i] = false;
 			stmt[from[0] + done++] = s;
 			next[k]++;
 		}

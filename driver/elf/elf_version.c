@@ -19,7 +19,8 @@ struct ElfLibrary {
 	uint32_t nsymbol;
 	const char *text;
 	uint64_t ntext;
-	const uint16_t *version; /* by symbol; NULL: it has no versions */
+	const uint16_t *version; /* by symbol, for the first nversion of them */
+	uint64_t nversion;
 	uint64_t definitions, ndefinitions; /* of versions: where, and bytes */
 	bool used;
 	ARRAY(Used) of;
@@ -49,6 +50,7 @@ static bool read_library(Ctx *ctx, ElfLibrary *l, const char *path)
 			l->ntext = s[s[k].sh_link].sh_size;
 		} else if (at && s[k].sh_type == SHT_GNU_versym) {
 			l->version = at;
+			l->nversion = s[k].sh_size / sizeof *l->version;
 		} else if (at && s[k].sh_type == SHT_GNU_verdef) {
 			l->definitions = s[k].sh_offset;
 			l->ndefinitions = s[k].sh_size;
@@ -86,10 +88,11 @@ bool elf_version_find(ElfVersions *v, const char *name, uint32_t *version)
 			const Elf64_Sym *s = &l->symbol[j];
 			if (s->st_shndx == SHN_UNDEF || s->st_name >= l->ntext || strcmp(l->text + s->st_name, name) != 0)
 				continue;
-			if (l->version && l->version[j] & hidden)
+			const uint16_t theirs = j < l->nversion ? l->version[j] : VER_NDX_GLOBAL;
+			if (theirs & hidden)
 				continue;
 			l->used = true;
-			*version = l->version && l->version[j] > VER_NDX_GLOBAL ? number(v, l, l->version[j]) : VER_NDX_GLOBAL;
+			*version = theirs > VER_NDX_GLOBAL ? number(v, l, theirs) : VER_NDX_GLOBAL;
 			return true;
 		}
 	}

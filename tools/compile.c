@@ -10,8 +10,8 @@ static int run(int argc, char **argv);
 const Command command_compile = {
 	"compile", "compile a model file to a shared object, C, or a look inside",
 	"MODEL | NAME=MODEL... -o OUT [options]",
-	"Compile MODEL (.pt2, or the text form of a graph); of several, each with a name, one model with\n"
-	"several entries, which share the weights that are equal.\n\n"
+	"Compile MODEL (.pt2, .onnx, or the text form of a graph); of several, each with a name, one model\n"
+	"with several entries, which share the weights that are equal.\n\n"
 	"  -o OUT                 the file to write; - is standard output. Links are followed, "
 	"devices and\n"
 	"                         FIFOs written into; never over an input\n"

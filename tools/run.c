@@ -178,7 +178,7 @@ static bool call_with(Session *s, const char *file)
 	if (!t)
 		return fail_messages(s->w), false;
 	WeftTensor *in = calloc(s->r->ninput + 1, sizeof *in);
-	bool ok = in || (fail("out of memory"), false);
+	bool ok = (in || (fail("out of memory"), false)) && runner_takes_all(s->r, t, file);
 	int n = runner_calls(t);
 	s->numbered |= n > 0;
 	if (ok && !n)

@@ -438,6 +438,45 @@ int runner_calls(const WeftTensors *t)
 	return n;
 }
 
+/* The name of a tensor without the number of its call. */
+static const char *without_call(const char *name)
+{
+	size_t n = strspn(name, "0123456789");
+	return n && name[n] == '.' ? name + n + 1 : name;
+}
+
+/* Which input a name asks for: "x.2" input 2; -1: it has another form. */
+static int64_t asked_input(const char *name)
+{
+	char *end;
+	long k = !strncmp(name, "x.", 2) && isdigit((unsigned char)name[2]) ? strtol(name + 2, &end, 10) : -1;
+	return k < 0 || *end ? -1 : k;
+}
+
+static bool is_input_name(const Runner *r, const char *name)
+{
+	for (uint32_t k = 0; k < r->ninput; k++)
+		if (!strcmp(runner_input(r, k)->name, name))
+			return true;
+	return false;
+}
+
+bool runner_takes_all(const Runner *r, const WeftTensors *t, const char *file)
+{
+	bool named = false;
+	for (uint32_t k = 0; k < weft_tensors_count(t); k++)
+		named |= is_input_name(r, without_call(weft_tensors_name(t, k)));
+	for (uint32_t k = 0; k < weft_tensors_count(t); k++) {
+		const char *name = without_call(weft_tensors_name(t, k));
+		if (is_input_name(r, name) || !(asked_input(name) >= (int64_t)r->ninput || (named && !strchr(name, '.'))))
+			continue;
+		return fail("%s: tensor %s is no input of %s, which takes %u%s", file, weft_tensors_name(t, k), r->path, (unsigned)r->ninput,
+			    has_suffix(r->path, ".onnx") ? " (an initializer that is a graph input too is a constant: docs/onnx.md)" : ""),
+		       false;
+	}
+	return true;
+}
+
 bool runner_call_inputs(Runner *r, const WeftTensors *t, const char *file, int call, WeftTensor *in)
 {
 	for (uint32_t k = 0; k < r->ninput; k++) {

@@ -104,7 +104,7 @@ typedef struct {
 	"  --state A.X=B.Y      of several models: state Y of B is X of A (may be repeated)\n"             \
 	"  --seed N             of random numbers, the state weft.rng (default 0)\n"                        \
 	"  --rng state|input    whether weft.rng is state or an input\n"                                    \
-	"  --values FILE        x.0, ...: inputs of an ONNX model, which its code may fix\n"
+	"  --values FILE        inputs of an ONNX model (x.0, ..., or by name), which its code may fix\n"
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
 /* Adds the entry NAME=FILE (is_entry). Cuts arg in two, and refers to it: arg must stay valid.
@@ -348,6 +348,10 @@ bool runner_inputs(Runner *, const WeftTensors *, const char *file, WeftTensor *
 /* Returns for how many calls a file has tensors whose names begin with "0.", "1.", ...; 0: its
  * tensors have no number of a call in front. */
 int runner_calls(const WeftTensors *);
+/* Whether each tensor of a file that looks like an input is one: x.<i> names an input, and where
+ * the file has inputs by name, so does each name without a point. file: its path. Returns false
+ * after a message that names the first other one. */
+bool runner_takes_all(const Runner *, const WeftTensors *, const char *file);
 /* Sets in[r->ninput] to the inputs of one call of several. For call 0, an input that the file does
  * not have is runner_absent's; for later ones in[] must hold the inputs of the call before, and an
  * input that the file does not have stays. file: its path. Returns false after a message: call 0

@@ -161,6 +161,13 @@ static const Tensor *given_value(const Import *im, const char *name)
 	return NULL;
 }
 
+/* The value of a tensor that is an input, by its key (x.0) or by its name. */
+static const Tensor *given_input(const Import *im, const char *key, const char *name)
+{
+	const Tensor *t = given_value(im, key);
+	return t ? t : given_value(im, name);
+}
+
 /* The value that the caller gave, where it may decide a shape: it is small, and of the type. */
 static const Tensor *deciding(const Tensor *t, DType d)
 {
@@ -233,7 +240,7 @@ static Value *list_input(Scope *s, const OnnxInfo *info, const char *key)
 	}
 	if (elem)
 		return sequence_input(s, info, elem, key);
-	const Tensor *given = given_value(im, key);
+	const Tensor *given = given_input(im, key, info->name);
 	OnnxInfo held = {info->name, (OnnxType *)type};
 	return given ? tensor_input(s, &held, given) : onnx_value_list(im, NULL, 0);
 }
@@ -245,7 +252,7 @@ static bool add_input(Scope *s, const OnnxInfo *info, uint32_t k)
 	if (!info->name || !*info->name)
 		return ctx_error(im->ctx, NULL, "input %u has no name", k);
 	bool list = info->type && (info->type->sequence || info->type->optional);
-	Value *v = list ? list_input(s, info, key) : tensor_input(s, info, given_value(im, key));
+	Value *v = list ? list_input(s, info, key) : tensor_input(s, info, given_input(im, key, info->name));
 	return v && onnx_scope_bind(s, info->name, v);
 }
 

@@ -17,7 +17,7 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     """Compiles a model, in this process, or with path= into a shared object, which is loaded.
 
     model: a torch.nn.Module, which torch.export exports with args, kwargs and dynamic_shapes; an
-    ExportedProgram; the path of a .pt2 file; or a weft.Graph.
+    ExportedProgram; the path of a .pt2 or .onnx file; or a weft.Graph.
     target: "native", "x86-64-v3", ... (docs/targets.md); with path= only.
     precision: "bf16" or "f16" computes as under torch.autocast; inputs, outputs and state keep their types.
     grad: "params", "inputs" or names. The model then has the entries run, forward_saving and backward.

@@ -125,7 +125,12 @@ static Node build_expand(Build *b, Node n)
 	if (want.rank > MAX_RANK)
 		return b_error(b, "shape has %u extents, expected at most %d", want.rank, MAX_RANK);
 	want = shape_of(want.rank, given);
-	return x.i && aten_broadcast_shape(b, &have, &want, &out) ? aten_expand_shape(b, x, &out) : (Node){0};
+	if (!x.i || !aten_broadcast_shape(b, &have, &want, &out))
+		return (Node){0};
+	for (uint32_t k = 0; k < want.rank; k++)
+		if (!sym_is(b_syms(b), want.dim[k], 1))
+			aten_require_equal(b, want.dim[k], out.dim[out.rank - want.rank + k], "sizes that are broadcast together");
+	return aten_expand_shape(b, x, &out);
 }
 
 OP(onnx_Expand_8){

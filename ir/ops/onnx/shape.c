@@ -116,6 +116,14 @@ OP(onnx_Transpose_1){
 	.no_sample = NODE_TESTS,
 };
 
+/* An extent of the shape keeps that of the operand: it is 1 or the same. */
+static void require_kept(Build *b, Sym want, Sym have)
+{
+	SymTab *t = b_syms(b);
+	if (want.i != have.i && !sym_is(t, want, 1))
+		aten_require_equal(b, sym_mul(t, sym_addi(t, want, -1), sym_sub(t, want, have)), b_int(b, 0), "an extent of the shape is 1 or the tensor's");
+}
+
 /* Both are broadcast: extents of 1 in the shape keep the operand's. */
 static Node build_expand(Build *b, Node n)
 {
@@ -128,8 +136,7 @@ static Node build_expand(Build *b, Node n)
 	if (!x.i || !aten_broadcast_shape(b, &have, &want, &out))
 		return (Node){0};
 	for (uint32_t k = 0; k < want.rank; k++)
-		if (!sym_is(b_syms(b), want.dim[k], 1))
-			aten_require_equal(b, want.dim[k], out.dim[out.rank - want.rank + k], "sizes that are broadcast together");
+		require_kept(b, want.dim[k], out.dim[out.rank - want.rank + k]);
 	return aten_expand_shape(b, x, &out);
 }
 

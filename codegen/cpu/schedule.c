@@ -77,7 +77,7 @@ Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *
 LayoutWant schedule_wants(const Lowered *l, const Kernel *kernel, const Target *target)
 {
 	if (target->gpu)
-		return (LayoutWant){0};
+		return gpu_schedule_wants(l, kernel, target);
 	const PlanInput in = plan_input(l, kernel, target, true);
 	Choice c = {.slower = slower};
 	consider_all(&c, &in, true, true);

@@ -376,6 +376,12 @@ static Lx number_of(Contract *c, Lx row, Lx col)
 	return lx_add(f, lx_mul(f, lx_add(f, first, row), c->b.count), col);
 }
 
+/* The temporary of sums that a second phase reads. */
+static uint32_t partial_of(const GpuContractPlan *p)
+{
+	return gpu_gathers(p);
+}
+
 /* Of the slice: the sum is in shared memory. */
 static void run_element(Contract *c, LMem slice, Lx at, Lx row, Lx col)
 {
@@ -385,7 +391,7 @@ static void run_element(Contract *c, LMem slice, Lx at, Lx row, Lx col)
 	Lx v = lx_var(f, ls_load(f, "sum", slice, at, (LType){c->p->dtype, 1}, (Lx){0}));
 	if (c->part.i) {
 		Lx place = lx_add(f, lx_mul(f, c->part, eval_size(e, c->p->grid.results)), number_of(c, row, col));
-		ls_store(f, eval_temp_memory(e, 0), place, v, (Lx){0});
+		ls_store(f, eval_temp_memory(e, partial_of(c->p)), place, v, (Lx){0});
 	} else {
 		run_point(c, row, col, v);
 	}
@@ -454,12 +460,18 @@ static void find_tile(Contract *c, Lx *row, Lx *col)
 }
 
 /* The argument of the function that is the buffer, or the temporary. */
-static uint32_t argument_of(const Eval *e, int kind, uint32_t which)
+static uint32_t argument_at(const Eval *e, int kind, uint32_t which)
 {
 	uint32_t k = 0;
 	while (k < e->args.arg.n && ((int)e->args.arg.data[k].kind != kind || e->args.arg.data[k].k != which))
 		k++;
 	return k;
+}
+
+static uint32_t argument_of(const Eval *e, const GpuContractPlan *p, Kx load)
+{
+	const SchedArg from = p->nest->from[load.i];
+	return argument_at(e, from.kind, from.k);
 }
 
 /* For a library that computes the kernel in one call: what the function is given. */
@@ -468,10 +480,10 @@ static void tell_product(Eval *e, const GpuContractPlan *p)
 	static const char *const name[PRODUCT_SIZES] = {"m", "n", "k", "batch", "a_stride", "b_stride", "c_stride", "a_member", "b_member", "c_member",
 							"a_first", "b_first", "c_first", "bias_first"};
 	LoopProduct *x = arena_dup(e->arena, &p->product->of, sizeof *x);
-	x->a = argument_of(e, ARG_BUF, e->k->kx.data[p->a.load.i].buf.i);
-	x->b = argument_of(e, ARG_BUF, e->k->kx.data[p->b.load.i].buf.i);
-	x->c = p->apart ? argument_of(e, ARG_TEMP, 0) : argument_of(e, ARG_BUF, e->k->stage.data[e->k->stage.n - 1].buf.i);
-	x->bias = p->product->bias.i ? argument_of(e, ARG_BUF, e->k->kx.data[p->product->bias.i].buf.i) : UINT32_MAX;
+	x->a = argument_of(e, p, p->a.load);
+	x->b = argument_of(e, p, p->b.load);
+	x->c = p->apart ? argument_at(e, ARG_TEMP, partial_of(p)) : argument_at(e, ARG_BUF, e->k->stage.data[e->k->stage.n - 1].buf.i);
+	x->bias = p->product->bias.i ? argument_of(e, p, p->product->bias) : UINT32_MAX;
 	x->param = e->args.param.n;
 	for (uint32_t k = 0; k < PRODUCT_SIZES; k++) {
 		array_push(e->arena, &e->args.param, p->product->size[k]);
@@ -514,7 +526,7 @@ static void run_parts(Code *s, const GpuContractPlan *p)
 	ls_if(f, lx_cmp(f, SC_lt, at, all));
 	Lv sum = ls_var(f, "sum", lx_float(f, t, 0));
 	Lx part = lx_var(f, ls_for(f, "part", int_of(&c, 0), eval_size(e, p->grid.splits), 1));
-	Lx v = lx_var(f, ls_load(f, "partial", eval_temp_memory(e, 0), lx_add(f, lx_mul(f, part, all), at), t, (Lx){0}));
+	Lx v = lx_var(f, ls_load(f, "partial", eval_temp_memory(e, partial_of(p)), lx_add(f, lx_mul(f, part, all), at), t, (Lx){0}));
 	ls_set(f, sum, lx_add(f, lx_var(f, sum), v));
 	ls_end(f);
 	Lx up = eval_let(e, "up", lx_div(f, at, cols)), row = up;
@@ -527,12 +539,57 @@ static void run_parts(Code *s, const GpuContractPlan *p)
 	code_finish_phase(s, sym_ceildiv(e->syms, p->grid.results, sym_int(e->syms, THREADS)), (KernelCost){none, none});
 }
 
+/* A thread copies neighbours of a line, as they are. */
+static void run_gather(Code *s, const GpuGather *g, Kx load)
+{
+	Eval *e = &s->e;
+	int64_t by[MAX_AXES];
+	block_begin(s, g->nest, GPU_GATHER_THREADS);
+	LoopFn *f = e->f;
+	SymTab *syms = e->syms;
+	const Sym accesses = sym_ceildiv(syms, g->length, sym_int(syms, g->wide)), all = sym_mul(syms, g->nline, accesses);
+	for (uint32_t i = 0; i < g->line.n; i++)
+		by[i] = i + 1 < g->line.n ? 1 : g->wide;
+	Lx thread = lx_mul(f, block_number(s), lx_int(f, GPU_GATHER_THREADS));
+	Lx t = eval_let(e, "access", lx_add(f, thread, block_thread(s))), of_line = eval_size(e, accesses);
+	ls_if(f, lx_cmp(f, SC_lt, t, eval_size(e, all)));
+	Lx line = eval_let(e, "line", lx_div(f, t, of_line)), at = eval_let(e, "at", lx_mod(f, t, of_line));
+	block_decode(s, line, g->lines.axis, g->lines.n, NULL);
+	block_decode(s, at, g->line.axis, g->line.n, by);
+	LMem from = eval_load_memory(e, load), to = eval_temp_memory(e, g->temp);
+	from.dtype = to.dtype = dtype_raw(from.dtype);
+	if (g->wide > 1) {
+		block_align(s, from, g->wide * dtype_size(from.dtype));
+		block_align(s, to, g->wide * dtype_size(to.dtype));
+	}
+	Lv v = ls_load(f, "copied", from, eval_index(e, g->nest->offset[load.i]), (LType){from.dtype, g->wide}, (Lx){0});
+	Lx place = lx_add(f, lx_mul(f, line, eval_size(e, g->stride)), lx_mul(f, at, lx_int(f, g->wide)));
+	ls_store(f, to, place, lx_var(f, v), (Lx){0});
+	ls_end(f);
+	const Cost *none = cost_number(e->arena, 0);
+	code_finish_phase(s, sym_ceildiv(syms, all, sym_int(syms, GPU_GATHER_THREADS)), (KernelCost){none, none});
+}
+
+static void gather(Code *s, const GpuContractPlan *p, const GpuOperand *o)
+{
+	const GpuGather *g = o->gather;
+	if (!g)
+		return;
+	const DType d = buf_of(s->e.l, p->nest->k->kx.data[o->load.i].buf)->dtype;
+	const Sym size = sym_mul(p->nest->syms, g->nline, g->stride);
+	code_temp(s, (SchedTemp){"matrix", d, size, s->out->phase.n, gpu_gathers(p)});
+	run_gather(s, g, o->load);
+}
+
 void emit_gpu_contract(Code *s, const Plan *plan)
 {
 	const GpuContractPlan *p = plan->of.gpu_contract;
 	SymTab *syms = p->nest->syms;
+	const uint32_t tiles = gpu_gathers(p);
+	gather(s, p, &p->a);
+	gather(s, p, &p->b);
 	if (gpu_two_phases(p))
-		code_temp(s, (SchedTemp){"partial", p->dtype, sym_mul(syms, p->grid.results, p->grid.splits), 0, 1});
+		code_temp(s, (SchedTemp){"partial", p->dtype, sym_mul(syms, p->grid.results, p->grid.splits), tiles, tiles + 1});
 	run_tiles(s, p);
 	if (gpu_two_phases(p))
 		run_parts(s, p);

@@ -7,5 +7,7 @@
 
 /* Returns the schedule of a kernel for a GPU (Target.gpu), with the contract of schedule_kernel. */
 Schedule *gpu_schedule_kernel(const Lowered *, const Kernel *, const Target *);
+/* Returns the constant that this schedule packs, with the contract of schedule_wants. */
+LayoutWant gpu_schedule_wants(const Lowered *, const Kernel *, const Target *);
 
 #endif

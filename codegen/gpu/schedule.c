@@ -31,12 +31,24 @@ static Schedule *emit(const Choice *c, BlockFn *write, const Kernel *k)
 	return code.out;
 }
 
+static Choice choose(const PlanInput *in)
+{
+	Choice c = {.slower = slower};
+	for (uint32_t i = 0; i < ROWS; i++)
+		choice_consider(&c, &rows[i].row, in);
+	return c;
+}
+
+LayoutWant gpu_schedule_wants(const Lowered *l, const Kernel *k, const Target *target)
+{
+	const PlanInput in = plan_input(l, k, target, false);
+	return choose(&in).plan.want;
+}
+
 Schedule *gpu_schedule_kernel(const Lowered *l, const Kernel *k, const Target *target)
 {
 	const PlanInput in = plan_input(l, k, target, false);
-	Choice c = {.slower = slower};
-	for (uint32_t i = 0; i < ROWS; i++)
-		choice_consider(&c, &rows[i].row, &in);
+	Choice c = choose(&in);
 	BlockFn *write = ((const Row *)c.row)->emit;
 	Schedule *s = write ? emit(&c, write, k) : threads_schedule(l, k, target);
 	s->refused.n = 0; /* those of the scalar schedule */

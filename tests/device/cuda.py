@@ -224,6 +224,17 @@ APART = """graph @apart(%x: bf16[256, 512], %w: bf16[512, 512], %b: bf16[512], %
 """
 
 
+# Products of matrices that are copied first: of the windows of a convolution, and of a sum over heads and their elements.
+COPIES = """graph @copies(%x: bf16[4, 64, 28, 28], %k: bf16[128, 64, 3, 3], %c: bf16[128], %p: bf16[2, 8, 128, 64], %w: bf16[256, 512], %b: bf16[256]) {
+  %v = aten.conv2d(%x, %k, %c, padding=[1, 1])
+  %h = permute(%p, perm=[0, 2, 1, 3])
+  %m = reshape(%h, shape=[2, 128, 512])
+  %o = aten.linear(%m, %w, %b)
+  return %v, %o
+}
+"""
+
+
 CALLS = 5  # of weft check: one with tensors of the host, four with tensors of the device
 
 
@@ -262,6 +273,12 @@ def check_library(folder, env, cases):
     x = [numbers("BF16", 256, 512), numbers("BF16", 512, 512), numbers("BF16", 512), numbers("BF16", 3, 512, 16, 16), numbers("BF16", 512, 512, 1, 1),
          numbers("BF16", 512)]
     check_products(folder, apart, folder / "apart.so", x, [("library", there, 3), ("none", env, 0)])
+    copies = folder / "copies.ir"
+    copies.write_text(COPIES)
+    run(weft, "compile", copies, "--target", "gpu-model", "-o", folder / "copies.so")
+    x = [numbers("BF16", 4, 64, 28, 28), numbers("BF16", 128, 64, 3, 3), numbers("BF16", 128), numbers("BF16", 2, 8, 128, 64), numbers("BF16", 256, 512),
+         numbers("BF16", 256)]
+    check_products(folder, copies, folder / "copies.so", x, [("library", there, 2), ("none", env, 0)])
     p = run(weft, "show", "--kernels", so)
     if p.stdout.count("  library") != 4:
         fail("show --kernels", p.stdout)

@@ -79,12 +79,15 @@ static void merge_summed(Nest *n, GpuAxes *x)
 	}
 }
 
-static void find_axes(Nest *n, const KernelShape *shape, GpuContractPlan *p)
+/* *want: of the constant that is packed, if one is. */
+static void find_axes(Nest *n, const KernelShape *shape, GpuContractPlan *p, LayoutWant *want)
 {
 	const Stage *st = &n->k->stage.data[0];
 	for (uint32_t i = 0; i < st->nred; i++)
 		add(&p->k, st->red[i]);
 	sort_axes(n, n->offset[shape->a.i], &p->k);
+	if (!gpu_pack(n, shape->b, &p->k, want))
+		gpu_pack(n, shape->a, &p->k, want);
 	merge_summed(n, &p->k);
 	axes_merge_outer(n, n->outer);
 	const uint64_t in_a = nest_axes(n, n->offset[shape->a.i]), in_b = nest_axes(n, n->offset[shape->b.i]);
@@ -147,6 +150,17 @@ static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxe
 
 /* ---- the tile ---- */
 
+static void add_gather(GpuTime *t, const GpuGather *g)
+{
+	if (!g)
+		return;
+	t->all += g->time.all;
+	t->start += g->time.start;
+	t->memory += g->time.memory;
+	t->units += g->time.units;
+	t->waits += g->time.waits;
+}
+
 static GpuTime predict(const PlanInput *in, const GpuContractPlan *p, double share)
 {
 	const Gpu *g = in->target->gpu;
@@ -163,6 +177,8 @@ static GpuTime predict(const PlanInput *in, const GpuContractPlan *p, double sha
 	GpuTime t = {.start = GPU_START, .memory = moved / g->memory, .units = compute, .waits = waits};
 	t.all = t.start + fmax(fmax(t.units, t.memory), t.waits);
 	gpu_time_phases(&t, gpu_two_phases(p) ? 2 : 1);
+	add_gather(&t, p->a.gather);
+	add_gather(&t, p->b.gather);
 	return t;
 }
 
@@ -261,21 +277,44 @@ static Refusal no_tiles(const PlanInput *in)
 	return taken();
 }
 
-/* The library computes the sums, and a second phase the rest of the kernel: where that is faster
- * than the generated kernel by far, as for f16 and bf16, since without the library the second phase
- * is lost time. q: the plan without a tile; *p: the same with one. */
-static void consider_apart(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p, const char **why, bool *now)
+enum { FASTER = 2 };
+
+/* Whether the library, with what the plan does ahead of it and behind, is faster by far than the
+ * generated kernel of a plan without that: where there is no library, the other phases are lost
+ * time. Gives the plan q a tile then, and *p becomes q. */
+static bool take_library(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p, const char **why, bool *now)
 {
-	enum { FASTER = 2 };
 	const char *other;
 	bool faster;
-	q.apart = true;
 	q.product = gpu_product(in, &q, &other, &faster);
 	if (!q.product || !faster || FASTER * gpu_library_time(in, &q) > p->time[0].all || !choose_tile(in, &q))
-		return;
+		return false;
 	*p = q;
 	*why = other;
 	*now = true;
+	return true;
+}
+
+/* The library computes the sums, and a second phase the rest of the kernel, as is faster for f16
+ * and bf16. q: the plan without a tile; *p: the same with one. */
+static bool consider_apart(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p, const char **why, bool *now)
+{
+	q.apart = true;
+	return take_library(in, q, p, why, now);
+}
+
+/* The library multiplies matrices that phases ahead have copied. */
+static void consider_copies(const PlanInput *in, const GpuContractPlan *without, GpuContractPlan *p, const char **why, bool *now)
+{
+	GpuContractPlan q;
+	PlanInput at = *in;
+	if (!in->target->gpu->library || !gpu_gather(in, without, &q))
+		return;
+	at.nest = q.nest;
+	choose_operand(q.nest, &q, &q.m, &q.a);
+	choose_operand(q.nest, &q, &q.c, &q.b);
+	if (!take_library(&at, q, p, why, now))
+		consider_apart(&at, q, p, why, now);
 }
 
 Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
@@ -289,7 +328,7 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	at.nest = nest;
 	GpuContractPlan *p = ARENA_NEW(nest->arena, GpuContractPlan);
 	*p = (GpuContractPlan){.nest = nest, .dtype = in->shape.dtype, .cost = in->cost};
-	find_axes(nest, &in->shape, p);
+	find_axes(nest, &in->shape, p, &plan->want);
 	choose_sides(nest, &in->shape, p);
 	choose_operand(nest, p, &p->m, &p->a);
 	choose_operand(nest, p, &p->c, &p->b);
@@ -301,8 +340,9 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	const GpuContractPlan without = *p;
 	if (!choose_tile(&at, p))
 		return refuse_near("registers or shared memory hold no tile");
-	if (!p->product)
-		consider_apart(&at, without, p, &library, &now);
+	if (!p->product && !consider_apart(&at, without, p, &library, &now))
+		consider_copies(&at, &without, p, &library, &now);
+	at.nest = p->nest;
 	plan->of.gpu_contract = p;
 	p->time[0].library = gpu_library_time(&at, p);
 	gpu_plan_time(plan, in->target->gpu, &p->time[0], &p->time[1]);
@@ -327,6 +367,8 @@ static void print_operand(const char *name, const GpuOperand *o, Text *out)
 	text_printf(out, ", %s %s%s", name, o->async ? "copied" : o->deep > 1 ? "loaded" : "converted", o->along_k ? " along k" : "");
 	if (o->wide > 1 || o->deep > 1)
 		text_printf(out, " by %u", o->wide > 1 ? o->wide : o->deep);
+	if (o->gather)
+		text_printf(out, " from a copy with lines along %s, made by %u", o->gather->along_k ? "k" : *name == 'a' ? "rows" : "columns", o->gather->wide);
 }
 
 void print_gpu_contract(const Plan *plan, Text *out)

@@ -154,12 +154,30 @@ typedef struct GpuPiecesPlan {
 
 enum {
 	GPU_PAD = 4,   /* elements between its rows, so that lanes of a warp meet in few banks */
-	GPU_SLICE = 2  /* rows of each thread whose results are in shared memory at a time */
+	GPU_SLICE = 2, /* rows of each thread whose results are in shared memory at a time */
+	GPU_GATHER_THREADS = 256 /* of a block that copies an operand */
 };
+
+/* A copy of an operand, made by a phase of its own ahead: a matrix for each member of the batch,
+ * which a library can read where the operand's axes have no single strides, as those of a
+ * convolution. */
+typedef struct {
+	const Nest *nest;    /* as the kernel's, but with the operand where it lies */
+	GpuAxes lines, line; /* the axes that number lines, those of the batch first; those along a
+	                        line */
+	Sym nline, length;   /* lines; elements of one */
+	Sym stride;          /* elements from one line to the next, which are a multiple of 16
+	                        bytes */
+	bool along_k;        /* lines run along the summed axes */
+	uint32_t wide;       /* elements that a thread copies in one access */
+	uint32_t temp;       /* the temporary */
+	GpuTime time;        /* at the sizes of the plan */
+} GpuGather;
 
 /* How an operand comes into shared memory. */
 typedef struct {
 	Kx load;
+	const GpuGather *gather; /* NULL: there is no copy, and the operand is read where it lies */
 	bool async;    /* by copies that go on while threads compute; else it is converted on the
 	                  way */
 	bool along_k;  /* neighbouring threads take neighbouring steps of k, else neighbouring
@@ -198,6 +216,8 @@ typedef struct {
  * while the other half is multiplied. What is beyond the operands is 0. Chains of additions are cut
  * as plan/sums.h says. The rest of the kernel is computed at each result, from shared memory.
  *
+ * a.gather, b.gather: first, phases copy operands, each into a temporary.
+ *
  * grid.per: where there are too few tiles for the GPU, a tile has several blocks, each with `per`
  * steps of k. They leave their sums in a temporary, and a second phase adds them in order. */
 typedef struct GpuContractPlan {
@@ -222,6 +242,22 @@ static inline bool gpu_two_phases(const GpuContractPlan *p)
 {
 	return p->grid.per || p->apart;
 }
+static inline uint32_t gpu_gathers(const GpuContractPlan *p)
+{
+	return (p->a.gather != NULL) + (p->b.gather != NULL);
+}
+/* gather.c: If a load reads a constant whose elements lie side by side neither along the last of
+ * the summed axes k nor along an axis that is not summed, makes the nest read the constant in a
+ * layout with its elements side by side along k, the last one fastest, and sets *want to that.
+ * False: the nest stays as it was. */
+bool gpu_pack(Nest *, Kx load, const GpuAxes *k, LayoutWant *want);
+/* gather.c: Returns the plan *p, whose operands are read where they lie, and which has no tile yet,
+ * with copies of the operands whose axes have no single strides, in a nest of its own; false if no
+ * operand is copied, or one cannot be. */
+MUST_LOOK bool gpu_gather(const PlanInput *, const GpuContractPlan *p, GpuContractPlan *out);
+/* product.c: Whether an operand, a or b, is a matrix with single strides in each member of the
+ * batch. */
+bool gpu_is_matrix(const GpuContractPlan *, const GpuOperand *);
 /* product.c: Returns the product for the library, in the arena of the nest; or NULL if the library
  * cannot compute the kernel, or its sums if the plan has these `apart`, or is slower. Sets *why to
  * a text for reports in any case; NULL: the GPU has no library. *now: the library is faster at hint

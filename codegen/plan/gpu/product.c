@@ -123,6 +123,14 @@ static bool operand(const Nest *n, const GpuContractPlan *p, Sym offset, const G
 	return !*second || sym_is(n->syms, y, 1);
 }
 
+bool gpu_is_matrix(const GpuContractPlan *p, const GpuOperand *o)
+{
+	const GpuAxes *side = o == &p->a ? &p->m : &p->c;
+	Sym stride, member, begin;
+	bool second;
+	return operand(p->nest, p, p->nest->offset[o->load.i], side, &p->k, &second, &stride, &member, &begin);
+}
+
 /* ---- the kernel ---- */
 
 static DType storage(const Nest *n, Kx load)
@@ -264,7 +272,8 @@ double gpu_library_time(const PlanInput *in, const GpuContractPlan *p)
 			const double moved = bytes + (splits > 1 ? 2 * 4 * results * splits : 0);
 			best = fmin(best, GPU_START * (splits > 1 ? 2 : 1) + fmax(units, moved / g->memory));
 		}
-	return best + (p->apart ? GPU_START + 2 * dtype_size(DT_f32) * results / g->memory : 0);
+	const double copies = (p->a.gather ? p->a.gather->time.all : 0) + (p->b.gather ? p->b.gather->time.all : 0);
+	return best + copies + (p->apart ? GPU_START + 2 * dtype_size(DT_f32) * results / g->memory : 0);
 }
 
 static const GpuLibrary *row_of(const Gpu *g, DType t)
@@ -305,7 +314,7 @@ const GpuProduct *gpu_product(const PlanInput *in, const GpuContractPlan *p, con
 		*why = arena_printf(a, "not by cuBLASLt, which is faster %s", from);
 		return NULL;
 	}
-	*why = arena_printf(a, "by cuBLASLt %s%s%s%s%s", from, p->apart ? ", the rest in a second phase" : "", x->bias.i ? ", with bias" : "", x->of.relu ? ", relu" : x->of.gelu ? ", gelu" : "",
+	*why = arena_printf(a, "by cuBLASLt %s%s%s%s%s%s", from, p->a.gather || p->b.gather ? ", of copies" : "", p->apart ? ", the rest in a second phase" : "", x->bias.i ? ", with bias" : "", x->of.relu ? ", relu" : x->of.gelu ? ", gelu" : "",
 			    *now ? "" : "; not at these sizes");
 	return x;
 }

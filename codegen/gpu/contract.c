@@ -442,7 +442,7 @@ static void find_tile(Contract *c, Lx *row, Lx *col)
 	Lx b = block_number(c->s), cols = eval_size(e, p->grid.col_tiles), rows = eval_size(e, p->grid.row_tiles);
 	c->start = int_of(c, 0);
 	c->steps = eval_size(e, p->grid.steps);
-	c->part = p->apart ? int_of(c, 0) : (Lx){0};
+	c->part = p->rest.apart ? int_of(c, 0) : (Lx){0};
 	if (p->grid.per) {
 		Lx splits = eval_size(e, p->grid.splits), per = int_of(c, p->grid.per);
 		c->part = eval_let(e, "part", lx_mod(e->f, b, splits));
@@ -482,7 +482,7 @@ static void tell_product(Eval *e, const GpuContractPlan *p)
 	LoopProduct *x = arena_dup(e->arena, &p->product->of, sizeof *x);
 	x->a = argument_of(e, p, p->a.load);
 	x->b = argument_of(e, p, p->b.load);
-	x->c = p->apart ? argument_at(e, ARG_TEMP, partial_of(p)) : argument_at(e, ARG_BUF, e->k->stage.data[e->k->stage.n - 1].buf.i);
+	x->c = p->rest.apart ? argument_at(e, ARG_TEMP, partial_of(p)) : argument_at(e, ARG_BUF, e->k->stage.data[e->k->stage.n - 1].buf.i);
 	x->bias = p->product->bias.i ? argument_of(e, p, p->product->bias) : UINT32_MAX;
 	x->param = e->args.param.n;
 	for (uint32_t k = 0; k < PRODUCT_SIZES; k++) {
@@ -511,33 +511,102 @@ static void run_tiles(Code *s, const GpuContractPlan *p)
 	code_finish_phase(s, p->grid.nblock, p->cost);
 }
 
-/* A thread for each result adds what the blocks of its tile have left. */
+/* ---- the second phase ---- */
+
+/* The sums of the thread's columns, from number `at` on: added in the order of the blocks that have
+ * left them. */
+static void add_parts(Contract *c, Lx at, Lx *sum)
+{
+	Eval *e = &c->s->e;
+	LoopFn *f = e->f;
+	const GpuContractPlan *p = c->p;
+	const LType one = {p->dtype, 1};
+	LMem partial = eval_temp_memory(e, partial_of(p));
+	const uint32_t most = SHARED_ALIGN / dtype_size(p->dtype), lanes = p->rest.wide < most ? p->rest.wide : most;
+	Lv to[GPU_WIDE];
+	for (uint32_t k = 0; k < p->rest.wide; k++)
+		to[k] = ls_var(f, "sum", lx_float(f, one, 0));
+	block_align(c->s, partial, lanes * dtype_size(p->dtype));
+	Lx part = lx_var(f, ls_for(f, "part", int_of(c, 0), eval_size(e, p->grid.splits), 1));
+	Lx first = lx_add(f, lx_mul(f, part, eval_size(e, p->grid.results)), at);
+	for (uint32_t k = 0; k < p->rest.wide; k += lanes) {
+		Lx v = lx_var(f, ls_load(f, "partial", partial, plus(c, first, k), (LType){p->dtype, lanes}, (Lx){0}));
+		for (uint32_t i = 0; i < lanes; i++)
+			ls_set(f, to[k + i], lx_add(f, lx_var(f, to[k + i]), lanes > 1 ? lx_lane(f, v, i) : v));
+	}
+	ls_end(f);
+	for (uint32_t k = 0; k < p->rest.wide; k++)
+		sum[k] = lx_var(f, to[k]);
+}
+
+/* The value of a stage in one column. */
+static Lx value_of(Contract *c, uint32_t stage, Lx sum)
+{
+	Eval *e = &c->s->e;
+	const Stage *st = &e->k->stage.data[stage];
+	Lx v = eval_convert(e, stage ? eval_value(e, st->value) : sum, dtype_compute(st->dtype));
+	if (st->result != RESULT_GLOBAL)
+		eval_stage_value(e, stage, v);
+	return v;
+}
+
+/* The rest of the kernel at several columns, whose axes are set to the first one: stage by stage,
+ * and in each column by column. */
+static void run_columns(Contract *c, const Lx *sum)
+{
+	Eval *e = &c->s->e;
+	const GpuContractPlan *p = c->p;
+	const uint32_t fast = p->c.axis[p->c.n - 1];
+	const Lx x = e->at[fast];
+	StageValue *result[GPU_WIDE];
+	Lx value[GPU_WIDE];
+	for (uint32_t i = 0; i < p->rest.nvector; i++)
+		block_load_wide(c->s, p->rest.vector[i], fast, x, p->rest.wide);
+	for (uint32_t k = 0; k < p->rest.wide; k++)
+		result[k] = ARENA_ARRAY(e->arena, StageValue, e->k->stage.n);
+	for (uint32_t i = 0; i < e->k->stage.n; i++) {
+		for (uint32_t k = 0; k < p->rest.wide; k++) {
+			eval_stages(e, result[k]);
+			eval_at(e, fast, plus(c, x, k));
+			value[k] = value_of(c, i, sum[k]);
+		}
+		if (e->k->stage.data[i].result == RESULT_GLOBAL)
+			block_store_wide(c->s, i, fast, x, p->rest.wide, value);
+	}
+}
+
+/* A thread for `wide` results adds what the blocks of their tile have left. */
 static void run_parts(Code *s, const GpuContractPlan *p)
 {
 	enum { THREADS = 256 };
 	Contract c = {.s = s, .p = p};
 	Eval *e = &s->e;
 	const Cost *none = cost_number(p->nest->arena, 0);
+	const uint32_t wide = p->rest.wide;
+	Lx sum[GPU_WIDE];
 	block_begin(s, p->nest, THREADS);
 	LoopFn *f = e->f;
-	const LType t = {p->dtype, 1};
-	Lx all = eval_size(e, p->grid.results), rows = eval_size(e, product(&c, &p->m)), cols = eval_size(e, product(&c, &p->c));
-	Lx at = eval_let(e, "at", lx_add(f, times(&c, block_number(s), THREADS), block_thread(s)));
-	ls_if(f, lx_cmp(f, SC_lt, at, all));
-	Lv sum = ls_var(f, "sum", lx_float(f, t, 0));
-	Lx part = lx_var(f, ls_for(f, "part", int_of(&c, 0), eval_size(e, p->grid.splits), 1));
-	Lx v = lx_var(f, ls_load(f, "partial", eval_temp_memory(e, partial_of(p)), lx_add(f, lx_mul(f, part, all), at), t, (Lx){0}));
-	ls_set(f, sum, lx_add(f, lx_var(f, sum), v));
-	ls_end(f);
-	Lx up = eval_let(e, "up", lx_div(f, at, cols)), row = up;
+	Lx rows = eval_size(e, product(&c, &p->m)), cols = eval_size(e, product(&c, &p->c));
+	Lx at = eval_let(e, "at", times(&c, lx_add(f, times(&c, block_number(s), THREADS), block_thread(s)), wide));
+	ls_if(f, lx_cmp(f, SC_lt, at, eval_size(e, p->grid.results)));
+	add_parts(&c, at, sum);
+	Lx up = eval_let(e, "up", lx_div(f, at, cols)), row = up, col = eval_let(e, "col", lx_mod(f, at, cols));
 	if (p->batch.n) {
 		row = eval_let(e, "row", lx_mod(f, up, rows));
 		block_decode(s, lx_div(f, up, rows), p->batch.axis, p->batch.n, NULL);
 	}
-	run_point(&c, row, eval_let(e, "col", lx_mod(f, at, cols)), lx_var(f, sum));
+	if (wide > 1) {
+		block_decode(s, row, p->m.axis, p->m.n, NULL);
+		block_decode(s, col, p->c.axis, p->c.n, NULL);
+		run_columns(&c, sum);
+	} else {
+		run_point(&c, row, col, sum[0]);
+	}
 	ls_end(f);
-	code_finish_phase(s, sym_ceildiv(e->syms, p->grid.results, sym_int(e->syms, THREADS)), (KernelCost){none, none});
+	code_finish_phase(s, sym_ceildiv(e->syms, p->grid.results, sym_int(e->syms, (int64_t)THREADS * wide)), (KernelCost){none, none});
 }
+
+/* ---- copies of operands ---- */
 
 /* A thread copies neighbours of a line, as they are. */
 static void run_gather(Code *s, const GpuGather *g, Kx load)

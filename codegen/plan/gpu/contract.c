@@ -258,6 +258,21 @@ static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 	return least < INFINITY;
 }
 
+/* Several columns a thread, if all stores have them side by side. */
+static void choose_rest(const Nest *n, GpuContractPlan *p)
+{
+	Kx *list = ARENA_ARRAY(n->arena, Kx, n->k->kx.n);
+	const uint32_t fast = p->c.axis[p->c.n - 1];
+	p->rest.wide = GPU_WIDE;
+	for (uint32_t i = 0; i < n->k->stage.n; i++)
+		while (p->rest.wide > 1 && n->store[i].i && !is_aligned(n, n->store[i], fast, p->rest.wide))
+			p->rest.wide /= 2;
+	for (uint32_t i = 1; p->rest.wide > 1 && i < n->k->kx.n; i++)
+		if (n->offset[i].i && i != p->a.load.i && i != p->b.load.i && !n->k->kx.data[i].guard.i && gpu_is_aligned(n, n->offset[i], fast, p->rest.wide))
+			list[p->rest.nvector++] = (Kx){i};
+	p->rest.vector = list;
+}
+
 static Refusal no_tiles(const PlanInput *in)
 {
 	const KernelShape *s = &in->shape;
@@ -299,7 +314,7 @@ static bool take_library(const PlanInput *in, GpuContractPlan q, GpuContractPlan
  * and bf16. q: the plan without a tile; *p: the same with one. */
 static bool consider_apart(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p, const char **why, bool *now)
 {
-	q.apart = true;
+	q.rest.apart = true;
 	return take_library(in, q, p, why, now);
 }
 
@@ -332,6 +347,7 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	choose_sides(nest, &in->shape, p);
 	choose_operand(nest, p, &p->m, &p->a);
 	choose_operand(nest, p, &p->c, &p->b);
+	choose_rest(nest, p);
 	p->grid.steps = product(nest, &p->k);
 	p->grid.results = sym_mul(nest->syms, product(nest, &p->batch), sym_mul(nest->syms, product(nest, &p->m), product(nest, &p->c)));
 	const char *library;
@@ -386,8 +402,10 @@ void print_gpu_contract(const Plan *plan, Text *out)
 		text_printf(out, ", k in parts of %lld", (long long)p->grid.per);
 	for (uint32_t c = 0; c < p->sums.n; c++)
 		text_printf(out, ", sums cut every %lld steps", (long long)p->sums.cut[c].rounds);
-	if (p->apart)
+	if (p->rest.apart)
 		text_add(out, "; sums apart");
+	if (gpu_two_phases(p) && p->rest.wide > 1)
+		text_printf(out, ", the rest by %u columns", p->rest.wide);
 	if (p->product)
 		text_printf(out, "; cuBLASLt from %u x %u x %u on", p->product->of.least[0], p->product->of.least[1], p->product->of.least[2]);
 	text_printf(out, "; %u threads; blocks: %s", p->threads, sym_str(n->syms, p->grid.nblock));

@@ -203,6 +203,16 @@ typedef struct {
 	Sym nblock;
 } GpuGrid;
 
+/* What follows the sum, where that has a phase of its own: a thread has `wide` neighbouring columns
+ * of a row, and stores them, as the sums and these loads, in one access each. */
+typedef struct {
+	bool apart;       /* a tile has one block, which leaves its sums in a temporary, too: the
+	                     library computes them, and the second phase the rest of the kernel */
+	uint32_t wide;
+	const Kx *vector;
+	uint32_t nvector;
+} GpuRest;
+
 /* How the library computes the kernel. */
 typedef struct {
 	LoopProduct of;          /* without buffers and `param` */
@@ -230,9 +240,7 @@ typedef struct GpuContractPlan {
 	GpuGrid grid;
 	SumPlan sums;
 	const GpuProduct *product; /* the library is asked first; NULL: it is not */
-	bool apart;                /* a tile has one block, which leaves its sums in a temporary,
-	                              too: the library computes them, and the second phase the
-	                              rest of the kernel */
+	GpuRest rest;
 	GpuTime time[2];           /* at hint sizes; at larger ones */
 	KernelCost cost;
 } GpuContractPlan;
@@ -240,7 +248,7 @@ typedef struct GpuContractPlan {
 /* Whether the rest of the kernel has a phase of its own. */
 static inline bool gpu_two_phases(const GpuContractPlan *p)
 {
-	return p->grid.per || p->apart;
+	return p->grid.per || p->rest.apart;
 }
 static inline uint32_t gpu_gathers(const GpuContractPlan *p)
 {
@@ -259,7 +267,7 @@ MUST_LOOK bool gpu_gather(const PlanInput *, const GpuContractPlan *p, GpuContra
  * batch. */
 bool gpu_is_matrix(const GpuContractPlan *, const GpuOperand *);
 /* product.c: Returns the product for the library, in the arena of the nest; or NULL if the library
- * cannot compute the kernel, or its sums if the plan has these `apart`, or is slower. Sets *why to
+ * cannot compute the kernel, or its sums if these are apart (GpuRest), or is slower. Sets *why to
  * a text for reports in any case; NULL: the GPU has no library. *now: the library is faster at hint
  * sizes. */
 const GpuProduct *gpu_product(const PlanInput *, const GpuContractPlan *, const char **why, bool *now);

@@ -273,7 +273,7 @@ double gpu_library_time(const PlanInput *in, const GpuContractPlan *p)
 			best = fmin(best, GPU_START * (splits > 1 ? 2 : 1) + fmax(units, moved / g->memory));
 		}
 	const double copies = (p->a.gather ? p->a.gather->time.all : 0) + (p->b.gather ? p->b.gather->time.all : 0);
-	return best + copies + (p->apart ? GPU_START + 2 * dtype_size(DT_f32) * results / g->memory : 0);
+	return best + copies + (p->rest.apart ? GPU_START + 2 * dtype_size(DT_f32) * results / g->memory : 0);
 }
 
 static const GpuLibrary *row_of(const Gpu *g, DType t)
@@ -296,7 +296,7 @@ const GpuProduct *gpu_product(const PlanInput *in, const GpuContractPlan *p, con
 	if (!g->library)
 		return NULL;
 	GpuContractPlan q = *p;
-	const Sym apart = p->apart ? number_of(n, p) : (Sym){0}, store = p->apart ? apart : n->store[n->k->stage.n - 1];
+	const Sym apart = p->rest.apart ? number_of(n, p) : (Sym){0}, store = p->rest.apart ? apart : n->store[n->k->stage.n - 1];
 	split_side(n, n->offset[p->b.load.i], store, &q.c, &q.batch);
 	split_side(n, n->offset[p->a.load.i], store, &q.m, &q.batch);
 	const char *no = read_kernel(n, &q, apart, x);
@@ -314,7 +314,7 @@ const GpuProduct *gpu_product(const PlanInput *in, const GpuContractPlan *p, con
 		*why = arena_printf(a, "not by cuBLASLt, which is faster %s", from);
 		return NULL;
 	}
-	*why = arena_printf(a, "by cuBLASLt %s%s%s%s%s%s", from, p->a.gather || p->b.gather ? ", of copies" : "", p->apart ? ", the rest in a second phase" : "", x->bias.i ? ", with bias" : "", x->of.relu ? ", relu" : x->of.gelu ? ", gelu" : "",
+	*why = arena_printf(a, "by cuBLASLt %s%s%s%s%s%s", from, p->a.gather || p->b.gather ? ", of copies" : "", p->rest.apart ? ", the rest in a second phase" : "", x->bias.i ? ", with bias" : "", x->of.relu ? ", relu" : x->of.gelu ? ", gelu" : "",
 			    *now ? "" : "; not at these sizes");
 	return x;
 }

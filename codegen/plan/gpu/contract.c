@@ -292,17 +292,20 @@ static Refusal no_tiles(const PlanInput *in)
 	return taken();
 }
 
-enum { FASTER = 2 };
-
-/* Whether the library, with what the plan does ahead of it and behind, is faster by far than the
- * generated kernel of a plan without that: where there is no library, the other phases are lost
- * time. Gives the plan q a tile then, and *p becomes q. */
+/* Whether the library, with what the plan does ahead of it and behind, takes half of the time of
+ * the generated kernel without that, or gains a tenth of it and as much as is lost where there is
+ * no library: the other phases are in vain there. q: a plan without a tile, which gets one; *p
+ * becomes q. */
 static bool take_library(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p, const char **why, bool *now)
 {
+	enum { LEAST = 10 };
 	const char *other;
 	bool faster;
 	q.product = gpu_product(in, &q, &other, &faster);
-	if (!q.product || !faster || FASTER * gpu_library_time(in, &q) > p->time[0].all || !choose_tile(in, &q))
+	if (!q.product || !faster || !choose_tile(in, &q))
+		return false;
+	const double own = p->time[0].all, gained = own - gpu_library_time(in, &q), lost = q.time[0].all - own;
+	if (gained < own / 2 && (gained < own / LEAST || gained < lost))
 		return false;
 	*p = q;
 	*why = other;

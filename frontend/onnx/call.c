@@ -127,10 +127,37 @@ static Attr floats_attr(const Call *c, const OnnxAttr *x)
 	return (Attr){ATTR_floats, x->floats.n, {.floats = v}};
 }
 
+/* What an argument of a kind expects of an attribute, which is stored by its AttributeProto.type. */
+static const char *misses(ArgKind kind, int64_t type)
+{
+	enum { UNDEFINED, FLOAT, INT, STRING, FLOATS = 6, INTS, STRINGS };
+	switch (kind) {
+	case ARG_int:
+	case ARG_bool:
+	case ARG_dtype:
+		return type == INT ? NULL : "an integer";
+	case ARG_float:
+		return type == FLOAT ? NULL : "a float";
+	case ARG_scalar:
+		return type == FLOAT || type == INT ? NULL : "a number";
+	case ARG_ints:
+		return type == INTS ? NULL : "integers";
+	case ARG_floats:
+		return type == FLOATS ? NULL : "floats";
+	case ARG_str:
+		return type == STRING || type == STRINGS ? NULL : "a text";
+	default:
+		return NULL;
+	}
+}
+
 /* An attribute of the file as one of the argument's kind. */
 static bool convert_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
 {
 	Ir *ir = c->it->s->im->ir;
+	const char *expected = x->type ? misses(a->kind, x->type) : NULL; /* old files have no type */
+	if (expected)
+		return wrong(c, a, expected);
 	switch (a->kind) {
 	case ARG_int:
 		*out = attr_int(ir, x->i);

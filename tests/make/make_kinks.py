@@ -378,6 +378,17 @@ NOT_COMPARED = [
     ("aten.logcumsumexp(", [inf, -inf, inf, 1], SECOND, [0, 2]),
 ]
 
+# Operators of ONNX, by the operators of PyTorch from which exporters write them.
+case("onnx.LeakyRelu.1(%a, alpha=0.25)", lambda x: a.leaky_relu(x, 0.25), EDGE + [nan])
+case("onnx.Elu.1(%a, alpha=1.5)", lambda x: a.elu(x, 1.5), EDGE + [1000, -1000])
+case("onnx.HardSigmoid.1(%a, alpha=0.25, beta=0.5)", lambda x: torch.clamp(0.25 * x + 0.5, 0, 1), [-3, -2, 0, 1, 2, 3])
+case("%l = full(dtype=f64, shape=[], value=-1.0) : f64[]; %h = full(dtype=f64, shape=[], value=2.0) : f64[]; %y = onnx.Clip.1(%a, %l, %h) : f64[N]",
+     lambda x: a.clamp(x, -1.0, 2.0), [-2, -1, 0, 2, 3, nan])
+for pads in ([1, 1], [0, 2]):
+    case(f"%v = aten.view(%a, size=[1, 1, N]) : f64[1, 1, N]; %p = onnx.MaxPool.1(%v, kernel_shape=[3], pads={pads}, strides=[1], outputs=1) : f64[1, 1, N]; "
+         "%y = aten.view(%p, size=[N]) : f64[N]",
+         lambda x, pads=pads: F.max_pool1d(F.pad(x[None, None], pads, value=-inf), 3, 1)[0, 0], [3, 3, 1, 3, 3, 3, 0, -1, -1, -2])
+
 
 def compared(text, values, column, i):
     return not any(text.startswith(begin) and (first is None or str(first) == str(values[0])) and column == c and i in places

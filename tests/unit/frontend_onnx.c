@@ -310,6 +310,8 @@ static void test_wrong_models(void **state)
 	       "not supported: Foo of opset 17, Bar of opset 17");
 	Bytes attr = block(5, all(3, text(1, "beta"), number(20, 1), number(3, 1)));
 	expect(model(graph_of(node("Relu", "x", NULL, "y", attr), none)), "attribute beta is not supported");
+	Bytes alpha = block(5, all(3, text(1, "alpha"), number(20, 2), number(3, 1)));
+	expect(model(graph_of(node("LeakyRelu", "x", NULL, "y", alpha), none)), "alpha: expected a float");
 	Bytes unnamed = all(3, text(2, "b"), block(11, none), block(11, none));
 	Bytes body = block(5, all(3, text(1, "body"), number(20, 5), block(6, join(unnamed, block(12, info("more", 9, 0, NULL))))));
 	expect(model(graph_of(node("Loop", "", "", "y", body), none)), "input 0 of the graph body has no name");

@@ -226,13 +226,15 @@ static Node arrange(Einsum *e, Labelled *v)
 {
 	uint32_t perm[MAX_RANK], n = 0;
 	Shape s = {.rank = e->nout};
+	bool known = true;
 	for (uint32_t k = 0; k < e->nout; k++) {
 		int d = find(v, e->out[k]);
-		s.dim[k] = e->extent[e->out[k]].i ? e->extent[e->out[k]] : b_int(e->b, 1);
+		s.dim[k] = e->extent[e->out[k]];
+		known &= s.dim[k].i != 0;
 		if (d >= 0)
 			perm[n++] = (uint32_t)d;
 	}
-	if (!v->x.i || n != v->rank)
+	if (!v->x.i || !known || n != v->rank)
 		return b_error(e->b,
 			       "the einsum output names a label twice or one that no operand has");
 	return aten_reshape(e->b, b_permute(e->b, v->x, perm), &s);

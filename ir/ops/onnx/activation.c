@@ -4,6 +4,7 @@
 OP(onnx_LeakyRelu_1){
 	.schema = "onnx.LeakyRelu.1(Tensor X, *, float alpha=0.01) -> Tensor",
 	.expand = "select(lt(X, 0), X * alpha, X)",
+	.deriv = {"select(gt(X, 0), 1, alpha)"}, /* PyTorch's at 0, here and below */
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_PRelu_7){
@@ -14,6 +15,7 @@ OP(onnx_PRelu_7){
 OP(onnx_Elu_1){
 	.schema = "onnx.Elu.1(Tensor X, *, float alpha=1.0) -> Tensor",
 	.expand = "select(lt(X, 0), expm1(X) * alpha, X)",
+	.deriv = {"select(gt(X, 0), 1, alpha * exp(select(ge(X, 0), 0, X)))"},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Celu_12){
@@ -34,6 +36,7 @@ OP(onnx_ThresholdedRelu_10){
 OP(onnx_HardSigmoid_1){
 	.schema = "onnx.HardSigmoid.1(Tensor X, *, float alpha=0.2, float beta=0.5) -> Tensor",
 	.expand = "maximum(minimum(X * alpha + beta, 1), 0)",
+	.deriv = {"select(gt(y, 0), select(lt(y, 1), alpha, 0), 0)"},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Shrink_9){
@@ -65,6 +68,10 @@ OP(onnx_Gelu_20){
 static Node build_clip(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), low = arg(b, n, "min"), high = arg(b, n, "max");
+	Attr bound[] = {attr_none(), attr_none(), attr_none()};
+	bool numbers = (!low.i || b_splat(b, low, &bound[1])) && (!high.i || b_splat(b, high, &bound[2]));
+	if (numbers && (low.i || high.i)) /* with PyTorch's derivative at the bounds */
+		return onnx_call(b, "aten.clamp", &x, 1, bound, 3);
 	if (low.i)
 		x = b_bin(b, OP_maximum, x, low);
 	if (high.i)

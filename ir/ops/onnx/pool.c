@@ -108,15 +108,39 @@ static Node greatest_places(Build *b, Node n, Node x, Node elements, const Windo
 	return b_bin(b, OP_add, image, place);
 }
 
+/* By PyTorch's operator, whose derivative goes to the first of equal elements; with borders of its
+ * own if it has such ones. */
+static Node aten_max_pool(Build *b, Node n, Node x, const Window *w)
+{
+	static const char *const name[] = {"aten.max_pool1d", "aten.max_pool2d", "aten.max_pool3d"};
+	Sym v[4][MAX_SPACE];
+	int64_t pad[MAX_SPACE] = {0};
+	bool own = !node_bool(b->g, n, "ceil_mode") && window_is_even(b, w, pad);
+	for (uint32_t k = 0; k < w->ns; k++)
+		own = own && 2 * pad[k] <= w->kernel[k];
+	for (uint32_t k = 0; k < w->ns; k++) {
+		v[0][k] = b_int(b, w->kernel[k]);
+		v[1][k] = b_int(b, w->stride[k]);
+		v[2][k] = b_int(b, own ? pad[k] : 0);
+		v[3][k] = b_int(b, w->dilation[k]);
+	}
+	if (!own)
+		x = window_pad(b, x, w, lowest(b, x));
+	const Attr attr[] = {attr_none(), attr_ints(v[0], w->ns), attr_ints(v[1], w->ns), attr_ints(v[2], w->ns), attr_ints(v[3], w->ns)};
+	return onnx_call(b, name[w->ns - 1], &x, 1, attr, 5);
+}
+
 static Node build_max_pool(Build *b, Node n)
 {
+	enum { MOST = 3 }; /* PyTorch's spatial dimensions */
 	Node x = arg(b, n, "X");
 	Window w;
 	if (!read_window(b, n, x, &w))
 		return (Node){0};
-	Node e = window_elements(b, x, &w, lowest(b, x));
-	Node y = aten_reduce(b, REDUCE_MAX, e, window_dims(&w), false);
-	if (aten_int(b, n, "outputs") < 2)
+	const bool both = aten_int(b, n, "outputs") > 1;
+	Node e = both || w.ns > MOST ? window_elements(b, x, &w, lowest(b, x)) : x;
+	Node y = w.ns > MOST ? aten_reduce(b, REDUCE_MAX, e, window_dims(&w), false) : aten_max_pool(b, n, x, &w);
+	if (!both)
 		return y;
 	return b_tuple(b, (Node[]){y, greatest_places(b, n, x, e, &w)}, 2);
 }

@@ -262,8 +262,11 @@ static bool unroll(const Loop *l)
 	Rows *row = ARENA_ARRAY(im->ctx->scratch, Rows, l->nscan + 1);
 	if (!l->rounds.i || !sym_is_const(im->syms, l->rounds, &rounds) || rounds > 4096)
 		return onnx_item_error(it, "a loop that changes a sequence or a type needs a constant number of rounds, at most 4096");
-	for (uint32_t k = 0; k < l->ncarry; k++)
+	for (uint32_t k = 0; k < l->ncarry; k++) {
 		carry[k] = onnx_item_in(it, k + 2);
+		if (!carry[k])
+			return onnx_item_error(it, "input %u is missing", k + 2);
+	}
 	for (int64_t i = 0; i < rounds; i++) {
 		Scope s;
 		bool go = true;
@@ -492,6 +495,26 @@ static bool keeps_types(const Loop *l, const Graph *counted)
 	return true;
 }
 
+/* A type that changes from round to round is one of the loop that is unrolled alone. */
+static bool check_carries(const Loop *l, const Graph *counted)
+{
+	const Item *it = l->it;
+	for (uint32_t k = 0; k < l->ncarry; k++) {
+		const Node in = counted->input.data[k].node, out = counted->output.data[k].node;
+		Type is = *node_type(counted, in), made = *node_type(counted, out);
+		bool same = is.dtype == made.dtype && is.n == made.n;
+		for (uint32_t d = 0; same && d < is.n; d++)
+			same = sym_eq(it->s->im->syms, is.dim[d], made.dim[d]) != NO;
+		if (!same)
+			return onnx_item_error(it,
+					       "%s is %s, and a round makes %s of it: then the number of rounds must be a constant, or be decided by inputs "
+					       "that are given when the model is read (--values)",
+					       l->g->in.data[k + 2].name, type_str(it->s->im->ir, node_type_id(counted, in)),
+					       type_str(it->s->im->ir, node_type_id(counted, out)));
+	}
+	return true;
+}
+
 bool onnx_import_loop(const Item *it)
 {
 	Loop l = {.it = it, .g = body_of(it, "body")};
@@ -510,7 +533,8 @@ bool onnx_import_loop(const Item *it)
 	}
 	if (test)
 		is_known = known_bool(it->s, test, true, &first);
-	if (is_known && !first)
+	int64_t rounds;
+	if ((is_known && !first) || (l.rounds.i && sym_is_const(it->s->im->syms, l.rounds, &rounds) && rounds < 0))
 		l.rounds = sym_int(it->s->im->syms, 0);
 	if (list_among(it, l.g))
 		return unroll(&l);
@@ -518,7 +542,8 @@ bool onnx_import_loop(const Item *it)
 	Graph *counted = counted_body(&l, &stays);
 	TRY(counted);
 	if (stays && is_known && l.rounds.i)
-		return keeps_types(&l, counted) ? by_scan(&l, counted) : unroll(&l);
+		return keeps_types(&l, counted) ? check_carries(&l, counted) && by_scan(&l, counted) : unroll(&l);
+	TRY(check_carries(&l, counted));
 	Node more = test ? condition(it->s, test) : b_full(&it->s->b, DT_bool, 1, 0, NULL);
 	return more.i && by_while(&l, counted, more);
 }

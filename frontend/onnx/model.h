@@ -152,6 +152,7 @@ typedef struct {
 	const char *path;
 	Intern name;
 	ARRAY(FileMap) file; /* by id in `name`, from 1 on */
+	uint64_t dense;      /* bytes that sparse tensors took so far */
 } OnnxFolder;
 
 /* Gives the contents of a tensor, *out, which lie in the file where they have the dtype's layout

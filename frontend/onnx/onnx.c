@@ -182,6 +182,10 @@ static Value *tensor_input(Scope *s, const OnnxInfo *info, const Tensor *given)
 	if (!type.i)
 		return NULL;
 	Value *v = onnx_value_of(s, graph_add_input(s->b.g, info->name, INPUT_USER, type));
+	if (!node_fits(s->b.g, v->node)) {
+		ctx_error(im->ctx, NULL, "input %s: %s is too large: expected fewer than 2^48 bytes", info->name, type_str(im->ir, type));
+		return NULL;
+	}
 	v->elem = onnx_kept_type(info->type->tensor->elem);
 	v->known = deciding(given, node_dtype(s->b.g, v->node));
 	v->input = v->known ? (int32_t)im->checked.n : -1;
@@ -499,6 +503,9 @@ static bool import_node(Scope *s, const OnnxNode *n)
 	if (!n->op)
 		return onnx_item_error(&it, "a node without an operator");
 	TRY(read_inputs(&it));
+	bool inner = s->outer || s->function;
+	if (inner && ++im->nexpanded > MAX_EXPANDED)
+		return onnx_item_error(&it, "functions and bodies that are inlined have more than %d nodes", MAX_EXPANDED);
 	const OnnxFunction *f = function_of(im, n);
 	if (f)
 		return import_function(&it, f);
@@ -513,11 +520,23 @@ static bool import_node(Scope *s, const OnnxNode *n)
 	return op ? onnx_import_call(&it, op) : onnx_item_error(&it, "the operator is not supported");
 }
 
+/* Whether memory can hold all that was added behind node `last`. */
+static bool check_sizes(Scope *s, Node last)
+{
+	const Graph *g = s->b.g;
+	for (Node n = last.i ? node_next(g, last) : g->first; n.i; n = node_next(g, n))
+		if (!node_fits(g, n))
+			return ctx_error(s->im->ctx, s->b.where, "a tensor %s is too large: expected fewer than 2^48 bytes", type_str(s->im->ir, node_type_id(g, n)));
+	return true;
+}
+
 bool onnx_scope_nodes(Scope *s, const OnnxNode *node, uint32_t n)
 {
 	const char *where = s->b.where;
-	for (uint32_t k = 0; k < n; k++)
-		TRY(import_node(s, &node[k]));
+	for (uint32_t k = 0; k < n; k++) {
+		Node last = s->b.g->last;
+		TRY(import_node(s, &node[k]) && check_sizes(s, last));
+	}
 	s->b.where = where;
 	return true;
 }

@@ -14,7 +14,11 @@
 #include "ir/graph/build.h"
 #include "ir/ops/op.h"
 
-enum { MAX_SIZES = 64, MAX_CALLS = 32 }; /* functions that call each other */
+enum {
+	MAX_SIZES = 64,
+	MAX_CALLS = 32,         /* functions that call each other */
+	MAX_EXPANDED = 1 << 20, /* nodes of functions, and of bodies that are inlined, counted each time */
+};
 
 typedef struct Value Value;
 struct Value {
@@ -44,6 +48,7 @@ typedef struct {
 	OnnxFolder folder;
 	Graph *main;
 	uint32_t nsize;           /* sizes from data so far */
+	uint32_t nexpanded;       /* nodes of functions and bodies so far */
 	ARRAY(Value *) input;     /* of the main graph */
 	ARRAY(bool) checked;      /* by input: the graph compares it with its given value */
 	Intern functions;         /* "domain:name:overload" -> index in model->function + 1 */

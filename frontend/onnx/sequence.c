@@ -51,6 +51,9 @@ static Value *renamed(const Item *it, const Value *v)
 
 static bool construct(const Item *it)
 {
+	for (uint32_t k = 0; k < it->nin; k++)
+		if (!it->in[k])
+			return onnx_item_error(it, "input %u is missing", k);
 	return onnx_item_bind(it, 0, onnx_value_list(it->s->im, it->in, it->nin));
 }
 
@@ -91,6 +94,8 @@ static bool length(const Item *it)
 	return list && onnx_item_bind(it, 0, count(it, DT_i64, list->item.n));
 }
 
+enum { MAX_PIECES = 4096 };
+
 /* In pieces of 1, of one extent, or of given extents. */
 static bool split(const Item *it)
 {
@@ -114,6 +119,8 @@ static bool split(const Item *it)
 	for (int64_t start = 0, k = 0; start < extent || (list && k < n); k++) {
 		if (list && (k >= n || !sym_is_const(t, size[k], &each) || each < 0 || each > extent - start))
 			return onnx_item_error(it, "split: the pieces must be constants, as long as the operand together");
+		if (k == MAX_PIECES)
+			return onnx_item_error(it, "more than %d pieces", MAX_PIECES);
 		int64_t end = each < extent - start ? start + each : extent;
 		Node part = b_slice(b, x, (int)axis, b_int(b, start), b_int(b, end), b_int(b, 1));
 		if (!given && !onnx_item_int(it, "keepdims", 1))

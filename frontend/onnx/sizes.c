@@ -169,9 +169,16 @@ static bool constant(const Fold *f, uint32_t k, uint32_t i, int64_t *out)
 	return k < f->nin && i < f->in[k].n && sym_is_const(f->t, f->in[k].v[i], out);
 }
 
+/* Whether the attribute names the one dimension that there is. */
+static bool first_axis(const Fold *f, int64_t otherwise)
+{
+	int64_t axis = onnx_item_int(f->it, "axis", otherwise);
+	return axis == 0 || axis == -1;
+}
+
 static bool gather(Fold *f)
 {
-	TRY(f->nin == 2 && f->in[0].has_dim);
+	TRY(f->nin == 2 && f->in[0].has_dim && first_axis(f, 0));
 	f->has_dim = f->in[1].has_dim;
 	for (uint32_t k = 0; k < f->in[1].n; k++) {
 		int64_t at;
@@ -185,6 +192,7 @@ static bool gather(Fold *f)
 static bool concat(Fold *f)
 {
 	f->has_dim = true;
+	TRY(first_axis(f, 1)); /* which opset 1 takes for a missing one */
 	for (uint32_t k = 0; k < f->nin; k++) {
 		TRY(f->in[k].has_dim);
 		for (uint32_t i = 0; i < f->in[k].n; i++)
@@ -203,7 +211,7 @@ static bool slice(Fold *f)
 {
 	const Sizes *x = &f->in[0];
 	int64_t start, end, step = 1, axis = 0, n = x->rows ? x->rows : x->n, wide = x->rows ? x->n / x->rows : 1;
-	TRY(f->nin < 4 || !x->rows || (constant(f, 3, 0, &axis) && (axis == 0 || axis == -2)));
+	TRY(f->nin < 4 || (f->in[3].n == 1 && constant(f, 3, 0, &axis) && (axis == 0 || axis == (x->rows ? -2 : -1))));
 	TRY(f->nin >= 3 && f->in[0].has_dim && f->in[1].n == 1 && constant(f, 1, 0, &start) && constant(f, 2, 0, &end));
 	TRY(f->nin < 5 || (constant(f, 4, 0, &step) && step));
 	start = clamp(start < 0 ? start + n : start, 0, step > 0 ? n : n - 1);
@@ -211,6 +219,7 @@ static bool slice(Fold *f)
 	if (step > 0 && end < 0)
 		end = 0;
 	f->has_dim = true;
+	step = clamp(step, -MAX_SIZES, MAX_SIZES); /* n is at most MAX_SIZES */
 	for (int64_t k = start; step > 0 ? k < end : k > end; k += step)
 		for (int64_t j = 0; j < wide; j++)
 			TRY(push(f, x->v[k * wide + j]));
@@ -233,6 +242,8 @@ static bool squeeze(Fold *f)
 
 static bool unsqueeze(Fold *f)
 {
+	const OnnxAttr *axes = onnx_item_attr(f->it, "axes");
+	TRY(f->nin == 2 ? f->in[1].n == 1 : axes && axes->ints.n == 1);
 	return !f->in[0].has_dim && copy(f, true);
 }
 
@@ -310,8 +321,11 @@ static bool range(Fold *f)
 	int64_t start, limit, step;
 	TRY(f->nin == 3 && constant(f, 0, 0, &start) && constant(f, 1, 0, &limit) && constant(f, 2, 0, &step) && step);
 	f->has_dim = true;
-	for (int64_t k = start; step > 0 ? k < limit : k > limit; k += step)
+	for (int64_t k = start; step > 0 ? k < limit : k > limit;) {
 		TRY(push(f, sym_int(f->t, k)));
+		if (__builtin_add_overflow(k, step, &k))
+			break;
+	}
 	return true;
 }
 

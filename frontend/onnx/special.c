@@ -72,7 +72,7 @@ static bool count_known(const Item *it, Sym *out)
 	bool sizes = true, elements = true;
 	for (int k = 0; k < 3; k++)
 		sizes = sizes && onnx_value_as_sizes(s, it->in[k], &v[k], &n[k]) && n[k] == 1;
-	if (sizes && sym_is_const(t, v[2][0], &step) && step) {
+	if (sizes && sym_is_const(t, v[2][0], &step) && step && step != INT64_MIN) {
 		Sym far = step > 0 ? sym_sub(t, v[1][0], v[0][0]) : sym_sub(t, v[0][0], v[1][0]);
 		*out = sym_max(t, sym_int(t, 0), sym_ceildiv(t, far, sym_int(t, step < 0 ? -step : step)));
 		return true;
@@ -105,6 +105,7 @@ static bool import_range(const Item *it)
 		x[k] = onnx_value_node(it->s, it->in[k]);
 		TRY(x[k].i);
 		x[k] = b_reshape(b, x[k], 0, NULL);
+		TRY(x[k].i);
 	}
 	if (!count_known(it, &count))
 		count = count_from_data(it, x[0], x[1], x[2]);

@@ -10,7 +10,7 @@ bool aten_const(Build *b, Sym s, int64_t *out)
 	*out = 0;
 	if (sym_is_const(b_syms(b), s, out))
 		return true;
-	b_error(b, "symbolic size %s where a constant is needed", sym_str(b_syms(b), s));
+	b_error(b, "symbolic size %s where a constant is needed (inputs that decide it can be given when the model is compiled: --values)", sym_str(b_syms(b), s));
 	return false;
 }
 

@@ -45,8 +45,10 @@ static Node mask_bias(Build *b, Node mask, Sym keys, DType d)
 {
 	uint32_t rank = aten_rank(b, mask);
 	Sym low[MAX_RANK], high[MAX_RANK];
-	if (!mask.i || !rank)
+	if (!mask.i)
 		return mask;
+	if (!rank)
+		return b_error(b, "attn_mask has no dimensions");
 	if (node_dtype(b->g, mask) == DT_bool)
 		mask = minus_infinity(b, mask, d);
 	for (uint32_t k = 0; k < rank; k++)
@@ -149,6 +151,8 @@ static Node build_attention(Build *b, Node n)
 	if (cap > 0)
 		score = b_bin_scalar(b, OP_mul, b_un(b, OP_tanh, b_bin_scalar(b, OP_div, score, cap)), cap);
 	Node capped = score, bias = mask_bias(b, arg(b, n, "attn_mask"), keys, wide);
+	if (arg(b, n, "attn_mask").i && !bias.i)
+		return bias;
 	Node allowed = allowed_keys(b, n, queries, keys, past_k.i ? b_dim(b, past_k, 2) : b_int(b, 0));
 	if (allowed.i) {
 		allowed = minus_infinity(b, allowed, wide);

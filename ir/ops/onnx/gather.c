@@ -33,7 +33,11 @@ static Node positions(Build *b, Node x, Node index, uint32_t first, uint32_t *na
 {
 	uint32_t rank = aten_rank(b, index);
 	int64_t count;
-	if (!x.i || !rank || !aten_const(b, b_dim(b, index, -1), &count))
+	if (!x.i || !index.i)
+		return (Node){0};
+	if (!rank)
+		return b_error(b, "indices without dimensions, expected positions in the last one");
+	if (!aten_const(b, b_dim(b, index, -1), &count))
 		return (Node){0};
 	if (count < 1 || first + count > aten_rank(b, x))
 		return b_error(b, "indices with %lld positions for a tensor of rank %u", (long long)count, aten_rank(b, x));

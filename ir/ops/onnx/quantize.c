@@ -103,7 +103,7 @@ OP(onnx_DequantizeLinear_10){
 	.no_sample = NODE_TESTS,
 };
 
-/* The range of x, widened to 0, becomes 0 .. 255. */
+/* The range of x, widened to 0, becomes 0 .. 255; of zeros alone the scale is 1. */
 static Node build_dynamic_quantize(Build *b, Node n)
 {
 	Node x = arg(b, n, "x");
@@ -113,7 +113,7 @@ static Node build_dynamic_quantize(Build *b, Node n)
 	Node low = b_bin_scalar(b, OP_minimum, aten_reduce(b, REDUCE_MIN, x, dims, false), 0);
 	Node high = b_bin_scalar(b, OP_maximum, aten_reduce(b, REDUCE_MAX, x, dims, false), 0);
 	Node range = b_bin(b, OP_sub, high, low);
-	range = b_select(b, b_bin_scalar(b, OP_eq, range, 0), aten_like(b, range, 1), range);
+	range = b_select(b, b_bin_scalar(b, OP_eq, range, 0), aten_like(b, range, 255), range);
 	Node scale = b_bin_scalar(b, OP_div, range, 255);
 	Node zero = b_un(b, OP_neg, b_bin(b, OP_div, low, scale));
 	zero = b_un(b, OP_round, b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, zero, 0), 255));

@@ -241,8 +241,8 @@ static Node flat_softmax(Build *b, Node n, Node (*softmax)(Build *, Node, uint32
 /* 1 at the first of the greatest elements, else 0. */
 static Node hardmax(Build *b, Node x, uint32_t axis)
 {
-	if (!x.i)
-		return x;
+	if (!x.i || !node_rank(b->g, x)) /* onnx_axis has said so */
+		return (Node){0};
 	Shape s = aten_shape(b, x);
 	Node at = b_unsqueeze(b, b_arg_reduce(b, true, x, axis), (int)axis);
 	return b_convert(b, b_bin(b, OP_eq, at, aten_iota_dim(b, &s, axis, DT_i64)), node_dtype(b->g, x));

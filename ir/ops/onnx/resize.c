@@ -156,17 +156,18 @@ static Node resize_axis(Build *b, Node x, const Axis *a)
 
 static const double most_extent = 0x1p62; /* larger ones end as this one, which no memory has */
 
-/* floor(scale * extent) */
+/* floor(extent * scale), whose product is rounded to f32 as scales are. The product of a symbolic
+ * extent is f64, with as much more as that rounding may add. */
 static Sym scaled(Build *b, Sym extent, double scale)
 {
 	SymTab *t = b_syms(b);
 	int64_t v;
 	if (sym_is_const(t, extent, &v))
-		return b_int(b, (int64_t)fmin(floor((double)v * scale), most_extent));
+		return b_int(b, (int64_t)fmin(floor((double)((float)v * (float)scale)), most_extent));
 	if (scale == floor(scale) && scale < 1e9)
 		return sym_muli(t, extent, (int64_t)scale);
 	Sym real = sym_real_op(t, SYM_REAL, extent, (Sym){0});
-	return sym_real_op(t, SYM_FLOOR, sym_real_op(t, SYM_REAL_MUL, real, sym_real_const(t, scale)), (Sym){0});
+	return sym_real_op(t, SYM_FLOOR, sym_real_op(t, SYM_REAL_MUL, real, sym_real_const(t, scale * (1 + 0x1p-24))), (Sym){0});
 }
 
 /* One scale for all axes, so that no extent is larger (or none smaller) than its size. */

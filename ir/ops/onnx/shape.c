@@ -183,7 +183,8 @@ OP(onnx_Concat_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* In pieces of the given extents, or in equal ones, of which the last may be smaller. */
+/* In pieces of the given extents, or in equal ones, of which with num_outputs the last may be
+ * smaller. */
 static Node build_split(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");
@@ -196,6 +197,8 @@ static Node build_split(Build *b, Node n)
 		count = (uint32_t)pieces;
 	if (pieces < 1 || pieces > 4096 || count < 1)
 		return b_error(b, "%lld pieces, expected at least one and at most 4096", (long long)pieces);
+	if (!given && !aten_has(b, n, "num_outputs"))
+		aten_require_multiple(b, extent, count, "Split: the operand has no equal pieces");
 	Sym each = sym_ceildiv(t, extent, b_int(b, count));
 	Node *y = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, count);
 	for (uint32_t k = 0; k < count; k++) {
@@ -220,8 +223,8 @@ static Node blocks(Build *b, Node n, bool to_space)
 	Node x = arg(b, n, "input");
 	int64_t size = aten_int(b, n, "blocksize");
 	SymTab *t = b_syms(b);
-	if (aten_rank(b, x) != 4 || size < 1)
-		return b_error(b, "expected an operand of rank 4 and a blocksize of 1 or more");
+	if (aten_rank(b, x) != 4 || size < 1 || size > INT32_MAX)
+		return b_error(b, "an operand of rank %u and blocksize %lld: expected rank 4 and 1 to 2^31 - 1", aten_rank(b, x), (long long)size);
 	Sym s = b_int(b, size), d[4];
 	for (uint32_t k = 0; k < 4; k++)
 		d[k] = b_dim(b, x, (int)k);

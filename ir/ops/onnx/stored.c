@@ -44,8 +44,8 @@ static Node to_float(Build *b, Node x, int mantissa, int least, double most, boo
 	return b_select(b, nan, x, y);
 }
 
-/* A power of two; mode: of the numbers between two. */
-static Node to_power(Build *b, Node x, const char *mode)
+/* A power of two; mode: of the numbers between two. Without saturate infinity is NaN. */
+static Node to_power(Build *b, Node x, bool saturate, const char *mode)
 {
 	Node bits = bits_of(b, b_un(b, OP_abs, x)), e = shifted(b, OP_shift_right, bits, 23);
 	Node rest = b_bin(b, OP_sub, bits, shifted(b, OP_shift_left, e, 23));
@@ -53,6 +53,8 @@ static Node to_power(Build *b, Node x, const char *mode)
 		e = b_bin(b, OP_add, e, b_convert(b, b_bin_scalar(b, mode[0] == 'u' ? OP_gt : OP_ge, rest, mode[0] == 'u' ? 0 : 0x400000), DT_i32));
 	e = b_bin_scalar(b, OP_minimum, e, 254);
 	Node y = b_select(b, b_bin_scalar(b, OP_le, e, 0), aten_like(b, x, 0x1p-127), from_bits(b, shifted(b, OP_shift_left, e, 23)));
+	if (!saturate)
+		y = b_select(b, b_bin_scalar(b, OP_eq, x, (double)INFINITY), aten_like(b, x, (double)NAN), y);
 	return b_select(b, b_un(b, OP_isnan, x), x, y);
 }
 
@@ -81,7 +83,7 @@ Node onnx_to_stored(Build *b, Node x, int64_t type, bool saturate, const char *m
 		wide = b_select(b, b_un(b, OP_isnan, wide), aten_like(b, wide, -0.0), wide);
 		return b_convert(b, to_float(b, wide, 1, 0, 6, true, true), DT_f8e4m3);
 	case 24: /* FLOAT8E8M0 */
-		return b_convert(b, to_power(b, wide, mode), DT_bf16);
+		return b_convert(b, to_power(b, wide, saturate, mode), DT_bf16);
 	case 21: /* UINT4 */
 	case 25: /* UINT2 */
 		return to_int(b, x, type == 21 ? 4 : 2, false);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { MAX_SKIPS = 1000 }; /* each distance is looked for on its own */
+
 typedef struct {
 	Node x;        /* i64 [B, C] */
 	Sym rows, len; /* B, C */
@@ -119,7 +121,7 @@ static Node frequencies(Build *b, Node n, const Grams *g, const Texts *t)
 	int64_t least = aten_int(b, n, "min_gram_length"), most = aten_int(b, n, "max_gram_length"), skips = aten_int(b, n, "max_skip_count");
 	Node sum = b_full(b, DT_f32, 0, 2, (Sym[]){t->rows, b_int(b, g->width)});
 	uint32_t first = 0;
-	if (least < 1 || most < least || skips < 0 || skips > INT16_MAX)
+	if (least < 1 || most < least || skips < 0 || skips > MAX_SKIPS)
 		return b_error(b, "n-grams of %lld to %lld words, %lld of them skipped", (long long)least, (long long)most, (long long)skips);
 	for (int64_t size = 1; size <= g->nsize; size++) {
 		int64_t end = size < g->nsize ? g->start[size] : g->npool, count = (end - g->start[size - 1]) / size;

@@ -10,8 +10,8 @@ bool window_ints(Build *b, Node n, const char *name, uint32_t want, int64_t fill
 	for (uint32_t k = 0; ok && k < want; k++) {
 		v[k] = fill;
 		ok = !count || aten_const(b, given[k], &v[k]);
-		if (ok && v[k] < least) {
-			b_error(b, "%s is %lld, expected at least %lld", name, (long long)v[k], (long long)least);
+		if (ok && (v[k] < least || v[k] > INT32_MAX)) {
+			b_error(b, "%s is %lld, expected %lld to %d", name, (long long)v[k], (long long)least, INT32_MAX);
 			ok = false;
 		}
 	}

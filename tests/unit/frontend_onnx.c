@@ -322,6 +322,135 @@ static void test_wrong_models(void **state)
 	expect(model(other), "the model states the type FLOAT[2], but it is f32[N, 3]");
 }
 
+/* ---- hostile values ---- */
+
+static Bytes scalar(const char *name, int64_t v)
+{
+	return block(5, tensor(name, INT64, 0, NULL, block(9, (Bytes){arena_dup(arena, &v, sizeof v), sizeof v})));
+}
+
+static Bytes call(const char *op, uint32_t n, const char *const *in, const char *out, Bytes attr)
+{
+	Bytes names = none;
+	for (uint32_t k = 0; k < n; k++)
+		names = join(names, text(1, in[k]));
+	return block(1, all(4, names, text(2, out), text(4, op), attr));
+}
+
+/* Arithmetic of sizes at the bounds of 64-bit integers. */
+static void test_extreme_sizes(void **state)
+{
+	(void)state;
+	static const int64_t five[] = {1, 2, 3, 4, 5}, wraps[] = {3, INT64_C(6148914691236517207)}; /* 3 * b = 2^64 + 5 */
+	Bytes values = join(integers("five", 5, five), integers("wraps", 2, wraps));
+	expect(model(graph_of(join(relu(), node("Reshape", "five", "wraps", "r", none)), values)), "the size mul(3, 6148914691236517207) leaves 64-bit integers");
+	static const int64_t one[] = {1}, three_[] = {3}, zero[] = {0}, most[] = {INT64_MAX}, shape[] = {7, -1, 9};
+	Bytes bounds = all(5, integers("shape", 3, shape), integers("one", 1, one), integers("three", 1, three_), integers("zero", 1, zero), integers("most", 1, most));
+	Bytes cut = call("Slice", 5, (const char *const[]){"shape", "one", "three", "zero", "most"}, "s", none);
+	Bytes any = block(12, all(2, text(1, "y"), block(2, block(1, number(1, FLOAT)))));
+	Bytes in = block(11, info("x", FLOAT, 2, dynamic));
+	expect(model(all(6, cut, node("Reshape", "x", "s", "y", none), text(2, "g"), in, any, bounds)), "onnx.Reshape.1(%x, shape=[-1]");
+	Bytes ends = all(3, scalar("from", INT64_MAX - 1), scalar("to", INT64_MAX), scalar("by", 2));
+	Bytes range = call("Range", 3, (const char *const[]){"from", "to", "by"}, "r", none);
+	expect(model(all(6, range, node("Reshape", "x", "r", "y", none), text(2, "g"), in, any, ends)), "9223372036854775806");
+	Bytes least = all(3, scalar("from", 0), scalar("at", 0), scalar("by", INT64_MIN));
+	Bytes down = all(3, node("Shape", "x", NULL, "n", none), node("Gather", "n", "at", "to", none), call("Range", 3, (const char *const[]){"from", "to", "by"}, "y", none));
+	Bytes ints = block(12, all(2, text(1, "y"), block(2, block(1, number(1, INT64)))));
+	expect(model(all(5, down, text(2, "g"), in, ints, least)), "to_size");
+}
+
+/* Axes that the one dimension of sizes does not have. */
+static void test_axes_of_sizes(void **state)
+{
+	(void)state;
+	static const int64_t zero[] = {0}, both[] = {0, 1};
+	Bytes axis = block(5, all(3, text(1, "axis"), number(20, 2), number(3, 3)));
+	Bytes shape = node("Shape", "x", NULL, "s", none);
+	expect(model(graph_of(all(3, relu(), shape, node("Gather", "s", "zero", "r", axis)), integers("zero", 1, zero))), "axis is 3, of a tensor of rank 1");
+	expect(model(graph_of(all(3, relu(), shape, node("Concat", "s", "s", "r", axis)), none)), "axis is 3, of a tensor of rank 1");
+	Bytes slice = call("Slice", 4, (const char *const[]){"s", "zero", "zero", "both"}, "r", none);
+	expect(model(graph_of(all(3, relu(), shape, slice), join(integers("zero", 1, zero), integers("both", 2, both)))), "2 axes");
+	Bytes y = block(12, all(2, text(1, "y"), block(2, block(1, number(1, INT64)))));
+	Bytes m = all(6, node("Unsqueeze", "one", "both", "y", none), text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)), y, scalar("one", 1), integers("both", 2, both));
+	expect(model(m), "-> i64[1, 1]");
+}
+
+/* Values that no memory holds. */
+static void test_too_large(void **state)
+{
+	(void)state;
+	static const int64_t huge[] = {INT64_C(1) << 40, 1 << 20}, shape[] = {INT64_C(1) << 46, 3};
+	Bytes in = block(11, info("x", FLOAT, 2, huge));
+	expect(model(all(4, relu(), text(2, "g"), in, block(12, info("y", FLOAT, 2, huge)))), "input x: f32[1099511627776, 1048576] is too large: expected fewer than 2^48 bytes");
+	Bytes expand = node("Expand", "one", "shape", "y", none);
+	float v[] = {1};
+	Bytes one = block(5, tensor("one", FLOAT, 0, NULL, block(9, (Bytes){(uint8_t *)v, sizeof v})));
+	expect(model(graph_of(expand, join(one, integers("shape", 2, shape)))), "node y (Expand): error: a tensor f32[70368744177664, 3] is too large");
+	int64_t dense[] = {INT64_C(1) << 29};
+	Bytes sparse = block(15, all(3, block(1, tensor("w", FLOAT, 1, (int64_t[]){0}, none)), block(2, tensor("", INT64, 1, (int64_t[]){0}, none)), number(3, (uint64_t)dense[0])));
+	expect(model(graph_of(relu(), sparse)), "initializer w: sparse tensors of 2147483648 bytes, expected at most 2^30");
+}
+
+/* Functions that call each other twice. */
+static void test_doubling(void **state)
+{
+	(void)state;
+	Bytes functions = none;
+	for (int k = 0; k < 24; k++) {
+		const char *next = arena_printf(arena, "F%d", k + 1);
+		Bytes twice = none;
+		for (int i = 0; i < 2; i++)
+			twice = join(twice, block(7, all(4, text(1, "a"), text(2, i ? "b" : "c"), text(4, k == 23 ? "Shape" : next), k == 23 ? none : text(7, "own"))));
+		Bytes f = all(6, text(1, arena_printf(arena, "F%d", k)), text(10, "own"), text(4, "a"), text(5, "b"), twice, block(9, number(2, 17)));
+		functions = join(functions, block(25, f));
+	}
+	Bytes m = model(graph_of(join(relu(), block(1, all(4, text(1, "x"), text(2, "z"), text(4, "F0"), text(7, "own")))), none));
+	expect(join(m, functions), "functions and bodies that are inlined have more than 1048576 nodes");
+}
+
+static Bytes sequence_result(const char *name)
+{
+	Bytes elem = block(1, all(2, number(1, FLOAT), block(2, block(1, text(2, "N")))));
+	return join(text(1, name), block(2, block(4, block(1, elem))));
+}
+
+/* Sequences with absent values, and with more values than a model has. */
+static void test_hostile_sequences(void **state)
+{
+	(void)state;
+	expect(model(graph_of(join(relu(), node("SequenceConstruct", "", "x", "s", none)), none)), "node s (SequenceConstruct): error: input 0 is missing");
+	static const int64_t long_row[] = {1 << 30};
+	Bytes in = block(11, info("x", FLOAT, 1, long_row));
+	Bytes m = all(4, node("SplitToSequence", "x", NULL, "y", none), text(2, "g"), in, block(12, sequence_result("y")));
+	expect(model(m), "more than 4096 pieces");
+	/* a loop whose carried value is absent, beside one that is a sequence */
+	Bytes body = all(6, node("Identity", "c", NULL, "more", none), block(11, info("i", INT64, 0, NULL)), block(11, info("c", 9, 0, NULL)), block(11, sequence_result("s")),
+			 all(2, block(12, info("more", 9, 0, NULL)), block(12, sequence_result("s2"))), node("Identity", "s", NULL, "s2", none));
+	Bytes attr = block(5, all(3, text(1, "body"), number(20, 5), block(6, body)));
+	expect(model(graph_of(join(relu(), call("Loop", 3, (const char *const[]){"rounds", "", ""}, "z", attr)), scalar("rounds", 3))), "input 2 is missing");
+}
+
+/* A loop makes v of x, v = Concat(v, v): a type that changes from round to round. */
+static Bytes growing(Bytes rounds, const char *limit)
+{
+	Bytes axis = block(5, all(3, text(1, "axis"), number(20, 2), number(3, 0)));
+	Bytes body = all(6, node("Identity", "c", NULL, "more", none), node("Concat", "v", "v", "w", axis), block(11, info("i", INT64, 0, NULL)), block(11, info("c", 9, 0, NULL)),
+			 block(11, info("v", FLOAT, 2, dynamic)), join(block(12, info("more", 9, 0, NULL)), block(12, info("w", FLOAT, 2, dynamic))));
+	Bytes attr = block(5, all(3, text(1, "body"), number(20, 5), block(6, body)));
+	Bytes in = block(11, info("x", FLOAT, 2, (int64_t[]){2, 3}));
+	Bytes out = block(12, all(2, text(1, "y"), block(2, block(1, number(1, FLOAT)))));
+	return all(5, call("Loop", 3, (const char *const[]){limit, "", "x"}, "y", attr), text(2, "g"), in, out, rounds);
+}
+
+static void test_growing_loops(void **state)
+{
+	(void)state;
+	expect(model(growing(scalar("rounds", 2), "rounds")), "-> f32[8, 3]");
+	expect(model(growing(scalar("rounds", -2), "rounds")), "-> f32[2, 3]");
+	expect(model(growing(block(11, info("rounds", INT64, 0, NULL)), "rounds")),
+	       "node y (Loop): error: v is f32[2, 3], and a round makes f32[4, 3] of it: then the number of rounds must be a constant");
+}
+
 static void test_hostile_tensors(void **state)
 {
 	(void)state;
@@ -469,6 +598,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_if_of_data, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_results, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_models, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_extreme_sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_axes_of_sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_large, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_doubling, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hostile_sequences, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_growing_loops, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_tensors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_external_data, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large, setup, teardown),

@@ -17,7 +17,8 @@
 enum {
 	MAX_SIZES = 64,
 	MAX_CALLS = 32,         /* functions that call each other */
-	MAX_EXPANDED = 1 << 20, /* nodes of functions, and of bodies that are inlined, counted each time */
+	MAX_EXPANDED = 1 << 20, /* nodes of functions, and of bodies that are inlined, counted each
+	                           time */
 };
 
 typedef struct Value Value;

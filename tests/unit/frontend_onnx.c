@@ -341,7 +341,8 @@ static Bytes call(const char *op, uint32_t n, const char *const *in, const char 
 static void test_extreme_sizes(void **state)
 {
 	(void)state;
-	static const int64_t five[] = {1, 2, 3, 4, 5}, wraps[] = {3, INT64_C(6148914691236517207)}; /* 3 * b = 2^64 + 5 */
+	/* 3 * b = 2^64 + 5 */
+	static const int64_t five[] = {1, 2, 3, 4, 5}, wraps[] = {3, INT64_C(6148914691236517207)};
 	Bytes values = join(integers("five", 5, five), integers("wraps", 2, wraps));
 	expect(model(graph_of(join(relu(), node("Reshape", "five", "wraps", "r", none)), values)), "the size mul(3, 6148914691236517207) leaves 64-bit integers");
 	static const int64_t one[] = {1}, three_[] = {3}, zero[] = {0}, most[] = {INT64_MAX}, shape[] = {7, -1, 9};

@@ -150,15 +150,13 @@ static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxe
 
 /* ---- the tile ---- */
 
-static void add_gather(GpuTime *t, const GpuGather *g)
+static void add_copy(GpuTime *t, const GpuTime *copy)
 {
-	if (!g)
-		return;
-	t->all += g->time.all;
-	t->start += g->time.start;
-	t->memory += g->time.memory;
-	t->units += g->time.units;
-	t->waits += g->time.waits;
+	t->all += copy->all;
+	t->start += copy->start;
+	t->memory += copy->memory;
+	t->units += copy->units;
+	t->waits += copy->waits;
 }
 
 static GpuTime predict(const PlanInput *in, const GpuContractPlan *p, double share)
@@ -177,8 +175,6 @@ static GpuTime predict(const PlanInput *in, const GpuContractPlan *p, double sha
 	GpuTime t = {.start = GPU_START, .memory = moved / g->memory, .units = compute, .waits = waits};
 	t.all = t.start + fmax(fmax(t.units, t.memory), t.waits);
 	gpu_time_phases(&t, gpu_two_phases(p) ? 2 : 1);
-	add_gather(&t, p->a.gather);
-	add_gather(&t, p->b.gather);
 	return t;
 }
 
@@ -249,6 +245,12 @@ static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 			continue;
 		p->time[0] = predict(in, p, tiles[t / 2].share);
 		p->time[1] = predict(&larger, p, tiles[t / 2].share);
+		for (uint32_t k = 0; k < 2; k++) {
+			if (p->a.gather)
+				add_copy(&p->time[k], &p->a.gather->time[k]);
+			if (p->b.gather)
+				add_copy(&p->time[k], &p->b.gather->time[k]);
+		}
 		if (sqrt(p->time[0].all * p->time[1].all) < 0.98 * least) {
 			least = sqrt(p->time[0].all * p->time[1].all);
 			best = *p;

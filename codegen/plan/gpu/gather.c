@@ -147,7 +147,10 @@ static GpuGather *gather(const PlanInput *in, const GpuContractPlan *p, Kx load,
 	if ((double)plan_size(in, sym_mul(n->syms, g->nline, g->stride)) * size > MOST)
 		return NULL;
 	g->wide = widest(n, offset, g->line.axis[g->line.n - 1], size);
-	g->time = predict(in, g, load, size);
+	PlanInput larger = *in;
+	larger.at = in->larger;
+	g->time[0] = predict(in, g, load, size);
+	g->time[1] = predict(&larger, g, load, size);
 	return g;
 }
 

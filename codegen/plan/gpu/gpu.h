@@ -171,7 +171,7 @@ typedef struct {
 	bool along_k;        /* lines run along the summed axes */
 	uint32_t wide;       /* elements that a thread copies in one access */
 	uint32_t temp;       /* the temporary */
-	GpuTime time;        /* at the sizes of the plan */
+	GpuTime time[2];     /* at hint sizes; at larger ones */
 } GpuGather;
 
 /* How an operand comes into shared memory. */

@@ -272,7 +272,7 @@ double gpu_library_time(const PlanInput *in, const GpuContractPlan *p)
 			const double moved = bytes + (splits > 1 ? 2 * 4 * results * splits : 0);
 			best = fmin(best, GPU_START * (splits > 1 ? 2 : 1) + fmax(units, moved / g->memory));
 		}
-	const double copies = (p->a.gather ? p->a.gather->time.all : 0) + (p->b.gather ? p->b.gather->time.all : 0);
+	const double copies = (p->a.gather ? p->a.gather->time[0].all : 0) + (p->b.gather ? p->b.gather->time[0].all : 0);
 	return best + copies + (p->rest.apart ? GPU_START + 2 * dtype_size(DT_f32) * results / g->memory : 0);
 }
 

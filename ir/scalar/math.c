@@ -182,13 +182,18 @@ static const LibDef generic[] = {
 		"r3 = mod_step(r2, y); r4 = mod_step(r3, y); "
 		"r5 = select(lt(r4, 0), r4 + y, r4); r = select(ge(r5, y), r5 - y, r5); "
 		"select(eq(x, inf), nan, copysign(select(lt(x, y), x, r), a))"},
-	{"trunc_mod", LIB_F32, "a, b", 0,
+	{"far_mod", LIB_F32, "a, b", 0,
 		"x = convert[f64](abs(a)); y = convert[f64](abs(b)); r1 = mod_step(x, y); "
 		"r2 = mod_step(r1, y); r3 = mod_step(r2, y); r4 = mod_step(r3, y); "
 		"r5 = mod_step(r4, y); r6 = mod_step(r5, y); "
 		"r7 = select(lt(r6, 0), r6 + y, r6); "
 		"r = convert[f32](select(ge(r7, y), r7 - y, r7)); "
 		"select(eq(x, inf), nan, copysign(select(lt(x, y), abs(a), r), a))"},
+	/* A quotient below 2**22 may be rounded up to the next integer, no further. */
+	{"trunc_mod", LIB_F32, "a, b", 0,
+		"x = abs(a); y = abs(b); q = x / y; r = fma(-trunc(q), y, x); "
+		"near = select(lt(r, 0), r + y, r); "
+		"select(lt(q, 0x1p22), copysign(select(lt(x, y), x, near), a), far_mod(a, b))"},
 
 	/* a to the power of the low byte of b; wraps. */
 	{"pow_byte", LIB_INT, "a, b", 0,

@@ -74,15 +74,27 @@ const LibDef lib_f32[] = {
 		"y = fma(e, -1.4320989e-08, log_scaled(f, 0.434294492, -1.01030394e-08)); "
 		"log_special(x, fma(e, 0.30103001, y))"},
 
-	/* ---- trigonometric: the remainder in f64, the rest in f32. Below 2**40 the first
-	 * difference is exact and pi/2 in two parts leaves nothing to see. ---- */
-	{"trig_turn", LIB_F32, "x", EXPAND, "fma(convert[f64](x), 0.6366197723675814, 0x1.8p52)"},
+	/* ---- trigonometric. Below 2**17 the first difference, `a`, is exact, for it has no bits
+	 * below 2**-23; `trig_low` is what its sum with the second product lost, exactly (D. Knuth's
+	 * two-sum), and the third product. Beyond, the remainder in f64, where the first difference
+	 * is exact below 2**40. ---- */
+	{"trig_turn", LIB_F32, "x", EXPAND, "fma(x, 0.63661977, 0x1.8p23)"},
+	{"trig_low", LIB_F32, "n, a, p, h", EXPAND,
+		"b = h - a; (a - (h - b)) + (p - b) + fma(n, 1.71512451e-15, fma(n, 4.37113883e-08, -p))"},
 	{"trig_rest", LIB_F32, "x", EXPAND,
-		"n = trig_turn(x) - 0x1.8p52; "
+		"n = trig_turn(x) - 0x1.8p23; a = fma(n, -1.57079637, x); p = n * 4.37113883e-08; h = a + p; "
+		"select(lt(abs(x), 0x1p17), h + trig_low(n, a, p, h), far_high(x))"},
+	{"trig_quadrant", LIB_F32, "x", EXPAND,
+		"select(lt(abs(x), 0x1p17), bitcast[i32](trig_turn(x)), far_quadrant(x))"},
+	{"far_turn", LIB_F32, "x", EXPAND, "fma(convert[f64](x), 0.6366197723675814, 0x1.8p52)"},
+	{"far_rest", LIB_F32, "x", EXPAND,
+		"n = far_turn(x) - 0x1.8p52; "
 		"r = fma(n, -6.123233995736766e-17, fma(n, -1.5707963267948966, "
 		"convert[f64](x))); select(lt(abs(x), 0x1p40), r, large_rest(x))"},
-	{"trig_quadrant", LIB_F32, "x", EXPAND,
-		"select(lt(abs(x), 0x1p40), convert[i32](bitcast[i64](trig_turn(x))), "
+	{"far_high", LIB_F32, "x", 0, "convert[f32](far_rest(x))"},
+	{"far_low", LIB_F32, "x", 0, "r = far_rest(x); convert[f32](r - convert[f64](convert[f32](r)))"},
+	{"far_quadrant", LIB_F32, "x", 0,
+		"select(lt(abs(x), 0x1p40), convert[i32](bitcast[i64](far_turn(x))), "
 		"large_quadrant(x))"},
 	/* |x| / (pi/2) mod 4 in units of 2**-62, as in f64. */
 	{"large_phase", LIB_F32, "x", 0,
@@ -110,13 +122,15 @@ const LibDef lib_f32[] = {
 		"r = convert[f32](trig_rest(x)); q = trig_quadrant(x) + 1; "
 		"y = select(eq(and(q, 1), 0), sin_poly(r), cos_poly(r)); "
 		"select(eq(and(q, 2), 0), y, -y)"},
+	/* t = tan(r + low) by a polynomial, as an odd quadrant -1/t. The low part counts 1 + t*t times,
+	 * of which 1 + z is near enough. */
 	{"tan", LIB_F32, "x", 0,
-		"r = trig_rest(x); odd = ne(and(trig_quadrant(x), 1), 0); z = r * r; "
-		"s = fma(z * r, poly(z, -0.1666666664160969, 0.008333329383367784, "
-		"-0.00019839333908712033, 2.718301784010437e-06), r); "
-		"c = fma(z, fma(z, poly(z, 0.04166666662279282, -0.0013888883750025863, "
-		"2.4799519045413943e-05, -2.7210153640084063e-07), -0.5), 1.0); "
-		"select(eq(x, 0.0), x, convert[f32](select(odd, -c, s) / select(odd, s, c)))"},
+		"near = lt(abs(x), 0x1p17); n = trig_turn(x) - 0x1.8p23; a = fma(n, -1.57079637, x); "
+		"p = n * 4.37113883e-08; h = a + p; r = select(near, h, far_high(x)); "
+		"low = select(near, trig_low(n, a, p, h), far_low(x)); z = r * r; "
+		"t = r + fma(z * r, poly(z, 0.333333498, 0.133326623, 0.0540600357, 0.0212815562, 0.0108374885, "
+		"8.73633372e-05, 0.00437737016), fma(z, low, low)); "
+		"select(eq(x, 0.0), x, select(ne(and(trig_quadrant(x), 1), 0), -1.0 / t, t))"},
 	{"asin_poly", LIB_F32, "z", EXPAND,
 		"z * poly(z, 0.16666946, 0.07487605, 0.046408776, 0.01971357, 0.049438324)"},
 	{"asin", LIB_F32, "x", 0,

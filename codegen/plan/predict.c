@@ -59,7 +59,8 @@ static double access_cycles(const Counter *c, MachineOp op, DType d, Sym offset,
 	const Machine *m = &c->in->target->machine;
 	const uint32_t lanes = lanes_of(c->loops, axes);
 	if (lanes > 1 && c->loops->turned != NO_AXIS &&
-	    nest_coef_is(c->in->nest, offset, c->loops->turned, 1))
+	    (nest_coef_is(c->in->nest, offset, c->loops->turned, 1) ||
+	     nest_coef_is(c->in->nest, offset, c->loops->turned, -1)))
 		return machine_cycles(m, op, d, lanes) +
 		       log2(lanes) * machine_cycles(m, MOP_shuffle, d, lanes);
 	if (lanes > 1 && !nest_coef_is(c->in->nest, offset, c->loops->lane_axis, 1))

@@ -51,12 +51,21 @@ static uint32_t part_of(const PlanInput *in, const bool *live, uint32_t load, ui
 	return 0;
 }
 
+/* The load goes along the axis forwards, or backwards where lanes are shuffled. */
+static bool runs_along(const PlanInput *in, uint32_t load, uint32_t axis)
+{
+	const KxData *x = &in->nest->k->kx.data[load];
+	return nest_coef_is(in->nest, in->nest->offset[load], axis, 1) ||
+	       (!x->guard.i && dtype_size(dtype_compute(x->dtype)) <= 4 &&
+		nest_coef_is(in->nest, in->nest->offset[load], axis, -1));
+}
+
 static bool is_turned(const PlanInput *in, const bool *live, uint32_t load, uint32_t along, uint32_t across)
 {
 	Sym offset = in->nest->offset[load];
 	return offset.i && in->nest->deps[load] >> across & 1 &&
 	       nest_axes(in->nest, offset) >> across & 1 &&
-	       (nest_coef_is(in->nest, offset, along, 1) ||
+	       (runs_along(in, load, along) ||
 		(nest_coef_is(in->nest, offset, along, 2) && part_of(in, live, load, along))) &&
 	       !nest_coef_is(in->nest, offset, across, 1);
 }

@@ -652,7 +652,54 @@ static Node circular_index(Build *b, Node i, Sym size, Sym low, Sym high)
 	return b_bin(b, OP_add, b_bin(b, OP_remainder, b_bin(b, OP_sub, i, start), by), start);
 }
 
-/* Padding by other elements of the same dim: gather with an index vector. */
+/* What stands ahead of (or behind) the elements of a dim. */
+static Node pad_border(Build *b, Node x, uint32_t d, Sym n, char mode, bool ahead)
+{
+	SymTab *t = b_syms(b);
+	const Sym size = b_dim(b, x, (int)d), one = b_int(b, 1), last = sym_sub(t, size, one);
+	Sym from = b_int(b, 0), to = n;
+	if (mode == 'c' && ahead) {
+		from = sym_sub(t, size, n);
+		to = size;
+	} else if (mode == 'f') {
+		from = ahead ? one : sym_sub(t, last, n);
+		to = sym_add(t, from, n);
+	} else if (mode == 'p') {
+		from = ahead ? from : last;
+		to = sym_add(t, from, one);
+	}
+	Node y = b_slice(b, x, (int)d, from, to, one);
+	if (mode == 'f')
+		return b_reverse(b, y, (int)d);
+	if (mode == 'c' || sym_is(t, n, 1))
+		return y;
+	Shape s = aten_shape(b, x);
+	s.dim[d] = n;
+	return aten_expand_shape(b, y, &s);
+}
+
+/* Padding of which all sizes are known to have what they copy: the elements between two borders,
+ * which move as whole rows where an index vector would be asked for each element. */
+static bool pads_by_pieces(Build *b, Sym size, Sym low, Sym high, char mode)
+{
+	SymTab *t = b_syms(b);
+	const Sym zero = b_int(b, 0), need = mode == 'p' ? b_int(b, 1) : sym_addi(t, sym_max(t, low, high), mode == 'f');
+	return sym_le(t, zero, low) == YES && sym_le(t, zero, high) == YES && sym_le(t, need, size) == YES;
+}
+
+static Node pad_pieces(Build *b, Node x, uint32_t d, Sym low, Sym high, char mode)
+{
+	Node part[3];
+	uint32_t n = 0;
+	if (!sym_is(b_syms(b), low, 0))
+		part[n++] = pad_border(b, x, d, low, mode, true);
+	part[n++] = x;
+	if (!sym_is(b_syms(b), high, 0))
+		part[n++] = pad_border(b, x, d, high, mode, false);
+	return b_concat(b, part, n, (int)d);
+}
+
+/* Padding by other elements of the same dim: in pieces, or gather with an index vector. */
 static Node pad_gather(Build *b, Node n, Node x, const char *mode)
 {
 	SymTab *t = b_syms(b);
@@ -667,6 +714,11 @@ static Node pad_gather(Build *b, Node n, Node x, const char *mode)
 		if (sym_is(t, low[d], 0) && sym_is(t, high[d], 0))
 			continue;
 		Sym size = b_dim(b, x, (int)d);
+		const char kind = mode[0] == 'c' ? 'c' : mode[2]; /* c, f, p */
+		if (pads_by_pieces(b, size, low[d], high[d], kind)) {
+			x = pad_pieces(b, x, d, low[d], high[d], kind);
+			continue;
+		}
 		Node i = b_iota(b, DT_i64, sym_add(t, size, sym_add(t, low[d], high[d])));
 		i = b_bin(b, OP_sub, i, aten_size(b, low[d], DT_i64));
 		Node last = aten_size(b, sym_addi(t, size, -1), DT_i64);

@@ -55,6 +55,10 @@ void cpu_sort(Cpu *, uint32_t stage);
  * if they are provably small; else adds a temporary with a part for each task. */
 void cpu_fft(Cpu *, uint32_t stage, Sym ntasks);
 
+/* factor.c: factorises a matrix, or as many as there are lanes, at the current outer point; stage:
+ * the first one of the factorisation (STAGE_FACTOR). The matrices lie in local memory. */
+void cpu_factor(Cpu *, uint32_t stage);
+
 /* transpose.c: transposes a square in registers: row[] has as many vectors as there are lanes, a
  * power of two, and becomes the columns. */
 void transpose_lanes(Cpu *, Lx *row);

@@ -524,6 +524,11 @@ static void run_stage(Generic *g, uint32_t stage)
 			cpu_fft(s, stage, g->phase->grid.ntasks);
 		return;
 	}
+	if (st->kind == STAGE_FACTOR) {
+		if (stage == 0 || s->e.k->stage.data[stage - 1].out2 != stage)
+			cpu_factor(s, stage);
+		return;
+	}
 	StageRun r = {.g = g, .stage = stage};
 	stage_axes(s, &r, st);
 	if (st->result == RESULT_LOCAL)

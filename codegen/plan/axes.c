@@ -277,7 +277,7 @@ bool axes_transforms_along(const Nest *nest, const Target *target, uint32_t stag
 	       are_pairs_along(nest, nest->store[stage], nest->store[re->out2], re->buf, re->acc, axis);
 }
 
-/* Lines that are transformed side by side: neighbours along the longest axis. */
+/* Lines that are transformed, or matrices that are factorised, side by side: neighbours along the longest axis. */
 static uint32_t choose_lines(const PlanInput *in)
 {
 	uint32_t best = NO_AXIS;
@@ -285,16 +285,17 @@ static uint32_t choose_lines(const PlanInput *in)
 		if (in->nest->var[a].i && nest_is_outer(in->nest, a) &&
 		    (best == NO_AXIS || nest_hint(in->nest, a) > nest_hint(in->nest, best)))
 			best = a;
-	if (axes_transforms_along(in->nest, in->target, 0))
+	if (in->nest->k->stage.data[0].kind == STAGE_FFT && axes_transforms_along(in->nest, in->target, 0))
 		return NO_AXIS;
 	const double least = target_lanes(in->target, DT_f32) / 2.0;
 	return best != NO_AXIS && (double)nest_hint(in->nest, best) >= least ? best : NO_AXIS;
 }
 
-static bool transforms_lines(const PlanInput *in)
+/* Whether a point is a transform or a factorisation: lanes are points. */
+static bool has_long_points(const PlanInput *in)
 {
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
-		if (in->nest->k->stage.data[i].kind == STAGE_FFT)
+		if (in->nest->k->stage.data[i].kind == STAGE_FFT || in->nest->k->stage.data[i].kind == STAGE_FACTOR)
 			return true;
 	return false;
 }
@@ -302,7 +303,7 @@ static bool transforms_lines(const PlanInput *in)
 uint32_t axes_choose_vector(const PlanInput *in)
 {
 	uint32_t best = NO_AXIS;
-	if (transforms_lines(in))
+	if (has_long_points(in))
 		return choose_lines(in);
 	double best_score = 0;
 	for (uint32_t a = 0; a < in->nest->n; a++) {

@@ -62,6 +62,9 @@ static double per_point(const Kernel *k, uint32_t stage)
 	case STAGE_FFT: /* five for each of log2 n halvings, of which a stage has half; n is taken
 			   as some hundreds */
 		return st->out2 && st->result == RESULT_GLOBAL ? 20 : 0;
+	case STAGE_FACTOR: /* of an element, for each row of the matrix; rows are taken as some
+			      tens */
+		return st->out2 && st->value.i ? 10 : 0;
 	case STAGE_SCATTER:
 		return st->combine != REDUCE_SET || computes(k, st->value);
 	default:

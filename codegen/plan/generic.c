@@ -14,6 +14,8 @@ double generic_work_per_point(const Nest *nest, uint64_t stages)
 			w *= (double)nest_hint(nest, st->red[j]);
 		for (uint32_t j = 0; j < st->nmap; j++)
 			w *= (double)nest_hint(nest, st->map[j]);
+		if (st->kind == STAGE_FACTOR && st->nred)
+			w *= (double)nest_hint(nest, st->red[0]);
 		work += w;
 	}
 	return work;
@@ -121,7 +123,7 @@ static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
 	if (p->turned.across == NO_AXIS) {
 		along = axes_choose_vector(in);
 		const Stage *first = &in->nest->k->stage.data[0];
-		const DType d = first->kind == STAGE_FFT ? first->acc : DT_f32;
+		const DType d = first->kind == STAGE_FFT || first->kind == STAGE_FACTOR ? first->acc : DT_f32;
 		lanes = along == NO_AXIS ? 1 : target_lanes(in->target, d);
 	}
 	p->lanes = (PlanLanes){.axis = lanes == 1 ? NO_AXIS : along, .n = lanes};

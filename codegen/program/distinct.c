@@ -158,7 +158,8 @@ static void put_stage(DistinctKernels *d, const Stage *st)
 	put(d, st->check);
 	put(d, st->dtype);
 	put(d, st->acc);
-	put(d, (uint32_t)(st->reverse | st->descending << 1 | st->stable << 2 | st->enlarged << 3 | st->real << 4));
+	put(d, (uint32_t)(st->reverse | st->descending << 1 | st->stable << 2 | st->enlarged << 3 | st->real << 4 | st->upper << 5 | st->unit << 6));
+	put(d, (uint32_t)st->factor);
 	put(d, st->result);
 	put(d, st->out2);
 	bool stored = st->result == RESULT_GLOBAL && st->buf.i;

@@ -206,7 +206,7 @@ bool kernel_stores_nothing(const Lowered *l, const Kernel *k)
 		const Stage *st = &k->stage.data[i];
 		bool stores = st->result == RESULT_GLOBAL || st->kind == STAGE_CHECK;
 		bool rows = st->kind == STAGE_RUNNING || st->kind == STAGE_SORT ||
-			    st->kind == STAGE_SCATTER || st->kind == STAGE_FFT;
+			    st->kind == STAGE_SCATTER || st->kind == STAGE_FFT || st->kind == STAGE_FACTOR;
 		if (stores && !has_none(l, k, st->map, st->nmap) &&
 		    !(rows && has_none(l, k, st->red, st->nred)))
 			return false;

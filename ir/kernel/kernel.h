@@ -122,6 +122,9 @@ typedef enum {
 	                    combines it with the old value; serial along its reduced axes, in
 	                    order */
 	STAGE_CHECK,     /* checks at run time that `value` is true; no result */
+	STAGE_FACTOR,    /* factorises a matrix of rows red[0] and columns red[1], or solves a
+	                    triangular system, in memory of the task; all extents are numbers.
+	                    Several stages, linked by out2, as Stage.factor says */
 	STAGE_FFT        /* a discrete Fourier transform along one inner axis. Four stages, linked
 	                    by out2: the real and the imaginary parts; then, without a place for
 	                    results, those of the roots of unity exp(-2 pi i k / n), along an axis
@@ -129,6 +132,18 @@ typedef enum {
 	                    says of its argument; the line has the elements of the transform,
 	                    and element `extent` of the operand or the result too */
 } StageKind;
+
+/* What a STAGE_FACTOR computes, by the conventions of the operators of these names
+ * (ir/ops/prim/factor.c). The stages are, in this order: */
+typedef enum {
+	FACTOR_NONE,
+	FACTOR_LU,       /* the matrix as operand and the factors; pivots, along red[0]; the order of
+	                    the rows, along red[0]; info */
+	FACTOR_QR,       /* the matrix and geqrf's result; tau, along red[0] */
+	FACTOR_CHOLESKY, /* the matrix and the factor; info */
+	FACTOR_SOLVE     /* the right side and X, red[1] only if there is more than one column; the
+	                    matrix, as operand only, without a place for a result */
+} FactorKind;
 
 /* where the result is stored */
 typedef enum { RESULT_REGISTER, RESULT_LOCAL, RESULT_GLOBAL } StageResult;
@@ -148,12 +163,14 @@ typedef struct {
 	bool reverse;     /* RUNNING: from the last element to the first; FFT: see StageKind */
 	bool descending, stable; /* SORT */
 	bool real;        /* FFT: see StageKind */
+	FactorKind factor;
+	bool upper, unit; /* FACTOR_SOLVE: the triangle; its diagonal counts as ones */
 	bool enlarged;    /* REDUCE: what follows enlarges the sum's errors, so that chains are
 	                     shorter */
 	StageResult result;
 	BufId buf;        /* RESULT_GLOBAL: the buffer, stored at idx[] (one per dimension) */
 	const Sym *idx;
-	uint32_t out2;    /* SORT, FFT: the next stage of the same sort or transform, or 0 */
+	uint32_t out2;    /* SORT, FFT, FACTOR: the next stage of the same sort and so on, or 0 */
 } Stage;
 
 typedef struct {

@@ -18,7 +18,8 @@ typedef struct {
 
 static const char *const buf_kind[] = {"temp", "input", "output", "const", "state"};
 static const char *const stage_kind[] = {"map", "reduce", "argreduce", "running", "sort", "scatter",
-                                         "check", "fft"};
+                                         "check", "factor", "fft"};
+static const char *const factor_name[] = {"", "lu", "qr", "cholesky", "solve"};
 static const char *const result_name[] = {"register", "local", "global"};
 
 static void print_syms(const Lowered *l, Text *t, const Sym *s, uint32_t n)
@@ -229,6 +230,8 @@ static void print_flags(Printer *p, const Stage *s)
 		text_printf(p->t, " acc %s", dtype_name(s->acc));
 	text_printf(p->t, "%s%s%s%s", s->reverse ? " reverse" : "", s->real ? " real" : "", s->descending ? " descending" : "",
 	            s->stable ? " stable" : "");
+	if (s->factor)
+		text_printf(p->t, " %s%s%s", factor_name[s->factor], s->upper ? " upper" : "", s->unit ? " unit" : "");
 	if (s->out2)
 		text_printf(p->t, " out2 stage%u", s->out2);
 	if (s->check)

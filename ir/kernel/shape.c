@@ -74,7 +74,7 @@ static ShapeKind other_kind(const SymTab *syms, const Kernel *k)
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		StageKind kind = k->stage.data[i].kind;
 		if (kind == STAGE_RUNNING || kind == STAGE_SORT || kind == STAGE_SCATTER ||
-		    kind == STAGE_FFT)
+		    kind == STAGE_FFT || kind == STAGE_FACTOR)
 			return SHAPE_SERIAL;
 		reduces |= kind == STAGE_REDUCE || kind == STAGE_ARGREDUCE;
 	}

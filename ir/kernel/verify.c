@@ -141,7 +141,7 @@ static void check_stage_ref(Verify *v, const KxData *d)
 		return;
 	}
 	const Stage *s = &v->k->stage.data[d->stage];
-	bool keeps = s->kind == STAGE_RUNNING || s->kind == STAGE_SORT || s->kind == STAGE_FFT;
+	bool keeps = s->kind == STAGE_RUNNING || s->kind == STAGE_SORT || s->kind == STAGE_FFT || s->kind == STAGE_FACTOR;
 	if (d->nidx != s->nmap + (keeps ? s->nred : 0) && d->nidx != s->nmap)
 		fail(v, "number of indices differs from the stage's axes", "");
 	if (d->dtype != dtype_compute(s->dtype))
@@ -282,7 +282,7 @@ static void check_stage(Verify *v, const Stage *s)
 	push_axes(v, s->map, s->nmap);
 	push_axes(v, s->red, s->nred);
 	push_value_vars(v);
-	if (s->value.i || s->kind != STAGE_SORT)
+	if (s->value.i || (s->kind != STAGE_SORT && s->kind != STAGE_FACTOR))
 		check_kx(v, s->value);
 	if (s->guard.i)
 		check_kx(v, s->guard);
@@ -295,6 +295,8 @@ static void check_stage(Verify *v, const Stage *s)
 	if ((s->kind == STAGE_ARGREDUCE && s->nred != 1) || (s->kind == STAGE_SORT && s->nred != 1 && s->nred != 2) ||
 	    (s->kind == STAGE_FFT && s->nred != 1))
 		fail(v, "needs exactly one axis to work along", "");
+	if (s->kind == STAGE_FACTOR && (s->nred > 2 || s->factor == FACTOR_NONE))
+		fail(v, "needs a factorisation and at most two axes", "");
 	check_written_once(v, s);
 	check_place(v, s);
 	check_replaces(v, s);

@@ -14,6 +14,11 @@ NodePlace factor_operand(Lower *, Node n, uint32_t k);
  * does nothing and returns false. */
 MUST_LOOK bool lower_by_members(Lower *, Node n);
 
+/* small.c: does what lower_cholesky and so on do, by one kernel whose tasks factorise matrices in
+ * memory of their own, if n has many small matrices and the target is a CPU; else does nothing and
+ * returns false. */
+MUST_LOOK bool lower_small(Lower *, Node n);
+
 void lower_cholesky(Lower *, Node);
 void lower_lu(Lower *, Node);
 void lower_geqrf(Lower *, Node);

@@ -74,7 +74,7 @@ static void cholesky_panels(const Factor *f, NodePlace x, NodePlace u, NodePlace
 
 void lower_cholesky(Lower *s, Node n)
 {
-	if (lower_by_members(s, n))
+	if (lower_small(s, n) || lower_by_members(s, n))
 		return;
 	const Factor f = factor_of(s, n);
 	const Sym all[] = {f.columns, f.columns};
@@ -153,7 +153,7 @@ static void solve_panels(const Solve *v)
 
 void lower_triangular_solve(Lower *s, Node n)
 {
-	if (lower_by_members(s, n))
+	if (lower_small(s, n) || lower_by_members(s, n))
 		return;
 	const Factor f = factor_of(s, n);
 	Solve v = {.f = &f, .upper = node_bool(s->g, n, "upper"), .unit = node_bool(s->g, n, "unit"),

@@ -95,6 +95,18 @@ def test_strides_are_eager_modes():
         assert a.stride() == b.stride() and torch.equal(a, b)
 
 
+def test_operators_on_memory():
+    """as_strided is on the memory of its operand, which is not row-major, or is that of a view's base."""
+    last = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    for x in (last, torch.arange(120.0).reshape(2, 3, 4, 5), torch.arange(60.0)[10:].reshape(5, 10).T):
+        f = lambda x: ((y := x + 1).as_strided((4, 3), (3, 1), 2) + 2, x.as_strided((4, 3), (3, 1), x.storage_offset() + 2) * 2,
+                       y[1:].as_strided((2, 4), (1, 3)) * 3, torch.as_strided_scatter(y, y.new_full((3,), 7), (3,), (2,), 1) + 1)
+        for got, want in zip(torch.compile(f, backend=dynamo.backend, fullgraph=True)(x), f(x)):
+            torch.testing.assert_close(got, want)
+            assert got.stride() == want.stride()
+    assert not dynamo.statistics.eager_nodes
+
+
 def test_random_numbers_follow_the_seed():
     f = torch.compile(nn.Dropout(0.5), backend=dynamo.backend)
     x = torch.ones(2000, requires_grad=True)

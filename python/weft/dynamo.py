@@ -5,19 +5,24 @@ What Weft does not have runs as PyTorch's operators between compiled parts, with
 """
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
+import pathlib
+import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
+from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
+from torch._inductor.output_code import OutputCode
 from torch.fx import GraphModule, Node
 
 from weft import _weft, composed, fx
 from weft.model import Model
-
-Boxed = Callable[[list[Any]], list[Any]]
 
 
 class Statistics:
@@ -41,14 +46,44 @@ def _key() -> torch.Tensor:
     return torch.randint(-2**63, 2**63 - 1, (2,)).view(torch.uint64)
 
 
-class Compiled:
-    """A compiled graph: from a list of arguments, which it empties, to a list of results."""
+class Boxed(OutputCode):
+    """What runs a graph: from a list of arguments, which it empties, to a list of results. AOTAutograd's cache keeps it
+    where `text` says what it is made of."""
 
-    _boxed_call = True
+    text: str | None = None
 
-    def __init__(self, lowering: fx.Lowering, model: Model):
-        self.model = model
-        model.like = torch.empty(0)
+    def __init__(self) -> None:
+        self._boxed_call = True  # in the instance's dictionary, which wrappers copy
+
+    def prepare_for_serialization(self) -> None:
+        if self.text is None:
+            raise BypassAOTAutogradCache("this graph is not kept by Weft")
+
+    def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
+        pass
+
+
+class Eager(Boxed):
+    """A graph of PyTorch's operators and of compiled parts."""
+
+    def __init__(self, gm: GraphModule):
+        super().__init__()
+        self.gm = gm
+
+    def __call__(self, args: list[Any]) -> list[Any]:
+        given = list(args)
+        args.clear()
+        return self.gm.forward(*given)
+
+
+class Compiled(Boxed):
+    """A compiled graph."""
+
+    def __init__(self, lowering: fx.Lowering):
+        super().__init__()
+        # A graph with constants is not kept: their contents are not in its text.
+        self.text = lowering.graph.text() if not lowering.nparam else None
+        self.name = lowering.name
         self._take = lowering.tensors
         self._results = lowering.results
         self._draws = lowering.key is not None
@@ -59,6 +94,21 @@ class Compiled:
         # Where there are complex numbers, a tensor may be the conjugate, or the negative, of its memory.
         lazy = any(isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_complex() or v.is_neg()) for n in lowering.gm.graph.nodes)
         self._resolve = lowering.tensors if lazy else []
+        self._open(lowering.session, lowering.graph)
+
+    def _open(self, session: Any, graph: Any) -> None:
+        self.model = Model(session.jit(graph, {}))
+        self.model.like = torch.empty(0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "model"}
+
+    def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
+        """Makes the model that a pickle does not have."""
+        session = _weft.Session()
+        self._open(session, session.parse(self.text, self.name))
+        statistics.graphs += 1
+        statistics.compiled += 1
 
     def __call__(self, args: list[Any]) -> list[Any]:
         for k in self._resolve:
@@ -72,6 +122,7 @@ class Compiled:
             made = model.run(*inputs)
         except _weft.CheckError as e:
             raise (torch.linalg.LinAlgError(str(e)) if self._linalg else e) from None
+        self.text = None  # what is to be kept is kept before the first call
         if self._single:
             made = (made,)
         if self._direct:
@@ -82,25 +133,30 @@ class Compiled:
         return results
 
     def _result(self, r: fx.Output, args: list[Any], made: tuple[torch.Tensor, ...]) -> Any:
-        if r.kind in ("tensor", "input"):
-            t = made[r.index] if r.kind == "tensor" else args[r.index]
-            if r.order:
-                t = t.permute(r.order)
-            if r.value is None:
-                return t
-            return t.detach() if r.value == "alias" else r.value(args, t)
-        return r.value(args) if r.kind == "size" else r.value
+        if r.kind == "constant":
+            return r.value
+        if r.kind == "size":
+            return r.value.of(args)[0]
+        t = made[r.index] if r.kind == "tensor" else args[r.index]
+        if r.order:
+            t = t.permute(r.order)
+        if r.value is None:
+            return t
+        if r.value == "alias":
+            return t.detach()
+        *n, offset = r.value.of(args)
+        return t.as_strided(n[: len(n) // 2], n[len(n) // 2:], t.storage_offset() + offset)
 
 
 def compile_whole(gm: GraphModule, name: str) -> Compiled:
     """Compiles all of a graph. Raises Unsupported."""
     lowering = fx.Lowering(gm, name)
     try:
-        program = lowering.session.jit(lowering.graph, {})
+        compiled = Compiled(lowering)
     except _weft.Error as e:
         raise fx.Unsupported(None, str(e)) from None
     statistics.compiled += 1
-    return Compiled(lowering, Model(program))
+    return compiled
 
 
 # ---- islands of eager code ----
@@ -153,12 +209,7 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
         delattr(fused, node.target)
         setattr(fused, node.target, compiled)
 
-    def run(args: list[Any]) -> list[Any]:
-        given = list(args)
-        args.clear()
-        return fused.forward(*given)
-    run._boxed_call = True
-    return run
+    return Eager(fused)
 
 
 def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: bool) -> Boxed:
@@ -166,13 +217,13 @@ def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: 
     statistics.graphs += 1
     statistics.nodes += sum(n.op == "call_function" for n in gm.graph.nodes)
     if not any(n.op == "call_function" and not _is_sizes(n) for n in gm.graph.nodes):
-        return _boxed_eager(gm)
+        return Eager(gm)
     refused = {n: why for n in gm.graph.nodes if (why := fx.why_not(n))}
     try:
         if not refused:
             return compile_whole(gm, name)
     except fx.NothingToCompute:
-        return _boxed_eager(gm)
+        return Eager(gm)
     except fx.Unsupported as e:
         if not fallback:
             raise
@@ -182,7 +233,7 @@ def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: 
         if not refused:
             warnings.warn(f"weft: {name} runs as PyTorch's operators: {e}", stacklevel=2)
             statistics.refused[f"graph: {e}"] += 1
-            return _boxed_eager(gm)
+            return Eager(gm)
     if not fallback:
         node, why = next(iter(refused.items()))
         raise fx.Unsupported(node, f"{node.target}: {why}")
@@ -194,15 +245,6 @@ def _is_sizes(node: Node) -> bool:
     """Whether the node computes with sizes alone, or checks them."""
     value = node.meta.get("val")
     return isinstance(value, (int, float, bool, torch.SymInt, torch.SymBool)) or node.target is torch.ops.aten._assert_scalar.default
-
-
-def _boxed_eager(gm: GraphModule) -> Boxed:
-    def run(args: list[Any]) -> list[Any]:
-        given = list(args)
-        args.clear()
-        return gm.forward(*given)
-    run._boxed_call = True
-    return run
 
 
 # ---- the back end ----
@@ -223,9 +265,30 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
 
     def compiler(kind: str) -> Callable[..., Boxed]:
         def f(graph: GraphModule, inputs: Any) -> Boxed:
+            start = time.time_ns()
             with torch.utils._python_dispatch._disable_current_modes():
-                return compile_graph(graph, inputs, name=kind, fallback=fallback)
-        return f
-    return aot_module_simplified(gm, example_inputs, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
-                                 inference_compiler=compiler("inference"), decompositions=decompositions(),
-                                 partition_fn=min_cut_rematerialization_partition)
+                boxed = compile_graph(graph, inputs, name=kind, fallback=fallback)
+            boxed._time_taken_ns = time.time_ns() - start
+            return boxed
+        return SerializableAOTDispatchCompiler(Boxed, f)
+    with _kept(fallback):
+        return aot_module_simplified(gm, example_inputs, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
+                                     inference_compiler=compiler("inference"), decompositions=decompositions(),
+                                     partition_fn=min_cut_rematerialization_partition)
+
+
+@functools.cache
+def _build() -> str:
+    """What changes with this package: the times and sizes of its files."""
+    files = sorted(f for f in pathlib.Path(__file__).parent.iterdir() if f.suffix in (".py", ".so"))
+    return hashlib.sha256(repr([(f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files]).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def _kept(fallback: bool) -> Iterator[None]:
+    """AOTAutograd's cache keeps what compiles within, with the entries of Weft apart from those of other back ends. Both
+    graphs of a training step are compiled at once, since an entry has both."""
+    tag = f"{torch.compiler.config.cache_key_tag} weft {_build()} {fallback}"
+    with (torch.compiler.config.patch(cache_key_tag=tag),
+          torch._functorch.config.patch(bundled_autograd_cache=True, force_non_lazy_backward_lowering=True)):
+        yield

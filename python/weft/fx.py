@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 import torch
 from torch.fx import GraphModule, Node
+from torch.utils._sympy.printers import PythonPrinter
 
 from weft import _weft, composed
 
@@ -23,6 +24,8 @@ DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torc
 RENAMED = {"aten._unsafe_index.Tensor": "aten.index.Tensor", "aten._unsafe_index_put": "aten.index_put"}
 # Operators that give their first operand. No derivative follows, so what autograd sees is no matter.
 SAME = {"aten.detach", "aten.alias", "aten.lift_fresh_copy", "aten.lift", "aten.lift_fresh"}
+# Operators on the memory of their first operand.
+STRIDED = {"aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter"}
 _MOST = 2**62
 
 
@@ -176,11 +179,26 @@ def _why_not_value(v: Any) -> str | None:
 
 # ---- tracing ----
 
-class Output:
-    """How a result is made of the compiled model's: kind is "none", "input", "size", "tensor" or "constant"."""
+class Output(NamedTuple):
+    """How a result is made: it is data, which can be pickled.
 
-    def __init__(self, kind: str, index: int = 0, value: Any = None, order: tuple[int, ...] | None = None):
-        self.kind, self.index, self.value, self.order = kind, index, value, order
+    kind "input", "tensor": argument or output number `index` of the compiled model, with its dimensions in `order`, then
+    as value says: None: itself; "alias": another tensor on the same memory; Sizes: a view of that shape, strides, and
+    offset from the tensor's own. kind "size": the one integer of the Sizes value. kind "constant": value."""
+    kind: str
+    index: int = 0
+    value: Any = None
+    order: tuple[int, ...] | None = None
+
+
+class Sizes:
+    """A function from the arguments `a` of a call to integers, by its text in Python, so that it can be pickled."""
+
+    def __init__(self, text: str):
+        self.text, self.of = text, eval(f"lambda a: ({text},)")
+
+    def __reduce__(self) -> Any:
+        return Sizes, (self.text,)
 
 
 class Lowering:
@@ -188,6 +206,7 @@ class Lowering:
 
     linalg = False  # whether a factorisation is checked
     depth = 0       # of bodies
+    nparam = 0      # constants
 
     def __init__(self, gm: GraphModule, name: str):
         self.gm, self.name = gm, name
@@ -270,7 +289,11 @@ class Lowering:
         if not isinstance(value, torch.Tensor):
             return value
         value = value.detach().contiguous()
-        return self.trace.param(node.name, type_text(value), value.resolve_conj().resolve_neg())
+        return self._param(node.name, value.resolve_conj().resolve_neg())
+
+    def _param(self, name: str, value: torch.Tensor) -> Any:
+        self.nparam += 1
+        return self.trace.param(name, type_text(value), value)
 
     # -- calls
 
@@ -314,12 +337,33 @@ class Lowering:
             return self.env[args[0]]
         if name == "aten.copy":
             return self._copy(node)
+        if name in STRIDED:
+            return self._strided(node, name, _by_name(target, args, kwargs))
         self._given = _by_name(target, args, kwargs)
         if name in composed.CALLS and not _knows(name, ()):
             return self._checked(node, composed.CALLS[name], self, node, {k: self._argument(node, v) for k, v in self._given.items()})
         if any(isinstance(a, complex) for a in self._given.values()):
             name = name.replace(".Scalar", ".Tensor")
         return self._checked(node, self.trace.call, name, *self._arguments(node, target))
+
+    def _strided(self, node: Node, name: str, given: dict[str, Any]) -> Any:
+        """Operators on a tensor's memory: Weft's are on row-major memory, so operands are permuted to the order that theirs has.
+        A view's memory is that of its root."""
+        operand = given.pop("self")
+        root = operand if name == "aten.as_strided_scatter" else _root(operand)
+        v, order = root.meta["val"], _order(root.meta["val"])
+        if not _is_dense(v):
+            raise Unsupported(node, "an operand whose memory has gaps or repetitions")
+        offset = given.get("storage_offset")
+        if isinstance(offset, Node):
+            offset = self.env[offset]
+        offset = (operand.meta["val"].storage_offset() if offset is None else offset) - v.storage_offset()
+        value = self._checked(node, self.trace.call, "aten.permute", (self.env[root], list(order)), {}) if order else self.env[root]
+        rest = {k: self._argument(node, a) for k, a in given.items()} | {"storage_offset": self._argument(node, offset)}
+        out = self._checked(node, self.trace.call, name, (value,), rest)
+        if order and name == "aten.as_strided_scatter":
+            out = self._checked(node, self.trace.call, "aten.permute", (out, list(_inverse(order))), {})
+        return out
 
     def type_of(self, node: Node, argument: str) -> str:
         """The type of an argument of the operator that is traced."""
@@ -435,7 +479,7 @@ class Lowering:
             value = torch.tensor(given, dtype=node.meta["val"].dtype if isinstance(node.meta["val"], torch.Tensor) else None)
             if not value.is_complex():
                 raise Unsupported(node, "a complex number as an argument")
-            return self.trace.param(f"{node.name}.{given}", type_text(value), value)
+            return self._param(f"{node.name}.{given}", value)
         if is_float and type(given) is int:
             return float(given)
         if given is None or isinstance(given, (_weft.Value, bool, int, float, str)):
@@ -446,7 +490,7 @@ class Lowering:
 
     def _outputs(self, node: Node) -> None:
         flat, self.spec = torch.utils._pytree.tree_flatten(node.args[0])
-        slot = {n: k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder")}
+        slot = self._slot = {n: k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder")}
         self._roots = {n for n in flat if isinstance(n, Node) and _root(n) is n}
         for n in flat:
             if not isinstance(n, Node):
@@ -454,7 +498,7 @@ class Lowering:
             elif n in slot:
                 self.results.append(Output("input", slot[n]))
             elif isinstance(self.env[n], torch.SymInt):
-                self.results.append(Output("size", value=self._size_function(self.env[n])))
+                self.results.append(Output("size", value=self._sizes([self.env[n]])))
             elif isinstance(self.env[n], _weft.Value):
                 self.results.append(self._tensor(n))
             elif isinstance(self.env[n], (int, float, bool, type(None))):
@@ -462,28 +506,28 @@ class Lowering:
             else:
                 raise Unsupported(n, f"a result of {type(self.env[n]).__name__}")
 
-    def _size_function(self, value: torch.SymInt) -> Any:
-        """A function from the arguments of a call to the integer."""
-        e = value.node.expr
-        if e.is_Integer:
-            return lambda args, n=int(e): n
-        symbols = sorted(e.free_symbols, key=str)
-        if any(s not in self.where for s in symbols):
-            raise Unsupported(None, f"no input gives the size {e}")
-        places = [self.where[s] for s in symbols]
+    def _sizes(self, values: list[int | torch.SymInt]) -> Sizes:
+        return Sizes(", ".join(map(self._size_code, values)))
 
-        def evaluate(args):
-            return int(e.xreplace({s: sympy.Integer(args[k] if d is None else args[k].shape[d]) for s, (k, d) in zip(symbols, places)}))
-        if e.is_Symbol:
-            (k, d), = places
-            return lambda args: args[k] if d is None else args[k].shape[d]
-        return evaluate
+    def _size_code(self, value: int | torch.SymInt) -> str:
+        """An expression of Python, of the arguments `a` of a call."""
+        if isinstance(value, int):
+            return str(value)
+        e = value.node.expr
+        places = {}
+        for s in e.free_symbols:
+            if s not in self.where:
+                raise Unsupported(None, f"no input gives the size {e}")
+            k, d = self.where[s]
+            places[s] = sympy.Symbol(f"a[{k}]" if d is None else f"a[{k}].shape[{d}]", integer=True)
+        text = PythonPrinter().doprint(e.xreplace(places))
+        return text if e.is_Symbol or e.is_Integer else f"int({text})"
 
     def _tensor(self, node: Node) -> Output:
         """How a result is made. Views of an input, of another result, or of as many elements are views in
         PyTorch, too; any other value is an output of the model, and one value is one output."""
         root = _root(node)
-        index = next((k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder") if n is root), None)
+        index = self._slot.get(root)
         if index is not None and _is_dense(root.meta["val"]):
             return Output("input", index, self._view(node, root))
         if root is not node and _is_dense(root.meta["val"]) and (root in self._roots or node.meta["val"].numel() is root.meta["val"].numel()
@@ -505,21 +549,11 @@ class Lowering:
         return out
 
     def _view(self, node: Node, root: Node) -> Any:
-        """"alias", or a function from arguments and the root's value to the view."""
+        """The value of an Output: how the node's value is a view of the root's."""
         v, r = node.meta["val"], root.meta["val"]
         if v.shape == r.shape and v.stride() == r.stride() and v.dtype == r.dtype:
             return "alias"
-        numbers = [*v.shape, *v.stride(), v.storage_offset() - r.storage_offset()]
-        rank = v.dim()
-        if all(isinstance(n, int) for n in numbers):
-            shape, stride, offset = tuple(numbers[:rank]), tuple(numbers[rank:-1]), numbers[-1]
-            return lambda args, t: t.as_strided(shape, stride, t.storage_offset() + offset)
-        give = [self._size_function(n) if isinstance(n, torch.SymInt) else lambda args, n=n: n for n in numbers]
-
-        def view(args: list[Any], t: torch.Tensor) -> torch.Tensor:
-            n = [f(args) for f in give]
-            return t.as_strided(n[:rank], n[rank:-1], t.storage_offset() + n[-1])
-        return view
+        return self._sizes([*v.shape, *v.stride(), v.storage_offset() - r.storage_offset()])
 
 
 def _by_name(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

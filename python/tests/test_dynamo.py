@@ -89,7 +89,7 @@ def test_writes_to_inputs():
 
 
 def test_strides_are_eager_modes():
-    f = lambda x: (x.permute(2, 0, 1) + 1, (x * 2).transpose(0, 1))
+    f = lambda x: (x.permute(2, 0, 1) + 1, (x * 2).transpose(0, 1), (x[0] + 3).expand(5, 3, 4))
     x = torch.randn(2, 3, 4)
     for a, b in zip(torch.compile(f, backend=dynamo.backend)(x), f(x)):
         assert a.stride() == b.stride() and torch.equal(a, b)
@@ -105,6 +105,38 @@ def test_operators_on_memory():
             torch.testing.assert_close(got, want)
             assert got.stride() == want.stride()
     assert not dynamo.statistics.eager_nodes
+
+
+def test_what_no_one_computes_has_pytorchs_shape():
+    """PyTorch leaves offset2bag empty where sums take a fast path."""
+    f = lambda w, i, o: torch.ops.aten._embedding_bag(w, i, o, False, 0, False, None)
+    inputs = torch.randn(10, 4), torch.randint(10, [8]), torch.tensor([0, 2, 6])
+    for got, want in zip(torch.compile(f, backend=dynamo.backend)(*inputs), f(*inputs)):
+        assert got.shape == want.shape
+
+
+def test_another_process_starts_from_the_cache(tmp_path):
+    """AOTAutograd's cache: nothing is derived or lowered again."""
+    import os
+    import subprocess
+    import sys
+    script = """if True:
+        import torch
+        from torch._dynamo.utils import counters
+        from weft import dynamo
+        for dynamic in (False, True):
+            torch.manual_seed(0)
+            m = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.Flatten(), torch.nn.Linear(8, 3))
+            x = torch.randn(5, 4, requires_grad=True)
+            y = torch.compile(m, backend=dynamo.backend, dynamic=dynamic)(x)
+            z = m(x)
+            torch.testing.assert_close(y, z)
+            torch.testing.assert_close(torch.autograd.grad(y.sum(), x), torch.autograd.grad(z.sum(), x))
+        print(dict(counters["aot_autograd"])["autograd_cache_" + "HIT_OR_SAVED"], dynamo.statistics.nodes > 0)"""
+    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "WEFT_CACHE": str(tmp_path)}
+    said = [subprocess.run([sys.executable, "-c", script.replace("HIT_OR_SAVED", word)], env=env, capture_output=True, text=True, check=True).stdout.split()
+            for word in ("saved", "hit")]
+    assert said == [["2", "True"], ["2", "False"]]
 
 
 def test_random_numbers_follow_the_seed():

@@ -524,14 +524,14 @@ class Lowering:
         return text if e.is_Symbol or e.is_Integer else f"int({text})"
 
     def _tensor(self, node: Node) -> Output:
-        """How a result is made. Views of an input, of another result, or of as many elements are views in
-        PyTorch, too; any other value is an output of the model, and one value is one output."""
+        """How a result is made. Views of an input, of another result, and views that have no fewer elements than their
+        root are views in PyTorch, too; any other value is an output of the model, and one value is one output."""
         root = _root(node)
         index = self._slot.get(root)
         if index is not None and _is_dense(root.meta["val"]):
             return Output("input", index, self._view(node, root))
-        if root is not node and _is_dense(root.meta["val"]) and (root in self._roots or node.meta["val"].numel() is root.meta["val"].numel()
-                                                                 or str(node.meta["val"].numel()) == str(root.meta["val"].numel())):
+        few = torch.fx.experimental.symbolic_shapes.statically_known_true(root.meta["val"].numel() <= node.meta["val"].numel())
+        if root is not node and _is_dense(root.meta["val"]) and (root in self._roots or few):
             return Output("tensor", self._output(root).index, self._view(node, root), self._output(root).order)
         return self._output(node, again=True)
 
@@ -541,6 +541,10 @@ class Lowering:
             first = self._named[node]
             return Output("tensor", first.index, "alias" if again else None, first.order)
         value, order = self.env[node], _order(node.meta["val"])
+        shape = self.trace.shape(value)
+        expected = [n if isinstance(n, int) else None for n in node.meta["val"].shape]
+        if len(shape) != len(expected) or any(None not in pair and pair[0] != pair[1] for pair in zip(shape, expected)):
+            raise Unsupported(node, f"its shape {list(node.meta['val'].shape)} in PyTorch, which is {list(shape)} in Weft")
         if order:
             value = self._checked(node, self.trace.call, "aten.permute", (value, list(order)), {})
         self.trace.output(node.name, value)

@@ -84,3 +84,106 @@ def test_check_and_explain():
         weft.check(Wrong(), (torch.ones(3),))
     e = weft.explain(net, torch.randn(2, 4))
     assert (e.graphs, e.compiled, e.reasons) == (2, 2, []) and "everything is compiled" in str(e)
+
+
+RELU = "graph @f(%x: f32[B, 4]) where 1 <= B {\n  %y = aten.relu(%x)\n  %z = aten.add.Tensor(%y, %y)\n  return %z\n}"
+
+
+def test_nodes_with_the_names_of_fx():
+    g = weft.graph(RELU)
+    x, y, z = g.nodes
+    assert [n.op for n in g] == ["placeholder", "call_function", "call_function"]
+    assert (x.target, y.target, z.name) == ("x", "aten.relu", "z") and y.dtype == "f32" and y.shape == ("B", 4)
+    assert y.args == (x,) and z.kwargs == {"self": y, "other": y, "alpha": 1} and z.all_input_nodes == [y]
+    assert list(y.users) == [z] and not z.users and z in y.users and (x.next, z.next, z.prev, x.prev) == (y, None, y, None)
+    assert g.output_nodes == [z] and g.input_nodes == [x] and len({x, g.nodes[0]}) == 1
+    assert g.find_nodes(op="call_function", target="aten.relu") == [y] and "aten.relu" in y.format_node()
+
+
+@compiled_here
+def test_change_nodes():
+    g = weft.graph(RELU)
+    x, y, z = g.nodes
+    with g.inserting_before(y):
+        low = g.call_function("aten.clamp", (x, 0, 6))
+    y.replace_all_uses_with(low)
+    with pytest.raises(weft.Error):
+        g.erase_node(low)
+    g.erase_node(y)
+    with pytest.raises(weft.Error):
+        y.users
+    with g.inserting_after(low):
+        a = g.call_function("aten.mul.Scalar", (low,), {"other": 2.0})
+        b = g.call_function("aten.neg", (a,))
+    assert [n.target for n in g.nodes[1:]] == ["aten.clamp", "aten.mul.Scalar", "aten.neg", z.target]
+    z.replace_input_with(low, b)
+    z.update_kwarg("alpha", 3)
+    g.add_output("half", g.call_function("aten.sum.dim_IntList", (low, [1])))
+    g.constant(np.arange(3, dtype="f4"), "spare")
+    assert g.eliminate_dead_code() == 1
+    g.lint()
+    v = np.linspace(-8, 8, 12, dtype="f4").reshape(3, 4)
+    total, half = g.compile()(v)
+    np.testing.assert_allclose(total, -8 * np.clip(v, 0, 6), rtol=1e-6)
+    np.testing.assert_allclose(half, np.clip(v, 0, 6).sum(1), rtol=1e-6)
+    g.remove_output(0)
+    assert [t.name for t in g.outputs] == ["half"]
+
+
+def test_wrong_changes():
+    g = weft.graph(RELU)
+    x, y, z = g.nodes
+    with pytest.raises(weft.Error, match="aten.nothing"):
+        g.call_function("aten.nothing", (x,))
+    with pytest.raises(TypeError, match="expected a node"):
+        _weft_node_users(g, 3)
+    with pytest.raises(weft.Error):
+        x.replace_all_uses_with(g.call_function("aten.sum", (x,)))
+    with pytest.raises(weft.Error):
+        y.update_kwarg("nothing", 1)
+    with g.inserting_before(y):
+        late = g.call_function("aten.neg", (z,))
+    with pytest.raises(weft.Error, match="neg"):
+        g.lint()
+    g.erase_node(late)
+    g.lint()
+
+
+def _weft_node_users(g, node):
+    from weft import _weft
+    return _weft.node_users(g.raw, node)
+
+
+def test_constants():
+    g = weft.trace(lambda x: x + np.arange(4, dtype="f4"), "f32[4]")
+    (c,) = g.find_nodes(op="get_attr")
+    assert list(np.asarray(c.value())) == [0, 1, 2, 3]
+    with pytest.raises(weft.Error):
+        g.nodes[0].value() if g.nodes[0].op == "placeholder" else g.output_nodes[0].value()
+
+
+@compiled_here
+def test_replace_pattern():
+    g = weft.trace(lambda x: (x.sigmoid() * x).sum([1]) + (x[:, :1] * 0).sum([1]), "f32[B, 4]", symbols={"B": (1, 9)})
+    n = g.replace_pattern(lambda a: a.sigmoid() * a, lambda a: a.silu(), "f32[M, 4]")
+    assert n == 1 and "aten.silu" in g.text() and "sigmoid" not in g.text()
+    x = np.linspace(-1, 1, 8, dtype="f4").reshape(2, 4)
+    np.testing.assert_allclose(g.compile()(x), (x / (1 + np.exp(-x))).sum(1), rtol=1e-5)
+    text = "graph @p(%x: f32[M, 4]) {\n  %y = aten.silu(%x)\n  return %y\n}"
+    assert g.replace_pattern(text, text.replace("silu", "relu")) == 1 and "relu" in g.text()
+    assert g.replace_pattern(lambda a: a.cos(), lambda a: a.sin(), "f32[M, 4]") == 0
+    with pytest.raises(weft.Error):
+        g.replace_pattern(lambda a: a.relu(), lambda a: a.sum([1]), "f32[M, 4]")
+
+
+@compiled_here
+def test_from_fx():
+    torch = pytest.importorskip("torch")
+    from torch.fx.experimental.proxy_tensor import make_fx
+    x = torch.randn(3, 4)
+    f = lambda x: torch.relu(x).sum(1)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU()).eval()
+    torch.testing.assert_close(weft.Graph.from_fx(make_fx(f)(x)).compile()(x), f(x))
+    torch.testing.assert_close(weft.Graph.from_fx(torch.fx.symbolic_trace(net), x).compile()(x), net(x))
+    with pytest.raises(TypeError, match="example inputs"):
+        weft.Graph.from_fx(torch.fx.symbolic_trace(net))

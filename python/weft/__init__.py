@@ -12,8 +12,8 @@ from weft._weft import BusyError, CheckError, Error, has_llvm, version as __vers
 from weft.compiler import compile
 from weft.graph import Array, Graph, graph, jvp, trace, vjp, vmap
 from weft.model import Function, Model, TensorInfo, load
-
+from weft.nodes import Node
 from weft.tools import bench, check, explain, show
 
-__all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "TensorInfo", "bench", "check", "compile", "explain", "graph",
+__all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "Node", "TensorInfo", "bench", "check", "compile", "explain", "graph",
            "has_llvm", "jvp", "load", "show", "trace", "vjp", "vmap"]

@@ -91,7 +91,7 @@ static int execute(PyObject *module)
 	check_error = new_error(module, "weft.CheckError", "CheckError", "A check inside of the model failed, such as an index out of range.", weft_error);
 	if (!busy_error || !check_error || PyModule_AddStringConstant(module, "version", WEFT_VERSION) < 0)
 		return -1;
-	if (program_setup(module) < 0 || function_setup(module) < 0 || session_setup(module) < 0 || trace_setup(module) < 0)
+	if (program_setup(module) < 0 || function_setup(module) < 0 || session_setup(module) < 0 || trace_setup(module) < 0 || nodes_setup(module) < 0)
 		return -1;
 	return PyModule_AddFunctions(module, functions);
 }

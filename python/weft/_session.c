@@ -39,12 +39,25 @@ PyObject *session_raise(Session *s)
 	return NULL;
 }
 
-/* A Weft is used by one thread at a time, also while the lock of the interpreter is released. */
-static bool session_enter(Session *s)
+bool session_failed(const Session *s)
+{
+	for (uint32_t k = s->told; k < weft_nmessages(s->w); k++)
+		if (weft_message(s->w, k).severity == WEFT_ERROR)
+			return true;
+	return false;
+}
+
+bool session_ready(const Session *s)
 {
 	if (s->busy)
 		PyErr_SetString(weft_error, "another thread uses this Session");
-	return !s->busy && (s->busy = true);
+	return !s->busy;
+}
+
+/* A Weft is used by one thread at a time, also while the lock of the interpreter is released. */
+static bool session_enter(Session *s)
+{
+	return session_ready(s) && (s->busy = true);
 }
 
 #define RELEASED(s, statement)                                                                     \

@@ -24,12 +24,7 @@ static PyObject *size_type; /* class Size(str): an expression of sizes */
 
 /* ---- arguments ---- */
 
-/* What arguments refer to until the call. */
-typedef struct Memory {
-	struct Memory *next;
-} Memory;
-
-static void *take(Memory **m, size_t bytes)
+void *memory_take(Memory **m, size_t bytes)
 {
 	Memory *block = calloc(1, sizeof *block + bytes);
 	if (!block)
@@ -39,7 +34,7 @@ static void *take(Memory **m, size_t bytes)
 	return block + 1;
 }
 
-static void drop(Memory *m)
+void memory_drop(Memory *m)
 {
 	for (Memory *next; m; m = next) {
 		next = m->next;
@@ -60,7 +55,7 @@ static bool is_value(PyObject *o)
 	return Py_TYPE(o) == value_type;
 }
 
-static bool is_size(PyObject *o)
+bool is_size(PyObject *o)
 {
 	return PyObject_TypeCheck(o, (PyTypeObject *)size_type);
 }
@@ -92,12 +87,17 @@ static WeftArgKind list_kind(WeftArgKind a, WeftArgKind b)
 							    : WEFT_ARG_INT;
 }
 
-static const char *size_text(PyObject *o, Memory **m)
+PyObject *size_object(const char *text)
+{
+	return PyObject_CallFunction(size_type, "s", text);
+}
+
+const char *size_text(PyObject *o, Memory **m)
 {
 	if (PyUnicode_Check(o))
 		return PyUnicode_AsUTF8AndSize(o, NULL);
 	long long i = PyLong_AsLongLong(o);
-	char *text = take(m, 24);
+	char *text = memory_take(m, 24);
 	if (text)
 		snprintf(text, 24, "%lld", i);
 	return text;
@@ -138,7 +138,7 @@ static bool list_argument(WeftArg *a, PyObject *list, Memory **m)
 	a->n = (uint32_t)n;
 	a->kind = kind == WEFT_ARG_VALUE ? WEFT_ARG_VALUES : kind == WEFT_ARG_SIZE ? WEFT_ARG_SIZES : kind == WEFT_ARG_FLOAT ? WEFT_ARG_FLOATS
 		  : kind == WEFT_ARG_BOOL ? WEFT_ARG_BOOLS : kind == WEFT_ARG_NONE && n ? WEFT_ARG_VALUES : WEFT_ARG_INTS;
-	void *memory = take(m, (size_t)(n + 1) * sizeof(WeftValue));
+	void *memory = memory_take(m, (size_t)(n + 1) * sizeof(WeftValue));
 	a->u.ints = memory;
 	for (Py_ssize_t k = 0; memory && k < n; k++) {
 		PyObject *o = PySequence_GetItem(list, k);
@@ -187,7 +187,7 @@ static PyObject *trace_call(PyObject *self, PyObject *args)
 		return NULL;
 	Memory *m = NULL;
 	Py_ssize_t n = PyTuple_Size(list), all = n + (named ? PyDict_Size(named) : 0), at = 0;
-	WeftArg *a = take(&m, (size_t)(all + 1) * sizeof *a);
+	WeftArg *a = memory_take(&m, (size_t)(all + 1) * sizeof *a);
 	bool good = a;
 	for (Py_ssize_t k = 0; good && k < n; k++)
 		good = argument(&a[k], PyTuple_GetItem(list, k), &m);
@@ -199,7 +199,7 @@ static PyObject *trace_call(PyObject *self, PyObject *args)
 		WeftValue v = weft_trace_call(t->trace, op, a, (uint32_t)n);
 		out = checked_value(t, v);
 	}
-	drop(m);
+	memory_drop(m);
 	return out;
 }
 

@@ -107,6 +107,10 @@ typedef struct {
 extern PyTypeObject *session_type, *graph_type;
 /* Sets weft.Error with the messages since the last call. Returns NULL. */
 PyObject *session_raise(Session *);
+/* Whether an error was recorded that session_raise has not told. */
+bool session_failed(const Session *);
+/* Whether no other thread uses the Session; else sets an exception. */
+bool session_ready(const Session *);
 /* Makes a Graph, or, for NULL, session_raise. */
 PyObject *graph_object(Session *, WeftGraph *);
 int session_setup(PyObject *module);
@@ -115,7 +119,23 @@ int session_setup(PyObject *module);
 
 /* Method of Session: begins a trace. */
 PyObject *session_trace(PyObject *self, PyObject *name);
+/* A list of blocks that arguments refer to until a call. */
+typedef struct Memory {
+	struct Memory *next;
+} Memory;
+/* Allocates zeros that memory_drop frees. */
+void *memory_take(Memory **, size_t bytes);
+void memory_drop(Memory *);
+/* Whether the object is a Size, an expression of sizes. */
+bool is_size(PyObject *);
+PyObject *size_object(const char *text);
+/* The text of a Size or of an integer, which lives as long as the object and the memory. */
+const char *size_text(PyObject *, Memory **);
 int trace_setup(PyObject *module);
+
+/* ---- nodes.c ---- */
+
+int nodes_setup(PyObject *module);
 
 /* ---- helpers ---- */
 

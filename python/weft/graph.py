@@ -11,12 +11,13 @@ from typing import Any
 
 from weft import _weft
 from weft.model import Model, TensorInfo
+from weft.nodes import Nodes
 
 _RANDOM = {"error": 0, "same": 1, "different": 2}
 
 
-class Graph:
-    """A graph of operators, to look at, transform and compile. weft.graph and weft.trace make graphs."""
+class Graph(Nodes):
+    """A graph of operators, to look at, change, transform and compile. weft.graph and weft.trace make graphs."""
 
     def __init__(self, raw: Any):
         self.raw = raw
@@ -272,9 +273,13 @@ def trace(function: Callable[..., Any], *types: str, symbols: dict[str, tuple[in
     The function gets Arrays, whose methods are ATen's operators; it returns an Array, or a tuple or dict of
     them. Arrays of NumPy and tensors that it uses become constants. symbols: ranges of the sizes in types.
     """
+    return Graph(traced(_weft.Session(), function, types, symbols, name or getattr(function, "__name__", "function").strip("<>")))
+
+
+def traced(session: Any, function: Callable[..., Any], types: Sequence[str], symbols: dict[str, tuple[int, int]] | None, name: str) -> Any:
+    """What weft.trace does, in a session."""
     import inspect
-    session = _weft.Session()
-    t = session.trace(name or getattr(function, "__name__", "function").strip("<>"))
+    t = session.trace(name)
     for size, (lo, hi) in (symbols or {}).items():
         t.symbol(size, lo, hi)
     parameters = list(inspect.signature(function).parameters)
@@ -292,4 +297,4 @@ def trace(function: Callable[..., Any], *types: str, symbols: dict[str, tuple[in
         if not isinstance(value, Array):
             raise TypeError(f"weft.trace: the function returns {type(value).__name__} for {key}, expected arrays of the trace")
         t.output(key, value._value)
-    return Graph(t.end())
+    return t.end()

@@ -9,11 +9,11 @@
     fast = torch.compile(module, backend="weft")
 """
 from weft._weft import BusyError, CheckError, Error, has_llvm, version as __version__
-from weft.compiler import compile
+from weft.compiler import compile, join
 from weft.graph import Array, Graph, graph, jvp, trace, vjp, vmap
 from weft.model import Function, Model, TensorInfo, load
 from weft.nodes import Node
 from weft.tools import bench, check, explain, show
 
 __all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "Node", "TensorInfo", "bench", "check", "compile", "explain", "graph",
-           "has_llvm", "jvp", "load", "show", "trace", "vjp", "vmap"]
+           "has_llvm", "join", "jvp", "load", "show", "trace", "vjp", "vmap"]

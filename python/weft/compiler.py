@@ -38,6 +38,19 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
         wrt = [grad] if isinstance(grad, str) else list(grad)
         forward, backward = session.split(graph, wrt)
         graph = session.join(["run", "forward_saving", "backward"], [graph, forward, backward])
+    return _made(session, graph, given, path)
+
+
+def join(models: dict[str, Any], *, target: str | None = None, path: str | os.PathLike[str] | None = None, name: str | None = None,
+         **options: Any) -> Model:
+    """Compiles several models into one whose entries they are, by name: ExportedPrograms or paths of .pt2 files. They
+    share weights with equal contents and state with equal names."""
+    session = _weft.Session()
+    graphs = [session.load(*archive(m, None, None, None)) for m in models.values()]
+    return _made(session, session.join(list(models), graphs), {"target": target, "name": name, **options}, path)
+
+
+def _made(session: Any, graph: Any, given: dict[str, Any], path: str | os.PathLike[str] | None) -> Model:
     if path is None:
         return Model(session.jit(graph, given))
     session.emit(graph, _SHARED, path, given)

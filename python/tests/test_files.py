@@ -38,6 +38,23 @@ def test_a_shared_object(tmp_path):
     assert np.array_equal(again(*x), want) and again.path == str(path)
 
 
+@linker
+@pytest.mark.parametrize("options", [{}, {"weights_file": 1}])
+def test_a_pickle_by_value(tmp_path, options):
+    m = weft.compile(data("mlp.pt2"), path=tmp_path / "mlp.so", **options)
+    x = [np.ones([n if isinstance(n, int) else 2 for n in t.shape], "f4") for t in m.inputs]
+    want = m(*x)
+    m.by_value = True
+    text = pickle.dumps(m)
+    for name in os.listdir(tmp_path):
+        os.remove(tmp_path / name)
+    again = pickle.loads(text)
+    assert np.array_equal(again(*x), want)
+    assert np.array_equal(pickle.loads(pickle.dumps(again))(*x), want)
+    with pytest.raises(TypeError, match="in memory"):
+        pickle.dumps(weft.compile(data("mlp.pt2")))
+
+
 def test_state():
     m = weft.compile(data("state.pt2"))
     assert len(m.state) == len(m.state_info) > 0

@@ -72,6 +72,25 @@ def test_bench():
 
 
 @compiled_here
+def test_profile():
+    m = weft.trace(lambda x: (x @ x).softmax(-1), "f32[64, 64]", name="score").compile()
+    x = np.ones((64, 64), "f4")
+    with weft.profile(wait=1, warmup=1, active=2) as p:
+        for _ in range(6):
+            m(x), m(x)
+            p.step()
+    assert p.kernels and all(k.runs == 4 and k.model == "score" and k.seconds > 0 for k in p.kernels) and "score" in str(p)
+    with weft.profile() as p:
+        m(x)
+        with pytest.raises(weft.Error, match="in progress"), weft.profile():
+            pass
+    assert {k.runs for k in p.kernels} == {1}
+    with weft.profile() as p:
+        pass
+    assert p.kernels == [] and str(p)
+
+
+@compiled_here
 def test_check_and_explain():
     torch = pytest.importorskip("torch")
     net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh()).eval()

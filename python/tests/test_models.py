@@ -90,9 +90,9 @@ def digits_cnn():
 def train(net, run):
     data = tensors(os.path.join(SOURCE, "examples/digits/digits_cnn.safetensors"))
     x, label = data["x.0"], data["label"]
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     losses = []
-    for step in range(20):
+    for step in range(30):
         batch = slice(step * 60 % 360, step * 60 % 360 + 60)
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(run(x[batch]), label[batch])

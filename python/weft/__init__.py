@@ -13,7 +13,7 @@ from weft.compiler import compile, join
 from weft.graph import Array, Graph, graph, jvp, trace, vjp, vmap
 from weft.model import Function, Model, TensorInfo, load
 from weft.nodes import Node
-from weft.tools import bench, check, explain, show
+from weft.tools import bench, check, explain, profile, show
 
 __all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "Node", "TensorInfo", "bench", "check", "compile", "explain", "graph",
-           "has_llvm", "join", "jvp", "load", "show", "trace", "vjp", "vmap"]
+           "has_llvm", "join", "jvp", "load", "profile", "show", "trace", "vjp", "vmap"]

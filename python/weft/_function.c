@@ -16,6 +16,7 @@ typedef struct Call {
 	View *in_view, *out_view;
 	uint32_t nin, nout;       /* views that are open */
 	int64_t *shape;           /* of outputs whose extents depend on data */
+	double *spent;            /* in a profile: seconds by kernel call */
 } Call;
 
 typedef struct {
@@ -29,7 +30,12 @@ typedef struct {
 	PyObject *like;     /* outputs of calls without a tensor are of its class; NULL: NumPy
 	                       arrays */
 	Call *spare;
+	double *spent;      /* in a profile: seconds by kernel call; NULL: not profiled */
+	uint64_t runs;
 } Function;
+
+/* The functions of the profile in progress, each once; NULL: there is none. */
+static PyObject *profiled;
 
 static PyTypeObject *function_type;
 static PyObject *word_out;
@@ -49,6 +55,7 @@ static void call_free(Call *c)
 	free(c->in_view);
 	free(c->out_view);
 	free(c->shape);
+	free(c->spent);
 	free(c);
 }
 
@@ -330,6 +337,81 @@ static PyObject *results(const Function *f, Call *c)
 	return out;
 }
 
+/* ---- profiles ---- */
+
+static void spend(void *user, uint32_t call, double seconds)
+{
+	((double *)user)[call] += seconds;
+}
+
+static int profile_begin_call(Function *f, Call *c)
+{
+	size_t n = f->entry->ncall + 1;
+	if (!f->spent) {
+		f->runs = 0;
+		if (!(f->spent = calloc(n, sizeof *f->spent)))
+			return PyErr_NoMemory(), -1;
+		if (PyList_Append(profiled, (PyObject *)f) < 0)
+			return -1;
+	}
+	if (!c->spent && !(c->spent = malloc(n * sizeof *c->spent)))
+		return PyErr_NoMemory(), -1;
+	memset(c->spent, 0, n * sizeof *c->spent);
+	return 0;
+}
+
+/* The profile may have ended during the call. */
+static void profile_end_call(Function *f, const Call *c)
+{
+	for (uint32_t k = 0; f->spent && k < f->entry->ncall; k++)
+		f->spent[k] += c->spent[k];
+	f->runs++;
+}
+
+/* One function's rows: (function, runs, [(kernel, algorithm, flops, bytes, line, seconds)]) */
+static PyObject *profile_of(Function *f)
+{
+	PyObject *rows = PyList_New(0);
+	for (uint32_t k = 0; rows && k < f->entry->ncall; k++) {
+		const WeftCallInfo *i = weft_call(f->model, f->entry, k);
+		PyObject *row = Py_BuildValue("(zzddzd)", i->name, i->algorithm, i->flops, i->bytes, i->line, f->spent[k]);
+		if (!row || PyList_Append(rows, row) < 0)
+			Py_CLEAR(rows);
+		Py_XDECREF(row);
+	}
+	return rows ? Py_BuildValue("(OKN)", (PyObject *)f, (unsigned long long)f->runs, rows) : NULL;
+}
+
+/* profile_begin(): all calls of the process are measured until profile_end. */
+static PyObject *profile_begin(PyObject *module, PyObject *none)
+{
+	(void)module, (void)none;
+	if (profiled)
+		return PyErr_Format(weft_error, "a profile is in progress already");
+	if (!(profiled = PyList_New(0)))
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+/* profile_end() -> list, by function in the order of their first calls */
+static PyObject *profile_end(PyObject *module, PyObject *none)
+{
+	(void)module, (void)none;
+	PyObject *functions = profiled, *out = PyList_New(0);
+	profiled = NULL;
+	for (Py_ssize_t k = 0; functions && k < PyList_Size(functions); k++) {
+		Function *f = (Function *)PyList_GetItem(functions, k);
+		PyObject *row = out ? profile_of(f) : NULL;
+		if (out && (!row || PyList_Append(out, row) < 0))
+			Py_CLEAR(out);
+		Py_XDECREF(row);
+		free(f->spent);
+		f->spent = NULL;
+	}
+	Py_XDECREF(functions);
+	return out;
+}
+
 /* ---- the call ---- */
 
 static int make_room(Call *c)
@@ -357,11 +439,18 @@ static PyObject *execute(Function *f, Call *c, PyObject *out)
 	code = m->sizes(in, f->number, c->in, c->sizes, &status);
 	if (code)
 		return weft_raise(code, status.message);
-	if (open_outputs(f, c, out) < 0 || make_room(c) < 0)
+	bool measured = profiled;
+	if (open_outputs(f, c, out) < 0 || make_room(c) < 0 || (measured && profile_begin_call(f, c) < 0))
 		return NULL;
+	if (measured) {
+		context.profile = spend;
+		context.profile_user = c->spent;
+	}
 	Py_BEGIN_ALLOW_THREADS
 	code = m->run(in, c->sizes, c->in, c->out, c->work, &context, &status);
 	Py_END_ALLOW_THREADS
+	if (measured)
+		profile_end_call(f, c);
 	if (f->entry->flags & WEFT_ENTRY_DATA_SIZES) {
 		if (code) /* run freed what it allocated */
 			for (uint32_t k = 0; k < f->entry->noutput; k++)
@@ -435,6 +524,7 @@ static void function_dealloc(PyObject *self)
 	for (uint32_t k = 0; f->name && k < f->entry->ninput; k++)
 		Py_XDECREF(f->name[k]);
 	free(f->name);
+	free(f->spent);
 	Py_XDECREF(f->like);
 	Py_XDECREF((PyObject *)f->instance);
 	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -490,8 +580,16 @@ static PyType_Slot function_slots[] = {
 };
 static PyType_Spec function_spec = {"weft._weft.Function", sizeof(Function), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, function_slots};
 
+static PyMethodDef functions[] = {
+	{"profile_begin", profile_begin, METH_NOARGS, "profile_begin(): calls are measured from now on."},
+	{"profile_end", profile_end, METH_NOARGS, "profile_end(): what was measured, by function."},
+	{0},
+};
+
 int function_setup(PyObject *module)
 {
 	word_out = PyUnicode_InternFromString("out");
-	return word_out ? class_add(module, &function_spec, "Function", &function_type) : -1;
+	if (!word_out || class_add(module, &function_spec, "Function", &function_type) < 0)
+		return -1;
+	return PyModule_AddFunctions(module, functions);
 }

@@ -128,9 +128,9 @@ static PyObject *program_describe(PyObject *self, PyObject *none)
 	for (uint32_t k = 0; state && k < m->nstate; k++)
 		if ((item = tensor_info(m, weft_state_info(m, k))))
 			PyList_Append(state, item), Py_DECREF(item);
-	return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:N,s:N,s:N,s:N,s:O,s:K}", "name", f->name, "version", f->weft_version, "target", f->target, "features",
+	return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:N,s:N,s:N,s:N,s:O,s:K,s:z}", "name", f->name, "version", f->weft_version, "target", f->target, "features",
 			     f->features, "hash", f->source_hash, "entries", entries, "state", state, "parameters", params_of(m, false), "replaceable",
-			     params_of(m, true), "has_replaceable", m->replaceable ? Py_True : Py_False, "weight_bytes", (unsigned long long)m->weights_bytes);
+			     params_of(m, true), "has_replaceable", m->replaceable ? Py_True : Py_False, "weight_bytes", (unsigned long long)m->weights_bytes, "weights_file", m->weights_file);
 }
 
 /* open(weights=None, verify=False) -> Instance */

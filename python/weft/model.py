@@ -70,6 +70,8 @@ class Model(Function):
     def __init__(self, program: Any, instance: Any = None, entry: int = 0, path: str | None = None):
         self.program = program
         self.path = path
+        self.weights_path: str | None = None
+        self.by_value = False
         self._entry = entry
         self.info = program.describe()
         self._siblings: dict[str, Model] | None = None
@@ -114,16 +116,19 @@ class Model(Function):
         """The entries of the model by name. They share weights and state."""
         if self._siblings is None:
             names = [e["name"] for e in self.info["entries"]]
-            others = {n: self if k == self._entry else Model(self.program, self.instance, k, self.path) for k, n in enumerate(names)}
+            others = {n: self if k == self._entry else self._beside(self.instance, k) for k, n in enumerate(names)}
             for m in others.values():
                 m._siblings = others
         return self._siblings
 
     def clone(self) -> Model:
         """Another model with the same weights in memory and a copy of the state."""
-        copy = Model(self.program, self.instance.clone(), self._entry, self.path)
-        copy.threads = self.threads
-        return copy
+        return self._beside(self.instance.clone(), self._entry)
+
+    def _beside(self, instance: Any, entry: int) -> Model:
+        other = Model(self.program, instance, entry, self.path)
+        other.threads, other.weights_path, other.by_value = self.threads, self.weights_path, self.by_value
+        return other
 
     def set_weights(self, weights: Mapping[str, Any], *, strict: bool = True) -> None:
         """Replaces parameters, as in a state dictionary. The model was compiled with replaceable=True."""
@@ -154,15 +159,41 @@ class Model(Function):
         return f"<weft.Model {self.name} ({ins}) -> ({outs})>"
 
     def __reduce__(self):
+        """By path and hash, or, if by_value is set, with the contents of its files. State is not pickled."""
         if self.path is None:
             raise TypeError("a model in memory cannot be pickled: compile it with path=")
-        return _unpickle, (self.path, self.info["hash"], self.entry)
+        if not self.by_value:
+            return _unpickle, (self.path, self.info["hash"], self.entry, self.weights_path)
+        names = [self.path]
+        if self.info["weights_file"]:
+            names.append(self.weights_path or os.path.join(os.path.dirname(self.path), self.info["weights_file"]))
+        contents = []
+        for name in names:
+            with open(name, "rb") as f:
+                contents.append(f.read())
+        return _from_contents, (contents, self.info["weights_file"], self.entry)
 
 
-def _unpickle(path: str, hash: str, entry: str) -> Model:
-    model = load(path)
+def _unpickle(path: str, hash: str, entry: str, weights: str | None) -> Model:
+    model = load(path, weights=weights)
     if model.info["hash"] != hash:
         raise _weft.Error(f"{path} is another model than the one that was pickled")
+    return model.entries[entry]
+
+
+def _from_contents(contents: list[bytes], weights_file: str | None, entry: str) -> Model:
+    """A model of the contents of its files, which the process keeps in a folder of its own until it ends."""
+    import atexit
+    import shutil
+    import tempfile
+    folder = tempfile.mkdtemp(prefix="weft-")
+    atexit.register(shutil.rmtree, folder, True)
+    path = os.path.join(folder, "model.so")
+    for file, data in zip([path, os.path.join(folder, os.path.basename(weights_file or ""))], contents):
+        with open(file, "wb") as f:
+            f.write(data)
+    model = load(path)
+    model.by_value = True
     return model.entries[entry]
 
 
@@ -171,7 +202,9 @@ def load(path: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None
     it. verify: read all of the weight file and compare its checksum."""
     path = os.path.abspath(os.fspath(path))
     program = _weft.load(path, symbol)
-    return Model(program, program.open(weights, verify), 0, path)
+    model = Model(program, program.open(weights, verify), 0, path)
+    model.weights_path = None if weights is None else os.path.abspath(os.fspath(weights))
+    return model
 
 
 def default_threads() -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft import _weft
 from weft.graph import Graph, graph
 from weft.model import Model
 
@@ -110,6 +111,75 @@ def _rounds(functions: dict[str, Callable[..., Any]], args: tuple[Any, ...], sec
                 f(*args)
             times[name].append((time.perf_counter() - start) / n)
     return times
+
+
+@dataclass
+class Kernel:
+    """A kernel call in a profile: seconds of all runs together."""
+    model: str
+    name: str
+    algorithm: str
+    line: str | None
+    flops: float
+    bytes: float
+    runs: int
+    seconds: float
+
+
+class profile:
+    """Measures the kernels of all compiled models that run inside of a with statement, those of torch.compile
+    included, as torch.profiler does with its schedule: step() ends a step; of the steps, the first `wait` are not
+    measured, the next `warmup` are measured and forgotten, the next `active` are kept. active=None: all that follow.
+
+        with weft.profile(wait=1, warmup=1, active=3) as p:
+            for x in data:
+                model(x)
+                p.step()
+        print(p)
+    """
+
+    def __init__(self, *, wait: int = 0, warmup: int = 0, active: int | None = None):
+        self.wait, self.warmup, self.active = wait, warmup, active
+        self.kernels: list[Kernel] = []
+        self._steps = 0
+        self._running = False
+
+    def __enter__(self) -> profile:
+        self._turn()
+        return self
+
+    def __exit__(self, *args: Any) -> None:
+        self._stop(self._steps >= self.wait + self.warmup)
+
+    def step(self) -> None:
+        """Ends a step."""
+        self._steps += 1
+        self._turn()
+
+    def _turn(self) -> None:
+        first = self.wait + self.warmup
+        done = self.active is not None and self._steps >= first + self.active
+        if self._running and (done or self._steps == first):
+            self._stop(done)
+        if not self._running and not done and self._steps >= self.wait:
+            _weft.profile_begin()
+            self._running = True
+
+    def _stop(self, keep: bool) -> None:
+        if not self._running:
+            return
+        self._running = False
+        rows = _weft.profile_end()
+        for function, runs, kernels in rows if keep else ():
+            model = getattr(function, "name", "model")
+            self.kernels += [Kernel(model, name, algorithm, line, flops, size, runs, seconds) for name, algorithm, flops, size, line, seconds in kernels]
+
+    def __str__(self) -> str:
+        total = sum(k.seconds for k in self.kernels) or 1.0
+        lines = [f"{'model':16} {'kernel':28} {'runs':>6} {'per run':>10} {'share':>6}  line"]
+        for k in sorted(self.kernels, key=lambda k: -k.seconds):
+            lines.append(f"{k.model[:16]:16} {k.name[:28]:28} {k.runs:6} {_time(k.seconds / max(k.runs, 1)):>10} {k.seconds / total:6.1%}  {k.line or ''}")
+        return "\n".join(lines)
 
 
 def show(model: Any, *args: Any, after: str | None = None, **named: Any) -> Graph:

@@ -75,9 +75,9 @@ const LibDef lib_f32[] = {
 		"log_special(x, fma(e, 0.30103001, y))"},
 
 	/* ---- trigonometric. Below 2**17 the first difference, `a`, is exact, for it has no bits
-	 * below 2**-23; `trig_low` is what its sum with the second product lost, exactly (D. Knuth's
-	 * two-sum), and the third product. Beyond, the remainder in f64, where the first difference
-	 * is exact below 2**40. ---- */
+	 * below 2**-23; `trig_low` is what its sum with the second product lost, exactly (D.
+	 * Knuth's two-sum), and the third product. Beyond, the remainder in f64, where the first
+	 * difference is exact below 2**40. ---- */
 	{"trig_turn", LIB_F32, "x", EXPAND, "fma(x, 0.63661977, 0x1.8p23)"},
 	{"trig_low", LIB_F32, "n, a, p, h", EXPAND,
 		"b = h - a; (a - (h - b)) + (p - b) + fma(n, 1.71512451e-15, fma(n, 4.37113883e-08, -p))"},
@@ -122,8 +122,8 @@ const LibDef lib_f32[] = {
 		"r = convert[f32](trig_rest(x)); q = trig_quadrant(x) + 1; "
 		"y = select(eq(and(q, 1), 0), sin_poly(r), cos_poly(r)); "
 		"select(eq(and(q, 2), 0), y, -y)"},
-	/* t = tan(r + low) by a polynomial, as an odd quadrant -1/t. The low part counts 1 + t*t times,
-	 * of which 1 + z is near enough. */
+	/* t = tan(r + low) by a polynomial, as an odd quadrant -1/t. The low part counts 1 + t*t
+	 * times, of which 1 + z is near enough. */
 	{"tan", LIB_F32, "x", 0,
 		"near = lt(abs(x), 0x1p17); n = trig_turn(x) - 0x1.8p23; a = fma(n, -1.57079637, x); "
 		"p = n * 4.37113883e-08; h = a + p; r = select(near, h, far_high(x)); "

@@ -277,7 +277,8 @@ bool axes_transforms_along(const Nest *nest, const Target *target, uint32_t stag
 	       are_pairs_along(nest, nest->store[stage], nest->store[re->out2], re->buf, re->acc, axis);
 }
 
-/* Lines that are transformed, or matrices that are factorised, side by side: neighbours along the longest axis. */
+/* Lines that are transformed, or matrices that are factorised, side by side: neighbours along the
+ * longest axis. */
 static uint32_t choose_lines(const PlanInput *in)
 {
 	uint32_t best = NO_AXIS;

@@ -127,7 +127,8 @@ static Attr floats_attr(const Call *c, const OnnxAttr *x)
 	return (Attr){ATTR_floats, x->floats.n, {.floats = v}};
 }
 
-/* What an argument of a kind expects of an attribute, which is stored by its AttributeProto.type. */
+/* What an argument of a kind expects of an attribute, which is stored by its
+ * AttributeProto.type. */
 static const char *misses(ArgKind kind, int64_t type)
 {
 	enum { UNDEFINED, FLOAT, INT, STRING, FLOATS = 6, INTS, STRINGS };
@@ -155,7 +156,8 @@ static const char *misses(ArgKind kind, int64_t type)
 static bool convert_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
 {
 	Ir *ir = c->it->s->im->ir;
-	const char *expected = x->type ? misses(a->kind, x->type) : NULL; /* old files have no type */
+	/* old files have no type */
+	const char *expected = x->type ? misses(a->kind, x->type) : NULL;
 	if (expected)
 		return wrong(c, a, expected);
 	switch (a->kind) {

@@ -12,6 +12,8 @@
 
 /* The file has no size for which costs could be compared. */
 enum { USUAL_SIZE = 16 };
+/* The extent that old files state where they know none. */
+enum { UNKNOWN = -1 };
 
 /* An identifier made of a name of the file. */
 static const char *symbol_name(Import *im, const char *text)
@@ -23,14 +25,30 @@ static const char *symbol_name(Import *im, const char *text)
 	return name;
 }
 
+static bool is_taken(const Import *im, Sym s)
+{
+	for (uint32_t k = 0; s.i && k < im->dim.n; k++)
+		if (im->dim.data[k].i == s.i)
+			return true;
+	return false;
+}
+
+/* The symbol of a dimension's name. "a.b" and "a_b" are two. */
 static Sym symbol(Import *im, const char *text, int64_t hint)
 {
-	const char *name = symbol_name(im, text);
-	Sym s = sym_find(im->syms, name, (uint32_t)strlen(name));
+	bool fresh;
+	uint32_t id = intern(&im->dims, text, strlen(text), &fresh);
+	if (!fresh)
+		return im->dim.data[id - 1];
+	const char *first = symbol_name(im, text), *name = first;
+	Sym s;
+	for (uint32_t k = 2; is_taken(im, s = sym_find(im->syms, name, (uint32_t)strlen(name))); k++)
+		name = arena_printf(im->ctx->scratch, "%s_%u", first, k);
 	if (!s.i) {
 		s = sym_var(im->syms, name, SYMVAR_SIZE, 0, SYM_INF);
 		sym_set_hint(im->syms, s, hint ? hint : USUAL_SIZE);
 	}
+	array_push(im->ctx->arena, &im->dim, s);
 	return s;
 }
 
@@ -38,9 +56,9 @@ static bool input_dim(Import *im, const OnnxInfo *v, uint32_t k, const Tensor *h
 {
 	const OnnxDim *d = &v->type->tensor->shape->dim.data[k];
 	int64_t at = hint && k < hint->rank ? hint->dim[k] : 0;
-	if (d->has_value) {
+	if (d->has_value && d->value != UNKNOWN) {
 		*out = sym_int(im->syms, d->value);
-		return d->value >= 0 || ctx_error(im->ctx, NULL, "input %s: extent %lld", v->name, (long long)d->value);
+		return d->value >= 0 || ctx_error(im->ctx, NULL, "input %s: dimension %u has the extent %lld, expected at least 0", v->name, k, (long long)d->value);
 	}
 	const char *name = d->param && *d->param ? d->param : arena_printf(im->ctx->scratch, "%s_%u", v->name, k);
 	*out = symbol(im, name, at);
@@ -105,7 +123,7 @@ bool onnx_type_agrees(Scope *s, const OnnxInfo *info, Value *v)
 	bool same = !onnx_dtype(t->elem) || onnx_dtype(t->elem) == onnx_value_dtype(s, v);
 	same = same && (!t->shape || t->shape->dim.n == rank);
 	for (uint32_t k = 0; same && t->shape && k < rank; k++)
-		if (t->shape->dim.data[k].has_value)
+		if (t->shape->dim.data[k].has_value && t->shape->dim.data[k].value != UNKNOWN)
 			same = sym_eq(s->im->syms, onnx_value_dim(s, v, k), sym_int(s->im->syms, t->shape->dim.data[k].value)) != NO;
 	if (same)
 		return true;
@@ -284,6 +302,8 @@ static bool add_output(Scope *s, const char *name, Value *v)
 
 static bool add_outputs(Scope *s, const OnnxGraph *g)
 {
+	if (!g->out.n)
+		return ctx_error(s->im->ctx, NULL, "the graph has no outputs");
 	for (uint32_t k = 0; k < g->out.n; k++) {
 		const OnnxInfo *info = &g->out.data[k];
 		Value *v = info->name ? onnx_scope_find(s, info->name) : NULL;
@@ -546,6 +566,7 @@ bool onnx_scope_nodes(Scope *s, const OnnxNode *node, uint32_t n)
 static bool add_functions(Import *im)
 {
 	intern_init(&im->functions, im->ctx->scratch);
+	intern_init(&im->dims, im->ctx->scratch);
 	for (uint32_t k = 0; k < im->model->function.n; k++) {
 		const OnnxFunction *f = &im->model->function.data[k];
 		bool fresh;

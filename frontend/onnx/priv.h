@@ -53,6 +53,8 @@ typedef struct {
 	ARRAY(Value *) input;     /* of the main graph */
 	ARRAY(bool) checked;      /* by input: the graph compares it with its given value */
 	Intern functions;         /* "domain:name:overload" -> index in model->function + 1 */
+	Intern dims;              /* names of the file's dimensions; each is a symbol of its own */
+	ARRAY(Sym) dim;           /* by id in dims, - 1 */
 } Import;
 
 typedef struct Scope Scope;

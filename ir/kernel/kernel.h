@@ -137,8 +137,8 @@ typedef enum {
  * (ir/ops/prim/factor.c). The stages are, in this order: */
 typedef enum {
 	FACTOR_NONE,
-	FACTOR_LU,       /* the matrix as operand and the factors; pivots, along red[0]; the order of
-	                    the rows, along red[0]; info */
+	FACTOR_LU,       /* the matrix as operand and the factors; pivots, along red[0]; the order
+	                    of the rows, along red[0]; info */
 	FACTOR_QR,       /* the matrix and geqrf's result; tau, along red[0] */
 	FACTOR_CHOLESKY, /* the matrix and the factor; info */
 	FACTOR_SOLVE     /* the right side and X, red[1] only if there is more than one column; the

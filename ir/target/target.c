@@ -243,6 +243,13 @@ uint32_t target_lanes(const Target *t, DType d)
 	return t->isa.vector_bytes && size ? t->isa.vector_bytes / size : 1;
 }
 
+bool target_holds_members(const Target *t, DType d, int64_t elements)
+{
+	enum { LOCAL_BYTES = 160 << 10 };
+	const int64_t each = (int64_t)dtype_size(d) * target_lanes(t, d);
+	return !t->isa.of_block && each && elements <= LOCAL_BYTES / each;
+}
+
 uint32_t target_panel(const Target *t)
 {
 	uint32_t most = target_width(t);

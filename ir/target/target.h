@@ -93,6 +93,9 @@ const Target *target_gpu_at(uint32_t k);
 /* Returns the number of elements of a real dtype in one register, as computed (in its
  * dtype_compute, bools as 4 bytes); 1 for scalar targets. */
 uint32_t target_lanes(const Target *, DType);
+/* Whether the local memory of a task holds that many elements for each of the matrices that it
+ * computes side by side, one in each lane. False for GPUs. */
+bool target_holds_members(const Target *, DType, int64_t elements);
 /* Returns the number of columns in a panel of packed weights (a block of columns of a matrix that
  * is stored together): the f32 lanes of the widest register of the target and all CPUs of its
  * family (target_at), so that all of them read the same constants; 1 for scalar targets. */

@@ -6,7 +6,7 @@
 #include "lower/factor/priv.h"
 #include "lower/trace.h"
 
-enum { LEAST_MEMBERS = 8, LOCAL_BYTES = 160 << 10 };
+enum { LEAST_MEMBERS = 8, MOST_ROWS = 1024 }; /* far more rows or columns than local memory holds */
 
 /* The kernel at hand. */
 typedef struct {
@@ -38,7 +38,7 @@ static int64_t elements_of(const Factor *f)
 		return INT64_MAX;
 	if (node_nin(f->s->g, f->n) > 1 && !sym_is_const(f->syms, node_dim(f->s->g, node_in(f->s->g, f->n, 1), f->lead + 1), &right))
 		return INT64_MAX;
-	return rows * (columns + right + 2);
+	return rows > MOST_ROWS || columns > MOST_ROWS || right > MOST_ROWS ? INT64_MAX : rows * (columns + right + 2);
 }
 
 static bool takes(const Factor *f)
@@ -48,8 +48,7 @@ static bool takes(const Factor *f)
 	int64_t members = 1;
 	for (uint32_t k = 0; k < f->lead; k++)
 		members *= sym_hint(f->syms, f->batch[k]);
-	return target && !target->isa.of_block && !f->pairs && members >= LEAST_MEMBERS && elements < LOCAL_BYTES &&
-	       elements * dtype_size(f->dtype) * target_lanes(target, f->dtype) <= LOCAL_BYTES;
+	return target && !f->pairs && members >= LEAST_MEMBERS && target_holds_members(target, f->dtype, elements);
 }
 
 /* A stage that stores result k; places in the member are n axes. */

@@ -217,6 +217,11 @@ static void test_names(void **state)
 	Bytes m = model(all(4, node("Relu", "1/x:0 \"\xc3\xa4", NULL, "int", none), text(2, "a b"), in, out));
 	expect(m, "graph @a_b(%_1_x_0____: f32[batch_size, 3] \"1/x:0 \\\"\xc3\xa4\")");
 	expect(m, "return %int");
+	/* names that make one identifier are two symbols; -1 is no size */
+	shape = block(2, all(4, block(1, text(2, "a.b")), block(1, text(2, "a_b")), block(1, text(2, "a.b")), block(1, number(1, (uint64_t)-1))));
+	type = block(2, block(1, join(number(1, FLOAT), shape)));
+	m = model(all(4, node("Relu", "x", NULL, "y", none), text(2, "g"), block(11, join(text(1, "x"), type)), block(12, join(text(1, "y"), type))));
+	expect(m, "%x: f32[a_b, a_b_2, a_b, x_3]");
 }
 
 /* What PyTorch's exporter says of a node's place in the source. */
@@ -301,6 +306,7 @@ static void test_wrong_models(void **state)
 {
 	(void)state;
 	expect(number(1, 8), "the model has no graph");
+	expect(model(all(3, relu(), text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)))), "the graph has no outputs");
 	expect(model(graph_of(node("Relu", "z", NULL, "y", none), none)), "input z is the result of no node before this one");
 	/* a cycle */
 	expect(model(graph_of(join(node("Relu", "b", NULL, "a", none), node("Relu", "a", NULL, "b", none)), none)), "input b is the result of no node");

@@ -171,6 +171,20 @@ def test_islands_of_eager_code():
         torch.compile(f, backend=dynamo.backend, options={"fallback": False})(x[:3])
 
 
+def test_a_check_of_a_size_from_data():
+    def found(x):
+        z = x.nonzero()
+        torch._check(z.size(0) == 4)
+        return z + 3
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        fast = torch.compile(found, backend=dynamo.backend, fullgraph=True)
+        x = torch.tensor([0, 1, 3, 4, 2, 0, 0])
+        torch.testing.assert_close(fast(x), found(x))
+        with pytest.raises(RuntimeError):  # the trace knew 4 rows, and gave 4 for the number that is checked
+            fast(torch.tensor([0, 1, 3, 4, 2, 0, 7]))
+
+
 def test_an_autograd_function():
     class Odd(torch.autograd.Function):
         @staticmethod

@@ -191,6 +191,8 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
     from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
     lacking = {n: why for n, why in refused.items() if not _is_sizes(n)}
     _warn(lacking)
+    if any("unbacked_bindings" in n.meta for n in gm.graph.nodes):
+        refused = refused | {n: "may read a size that depends on data" for n in gm.graph.nodes if _reads_size(n)}
     statistics.eager_nodes += len(lacking)
     partitioner = CapabilityBasedPartitioner(gm, _Support(refused), allows_single_node_partition=True)
     fused = partitioner.partition_and_fuse()
@@ -245,6 +247,12 @@ def _is_sizes(node: Node) -> bool:
     """Whether the node computes with sizes alone, or checks them."""
     value = node.meta.get("val")
     return isinstance(value, (int, float, bool, torch.SymInt, torch.SymBool)) or node.target is torch.ops.aten._assert_scalar.default
+
+
+def _reads_size(node: Node) -> bool:
+    """Whether the node asks for a size of a tensor that the graph computes. Where sizes depend on data, PyTorch's tracing may
+    know it from the very check (`torch._check`) that the node is for, so the tensor is asked."""
+    return node.target in (torch.ops.aten.sym_size.int, torch.ops.aten.sym_numel.default) and node.args[0].op != "placeholder"
 
 
 # ---- the back end ----

@@ -370,9 +370,20 @@ static void list_unknown(Unknown *u, const OnnxOpsets *opset, const OnnxNode *no
 	}
 }
 
+/* Operators may mean something else in later versions. */
+static bool check_version(Import *im, const OnnxOpsets *o)
+{
+	enum { NEWEST = 28 }; /* of ONNX 1.23 */
+	int64_t version = version_of(o, "");
+	return version <= NEWEST || ctx_error(im->ctx, NULL, "the model has opset %lld, expected at most %d", (long long)version, NEWEST);
+}
+
 /* One error names all operators that are not supported. */
 static bool check_operators(Import *im)
 {
+	TRY(check_version(im, &im->model->opset));
+	for (uint32_t k = 0; k < im->model->function.n; k++)
+		TRY(check_version(im, &im->model->function.data[k].opset));
 	Unknown u = {.im = im};
 	intern_init(&u.seen, im->ctx->scratch);
 	text_init(&u.list, im->ctx->scratch);

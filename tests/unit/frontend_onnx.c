@@ -306,6 +306,7 @@ static void test_wrong_models(void **state)
 {
 	(void)state;
 	expect(number(1, 8), "the model has no graph");
+	expect(all(3, number(1, 8), block(7, graph_of(relu(), none)), block(8, number(2, 99))), "the model has opset 99, expected at most 28");
 	expect(model(all(3, relu(), text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)))), "the graph has no outputs");
 	expect(model(graph_of(node("Relu", "z", NULL, "y", none), none)), "input z is the result of no node before this one");
 	/* a cycle */

@@ -1,6 +1,7 @@
 #!/bin/sh
 # What takes too long for every change: scripts/nightly.sh [SECONDS] (3600). Conformance over reference models, where ../shared has them, random graphs
-# with fresh seeds for an hour, the readers of files under libFuzzer where there is clang, errors at large sizes.
+# with fresh seeds for an hour, the readers of files under libFuzzer where there is clang, errors at large sizes, and the Python wheel
+# (python3-venv, python3-dev; PyTorch comes from PyPI).
 set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh
@@ -9,4 +10,7 @@ meson test -C "$build" --print-errorlogs --suite conformance || bad=1
 python3 tests/oracle/accuracy.py "$build/weft" --large || bad=1
 python3 scripts/net.py "$build" --seconds "${1:-3600}" --seed "$(date +%s)000" || bad=1
 ! command -v clang >/dev/null 2>&1 || scripts/fuzz.sh 120 || bad=1
+wheels=$(mktemp -d)
+TORCH=1 scripts/wheel.sh "$wheels" || bad=1
+rm -rf "$wheels"
 exit $bad

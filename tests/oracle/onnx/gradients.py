@@ -1,8 +1,8 @@
 """Gradients of ONNX models beside PyTorch's: gradients.py WEFT [MODULE...], in a Python with what make_exported.py needs for torch. The modules
 are exported by torch.onnx.export; PyTorch's autograd differentiates the module, Weft the model, by inputs and by initializers.
 
-An initializer is what the exporter made of the parameters: one parameter, its transpose, or one of several parameters with equal initial
-values (layers of one initialisation). The gradient of the initializer is then the sum of those of the parameters. Initializers that the
+An initializer is what the exporter made of the parameters: one parameter, its transpose, or one of several parameters with equal
+values. The gradient of the initializer is then the sum of those of the parameters. Initializers that the
 exporter computed of several parameters (a folded batch norm) have no gradient of PyTorch's, and are counted, not compared. Two
 modules' files lose what autograd sees and are not among these: the first step of a recurrence is folded (rnn), padding_idx (embedding)."""
 import pathlib
@@ -48,13 +48,26 @@ def by_initializer(model, module):
     return inits, out
 
 
+def distinct(make):
+    """The module with other values in all parameters: exporters drop a bias of zeros, and join equal parameters."""
+    def made():
+        module, *rest = make()
+        generator = torch.Generator().manual_seed(3)
+        with torch.no_grad():
+            for p in module.parameters():
+                p += 0.1 * torch.randn(p.shape, generator=generator)
+        return module, *rest
+    return made
+
+
 bad = 0
 for name in names or ["mlp", "cnn", "conv3d", "unet", "vit", "encoder"]:
     with tempfile.TemporaryDirectory() as d:
         path = pathlib.Path(d) / "m.onnx"
-        make_exported.torch_export(path, made[name], "dynamo", 18)
+        make = distinct(made[name])
+        make_exported.torch_export(path, make, "dynamo", 18)
         torch.manual_seed(1)
-        module, args, _ = made[name]()
+        module, args, _ = make()
         module.eval()
         args = [a.clone().requires_grad_(a.is_floating_point()) for a in args]
         y = module(*args)

@@ -63,19 +63,6 @@ static PyObject *text_of(Graph *g, const char *text)
 	return text ? PyUnicode_FromString(text) : session_raise(g->session);
 }
 
-static PyObject *node_list(Graph *g, const WeftNode *n, uint32_t count)
-{
-	PyObject *list = PyList_New(count);
-	for (uint32_t k = 0; list && k < count; k++) {
-		PyObject *o = node_object(g, n[k]);
-		if (!o)
-			Py_CLEAR(list);
-		else
-			PyList_SetItem(list, k, o);
-	}
-	return list;
-}
-
 /* ---- visit ---- */
 
 /* nodes(graph) -> list, in program order */
@@ -158,12 +145,23 @@ static PyObject *node_info(PyObject *module, PyObject *args)
 	return Py_BuildValue("(ssssI)", kinds[kind], weft_node_op(w, n), weft_node_user_name(w, n), weft_node_line(w, n), (unsigned)weft_node_nresult(w, n));
 }
 
-static PyObject *node_name(PyObject *module, PyObject *args)
+static PyObject *asked_text(PyObject *args, const char *(*f)(Weft *, WeftNode))
 {
 	Graph *g;
 	WeftNode n;
+	return graph_and_node(args, &g, &n) ? text_of(g, f(g->session->w, n)) : NULL;
+}
+
+static PyObject *node_name(PyObject *module, PyObject *args)
+{
 	(void)module;
-	return graph_and_node(args, &g, &n) ? text_of(g, weft_node_name(g->session->w, n)) : NULL;
+	return asked_text(args, weft_node_name);
+}
+
+static PyObject *node_text(PyObject *module, PyObject *args)
+{
+	(void)module;
+	return asked_text(args, weft_node_text);
 }
 
 static PyObject *node_set_name(PyObject *module, PyObject *args)
@@ -176,14 +174,6 @@ static PyObject *node_set_name(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "O!Os", graph_type, &g, &o, &name) || !graph_ready(g) || !node_of(g, o, &n))
 		return NULL;
 	return done_or_raise(g, weft_node_set_name(g->session->w, n, name));
-}
-
-static PyObject *node_text(PyObject *module, PyObject *args)
-{
-	Graph *g;
-	WeftNode n;
-	(void)module;
-	return graph_and_node(args, &g, &n) ? text_of(g, weft_node_text(g->session->w, n)) : NULL;
 }
 
 /* node_result_type(graph, node, k) -> (dtype, extents) */
@@ -212,6 +202,38 @@ static PyObject *node_result_type(PyObject *module, PyObject *args)
 	return extents ? Py_BuildValue("(sN)", dtype_text(dtype), extents) : NULL;
 }
 
+/* ---- arguments ---- */
+
+/* Element k of a list. */
+static PyObject *element_object(Graph *g, const WeftAttr *a, uint32_t k)
+{
+	switch (a->kind) {
+	case WEFT_ATTR_NODES:
+		return node_object(g, a->u.nodes[k]);
+	case WEFT_ATTR_FLOATS:
+		return PyFloat_FromDouble(a->u.floats[k]);
+	case WEFT_ATTR_BOOLS:
+		return PyBool_FromLong(a->u.bools[k]);
+	case WEFT_ATTR_SIZES:
+		return size_object(a->u.texts[k]);
+	default:
+		return PyLong_FromLongLong(a->u.ints[k]);
+	}
+}
+
+static PyObject *list_object(Graph *g, const WeftAttr *a)
+{
+	PyObject *list = PyList_New(a->n);
+	for (uint32_t k = 0; list && k < a->n; k++) {
+		PyObject *o = element_object(g, a, k);
+		if (!o)
+			Py_CLEAR(list);
+		else
+			PyList_SetItem(list, k, o);
+	}
+	return list;
+}
+
 static PyObject *node_users(PyObject *module, PyObject *args)
 {
 	Graph *g;
@@ -221,46 +243,7 @@ static PyObject *node_users(PyObject *module, PyObject *args)
 	if (!graph_and_node(args, &g, &n))
 		return NULL;
 	const WeftNode *users = weft_node_users(g->session->w, n, &count);
-	return users ? node_list(g, users, count) : session_raise(g->session);
-}
-
-/* ---- arguments ---- */
-
-static PyObject *integer_list(const WeftAttr *a)
-{
-	PyObject *list = PyList_New(a->n);
-	for (uint32_t k = 0; list && k < a->n; k++)
-		PyList_SetItem(list, k, PyLong_FromLongLong(a->u.ints[k]));
-	return list;
-}
-
-static PyObject *float_list(const WeftAttr *a)
-{
-	PyObject *list = PyList_New(a->n);
-	for (uint32_t k = 0; list && k < a->n; k++)
-		PyList_SetItem(list, k, PyFloat_FromDouble(a->u.floats[k]));
-	return list;
-}
-
-static PyObject *bool_list(const WeftAttr *a)
-{
-	PyObject *list = PyList_New(a->n);
-	for (uint32_t k = 0; list && k < a->n; k++)
-		PyList_SetItem(list, k, PyBool_FromLong(a->u.bools[k]));
-	return list;
-}
-
-static PyObject *size_list(const WeftAttr *a)
-{
-	PyObject *list = PyList_New(a->n);
-	for (uint32_t k = 0; list && k < a->n; k++) {
-		PyObject *size = size_object(a->u.texts[k]);
-		if (!size)
-			Py_CLEAR(list);
-		else
-			PyList_SetItem(list, k, size);
-	}
-	return list;
+	return users ? list_object(g, &(WeftAttr){.kind = WEFT_ATTR_NODES, .n = count, .u.nodes = users}) : session_raise(g->session);
 }
 
 static PyObject *attr_object(Graph *g, const WeftAttr *a)
@@ -268,8 +251,6 @@ static PyObject *attr_object(Graph *g, const WeftAttr *a)
 	switch (a->kind) {
 	case WEFT_ATTR_NODE:
 		return node_object(g, a->u.node);
-	case WEFT_ATTR_NODES:
-		return node_list(g, a->u.nodes, a->n);
 	case WEFT_ATTR_BOOL:
 		return PyBool_FromLong(a->u.b);
 	case WEFT_ATTR_INT:
@@ -282,14 +263,12 @@ static PyObject *attr_object(Graph *g, const WeftAttr *a)
 		return PyUnicode_FromString(a->u.text);
 	case WEFT_ATTR_SIZE:
 		return size_object(a->u.text);
+	case WEFT_ATTR_NODES:
 	case WEFT_ATTR_INTS:
-		return integer_list(a);
 	case WEFT_ATTR_FLOATS:
-		return float_list(a);
 	case WEFT_ATTR_BOOLS:
-		return bool_list(a);
 	case WEFT_ATTR_SIZES:
-		return size_list(a);
+		return list_object(g, a);
 	case WEFT_ATTR_BODY:
 		return graph_object(g->session, a->u.body);
 	case WEFT_ATTR_NONE:

@@ -26,6 +26,7 @@ enum {
 	GROUP = 4,          /* terms that one instruction multiplies in a lane */
 	LEAST_RUN = 8,      /* terms beside each other that instructions on bytes pay for: two
 	                       groups */
+	MOST_PANEL = 64, LEAST_PANEL = 16 /* columns of a panel */
 };
 
 /* ---- moving the parts ---- */
@@ -393,50 +394,146 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 
 /* ---- products of one row ---- */
 
-/* The product of one row and of weights that are dequantised: a sum over their elements, which are
- * read as they are stored. None if n is another. */
-static Node row_product(Build *b, Node n, const PassCtx *c)
+/* The product of one row x and of weights w. */
+typedef struct {
+	Node n, w, row;          /* row: x in the order of w's summed dimensions */
+	uint32_t side;           /* of w */
+	Dequantised weights;
+	Product p;
+} RowProduct;
+
+static Sym numel_where(const Graph *g, Node x, uint32_t mask)
+{
+	Sym all = sym_int(g->ir->syms, 1);
+	for (uint32_t d = 0; d < node_rank(g, x); d++)
+		if (mask >> d & 1)
+			all = sym_mul(g->ir->syms, all, node_dim(g, x, d));
+	return all;
+}
+
+/* x, all elements of which are summed, in the order of w's summed dimensions. */
+static Node row_of(Build *b, Node n, uint32_t side)
+{
+	const Graph *g = b->g;
+	SymTab *t = b_syms(b);
+	const char *const names[2] = {"sum_x", "sum_y"};
+	const Node x = node_in(g, n, !side);
+	uint32_t nsum, perm[MAX_RANK], rank = 0;
+	const Sym *of_w = node_ints(g, n, names[side], &nsum), *of_x = node_ints(g, n, names[!side], &nsum);
+	Sym dim[MAX_RANK];
+	for (uint32_t at = 0; at < MAX_RANK; at++)
+		for (uint32_t k = 0; k < nsum; k++) {
+			uint32_t before = 0;
+			if (sym_const(t, of_w[k]) != at)
+				continue;
+			for (uint32_t j = 0; j < nsum; j++)
+				before += sym_const(t, of_x[j]) < sym_const(t, of_x[k]);
+			dim[before] = node_dim(g, x, (uint32_t)sym_const(t, of_x[k]));
+			perm[rank++] = before;
+		}
+	return b_permute(b, b_reshape(b, x, rank, dim), perm);
+}
+
+/* Reads n as the product of one row and of constant weights that are dequantised, which are operand
+ * `side`. */
+static bool read_row_product(Build *b, Node n, uint32_t side, const PassCtx *c, RowProduct *r)
+{
+	const Graph *g = b->g;
+	uint32_t nbatch, nsum;
+	const Node x = node_in(g, n, !side);
+	*r = (RowProduct){.n = n, .w = node_in(g, n, side), .side = side};
+	node_ints(g, n, "batch_x", &nbatch);
+	node_ints(g, n, "sum_x", &nsum);
+	TRY(!nbatch && nsum);
+	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) && node_const(g, r->weights.q).i);
+	TRY(!quant_read_dequantised(g, x, c->keep_params, &(Dequantised){0}));
+	read_product(g, n, &r->p);
+	TRY(sym_is(b_syms(b), r->p.terms, 0) || type_numel(g->ir, node_type_id(g, x)).i == r->p.terms.i);
+	r->row = row_of(b, n, side);
+	return true;
+}
+
+/* The sum over the elements of w as they are stored. */
+static Node row_by_elements(Build *b, const RowProduct *r)
+{
+	const Type shape = *node_type(b->g, r->w);
+	const uint32_t summed = r->p.sum[r->side];
+	uint32_t map[MAX_RANK], rank = 0;
+	for (uint32_t d = 0; d < shape.n; d++)
+		if (summed >> d & 1)
+			map[rank++] = d;
+	const Node row = b_broadcast_in_dim(b, r->row, shape.n, shape.dim, map);
+	return b_reduce(b, REDUCE_SUM, b_bin(b, OP_mul, row, r->w), summed, DT_f32);
+}
+
+/* Columns of a panel: 4 vectors of the widest registers, or less; 0: the columns are no
+ * multiple. */
+static int64_t panel_width(SymTab *t, Sym columns)
+{
+	for (int64_t p = MOST_PANEL; p >= LEAST_PANEL; p /= 2)
+		if (sym_divides(t, p, columns))
+			return p;
+	return 0;
+}
+
+/* x of w's shape in panels: [columns / P][terms][P]. */
+static Node in_panels(Build *b, const RowProduct *r, Node x, int64_t width)
+{
+	SymTab *t = b_syms(b);
+	const uint32_t summed = r->p.sum[r->side], rank = node_rank(b->g, x), order[] = {0, 2, 1};
+	uint32_t perm[MAX_RANK], n = 0;
+	for (uint32_t last = 0; last < 2; last++)
+		for (uint32_t d = 0; d < rank; d++)
+			if ((summed >> d & 1) == last)
+				perm[n++] = d;
+	const Sym columns = numel_where(b->g, x, ~summed);
+	const Sym apart[] = {sym_floordiv(t, columns, sym_int(t, width)), sym_int(t, width), r->p.terms};
+	return b_permute(b, b_reshape(b, b_permute(b, x, perm), 3, apart), order);
+}
+
+/* The sum over panels of columns, in which neighbouring lanes are columns, times the scale; none if
+ * the columns are no multiple of a panel, or if a scale or a zero point differs along the sum. */
+static Node row_by_panels(Build *b, const RowProduct *r)
 {
 	Graph *g = b->g;
 	SymTab *t = b_syms(b);
-	if (has_windows(node_op(g, n)) || node_dtype(g, n) != DT_f32 || c->target->isa.of_block)
+	const Dequantised *d = &r->weights;
+	const Sym columns = numel_where(g, r->w, ~r->p.sum[r->side]);
+	const int64_t width = panel_width(t, columns);
+	if (!width || sym_is(t, columns, 0) || sym_is(t, r->p.terms, 0))
+		return (Node){0};
+	const Node q = quant_integers(b, d), scale = factor(b, &r->p, r->side, d, b_convert(b, d->scale, DT_f32), r->n);
+	const Node zero = d->zero.i ? factor(b, &r->p, r->side, d, b_convert(b, d->zero, DT_i32), r->n) : (Node){0};
+	if (!q.i || !scale.i || (d->zero.i && !zero.i))
+		return (Node){0};
+	Node w = in_panels(b, r, q, width);
+	const Type shape = *node_type(g, w);
+	const Sym apart[] = {shape.dim[0], shape.dim[2]};
+	if (zero.i) {
+		const uint32_t map[] = {0, 2};
+		const Node each = b_broadcast_in_dim(b, b_reshape(b, zero, 2, apart), 3, shape.dim, map);
+		w = b_bin(b, OP_sub, b_convert(b, w, DT_i32), each);
+	}
+	const uint32_t of_row[] = {1};
+	const Node row = b_broadcast_in_dim(b, b_reshape(b, r->row, 1, &r->p.terms), 3, shape.dim, of_row);
+	const Node sum = b_reduce(b, REDUCE_SUM, b_bin(b, OP_mul, row, b_convert(b, w, DT_f32)), 1u << 1, DT_f32);
+	return b_bin(b, OP_mul, sum, b_reshape(b, scale, 2, apart));
+}
+
+/* The product of one row and of constant weights that are dequantised; none if n is another. */
+static Node row_product(Build *b, Node n, const PassCtx *c)
+{
+	RowProduct r;
+	const Type result = *node_type(b->g, n);
+	if (has_windows(node_op(b->g, n)) || result.dtype != DT_f32 || c->target->isa.of_block)
 		return (Node){0};
 	for (uint32_t side = 0; side < 2; side++) {
-		const Node w = node_in(g, n, side), x = node_in(g, n, !side);
-		const char *const names[2] = {"sum_x", "sum_y"};
-		uint32_t nbatch, nsum, map[MAX_RANK], perm[MAX_RANK], rank = 0;
-		Dequantised d;
-		node_ints(g, n, "batch_x", &nbatch);
-		const Sym *of_w = node_ints(g, n, names[side], &nsum), *of_x = node_ints(g, n, names[!side], &nsum);
-		if (nbatch || !nsum || !quant_read_dequantised(g, w, c->keep_params, &d) ||
-		    !node_const(g, d.q).i || quant_read_dequantised(g, x, c->keep_params, &(Dequantised){0}))
+		if (!read_row_product(b, n, side, c, &r))
 			continue;
-		Sym terms = sym_int(t, 1);
-		for (uint32_t k = 0; k < nsum; k++)
-			terms = sym_mul(t, terms, node_dim(g, x, (uint32_t)sym_const(t, of_x[k])));
-		if (!sym_is(t, terms, 0) && type_numel(g->ir, node_type_id(g, x)).i != terms.i)
-			continue;
-		/* x with its summed dimensions in the order of those of w */
-		uint32_t mask = 0;
-		Sym dim[MAX_RANK];
-		for (uint32_t at = 0; at < node_rank(g, w); at++) {
-			for (uint32_t k = 0; k < nsum; k++) {
-				if ((uint32_t)sym_const(t, of_w[k]) != at)
-					continue;
-				uint32_t before = 0;
-				for (uint32_t j = 0; j < nsum; j++)
-					before += sym_const(t, of_x[j]) < sym_const(t, of_x[k]);
-				dim[before] = node_dim(g, x, (uint32_t)sym_const(t, of_x[k]));
-				perm[rank] = before;
-				map[rank++] = at;
-				mask |= 1u << at;
-			}
-		}
-		const Type shape = *node_type(g, w), result = *node_type(g, n);
-		Node row = b_permute(b, b_reshape(b, x, rank, dim), perm);
-		row = b_broadcast_in_dim(b, row, shape.n, shape.dim, map);
-		Node sum = b_reduce(b, REDUCE_SUM, b_bin(b, OP_mul, row, w), mask, DT_f32);
-		return b_reshape(b, sum, result.n, result.dim);
+		Node y = row_by_panels(b, &r);
+		if (!y.i)
+			y = row_by_elements(b, &r);
+		return b_reshape(b, y, result.n, result.dim);
 	}
 	return (Node){0};
 }

@@ -196,6 +196,16 @@ static double stored_value(int64_t type, uint32_t code, uint32_t bits)
 	}
 }
 
+/* The values of all codes of that many bits, one behind the other. */
+static Tensor values_of_codes(Ctx *ctx, int64_t type, uint32_t bits, DType d)
+{
+	Tensor all = {.dtype = d, .rank = 1, .dim = {1 << bits}};
+	all.data = arena_alloc(ctx->arena, tensor_bytes(&all));
+	for (uint32_t code = 0; code < 1u << bits; code++)
+		tensor_set_f64(&all, code, stored_value(type, code, bits));
+	return all;
+}
+
 /* One byte of the file behind the other: raw, or one in each number of the list. */
 static bool next_byte(WireBytes *raw, const WireList *runs, uint32_t *run, uint8_t *out)
 {
@@ -225,11 +235,14 @@ static bool from_stored(Ctx *ctx, const OnnxTensor *t, bool is_raw, WireBytes ra
 	if (have < bytes || (is_raw && have != bytes))
 		return ctx_error(ctx, NULL, "%s has %llu bytes of data, its type needs %llu", what, (unsigned long long)have, (unsigned long long)bytes);
 	out->data = arena_alloc(ctx->arena, tensor_bytes(out));
+	const size_t size = dtype_size(out->dtype);
+	const Tensor values = values_of_codes(ctx, t->type, bits, out->dtype);
 	for (int64_t k = 0; k < n; k++) {
 		uint32_t shift = (uint32_t)((uint64_t)k % each) * bits;
 		if (!shift && !next_byte(&raw, runs, &run, &byte))
 			return ctx_error(ctx, NULL, "%s has too few numbers for its type", what);
-		tensor_set_f64(out, k, stored_value(t->type, byte >> shift & ((1u << bits) - 1), bits));
+		const uint32_t code = byte >> shift & ((1u << bits) - 1);
+		memcpy((char *)out->data + (size_t)k * size, (const char *)values.data + code * size, size);
 	}
 	return true;
 }

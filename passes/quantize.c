@@ -434,6 +434,14 @@ static Node row_of(Build *b, Node n, uint32_t side)
 	return b_permute(b, b_reshape(b, x, rank, dim), perm);
 }
 
+/* Whether x is a constant, or one in another order. */
+static bool is_stored(const Graph *g, Node x)
+{
+	while (op_info(node_op(g, x))->moves)
+		x = node_in(g, x, 0);
+	return node_const(g, x).i;
+}
+
 /* Reads n as the product of one row and of constant weights that are dequantised, which are operand
  * `side`. */
 static bool read_row_product(Build *b, Node n, uint32_t side, const PassCtx *c, RowProduct *r)
@@ -445,7 +453,8 @@ static bool read_row_product(Build *b, Node n, uint32_t side, const PassCtx *c, 
 	node_ints(g, n, "batch_x", &nbatch);
 	node_ints(g, n, "sum_x", &nsum);
 	TRY(!nbatch && nsum);
-	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) && node_const(g, r->weights.q).i);
+	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) || quant_read_bytes(g, r->w, &r->weights));
+	TRY(is_stored(g, r->weights.q));
 	TRY(!quant_read_dequantised(g, x, c->keep_params, &(Dequantised){0}));
 	read_product(g, n, &r->p);
 	TRY(sym_is(b_syms(b), r->p.terms, 0) || type_numel(g->ir, node_type_id(g, x)).i == r->p.terms.i);
@@ -476,48 +485,131 @@ static int64_t panel_width(SymTab *t, Sym columns)
 	return 0;
 }
 
-/* x of w's shape in panels: [columns / P][terms][P]. */
-static Node in_panels(Build *b, const RowProduct *r, Node x, int64_t width)
+/* The shape of w in panels: [columns / P][terms / G][G][P]. G: terms of a group, or all. */
+enum { PANEL_RANK = 4 };
+
+/* How many neighbours along w's summed dimension have one value of v, which has w's shape: at least
+ * so many; none if it is not known. */
+static Sym group_of(Build *b, Node v, uint32_t summed)
 {
+	const Graph *g = b->g;
 	SymTab *t = b_syms(b);
-	const uint32_t summed = r->p.sum[r->side], rank = node_rank(b->g, x), order[] = {0, 2, 1};
+	Sym axis[MAX_RANK], at[MAX_RANK];
+	uint32_t dim = 0;
+	int64_t terms, groups = 1;
+	while (!(summed >> dim & 1))
+		dim++;
+	if (!v.i || summed >> dim != 1)
+		return (Sym){0};
+	if (!sym_is_const(t, node_dim(g, v, dim), &terms))
+		return (Sym){0};
+	/* how many values there are along it, if they stand in order */
+	for (uint32_t k = 0; k < node_rank(g, v); k++)
+		axis[k] = sym_axis(t, "i", node_dim(g, v, k));
+	Sym first[MAX_RANK] = {{0}}, last[MAX_RANK] = {{0}};
+	for (uint32_t k = 0; k < node_rank(g, v); k++)
+		first[k] = last[k] = sym_int(t, 0);
+	last[dim] = sym_int(t, terms - 1);
+	origin(g, v, first);
+	Node from = origin(g, v, last);
+	for (uint32_t d = 0; !node_splat(g, from, NULL) && d < node_rank(g, from); d++) {
+		int64_t a, z;
+		if (!sym_is_const(t, first[d], &a) || !sym_is_const(t, last[d], &z) || z < a)
+			return (Sym){0};
+		groups *= z - a + 1;
+	}
+	if (terms % groups)
+		return (Sym){0};
+	/* the proof: no index depends on the place in a group */
+	const Sym group = sym_int(t, terms / groups), place = sym_axis(t, "g", group);
+	for (uint32_t k = 0; k < node_rank(g, v); k++)
+		at[k] = axis[k];
+	at[dim] = sym_add(t, sym_mul(t, sym_axis(t, "a", sym_int(t, groups)), group), place);
+	from = origin(g, v, at);
+	for (uint32_t d = 0; !node_splat(g, from, NULL) && d < node_rank(g, from); d++)
+		if (sym_uses(t, at[d], place))
+			return (Sym){0};
+	return group;
+}
+
+/* x of w's shape in panels. */
+static Node in_panels(Build *b, const RowProduct *r, Node x, const Sym *shape)
+{
+	const uint32_t summed = r->p.sum[r->side], rank = node_rank(b->g, x), order[] = {0, 2, 3, 1};
 	uint32_t perm[MAX_RANK], n = 0;
 	for (uint32_t last = 0; last < 2; last++)
 		for (uint32_t d = 0; d < rank; d++)
 			if ((summed >> d & 1) == last)
 				perm[n++] = d;
-	const Sym columns = numel_where(b->g, x, ~summed);
-	const Sym apart[] = {sym_floordiv(t, columns, sym_int(t, width)), sym_int(t, width), r->p.terms};
-	return b_permute(b, b_reshape(b, b_permute(b, x, perm), 3, apart), order);
+	const Sym apart[] = {shape[0], shape[3], shape[1], shape[2]};
+	return b_permute(b, b_reshape(b, b_permute(b, x, perm), PANEL_RANK, apart), order);
 }
 
-/* The sum over panels of columns, in which neighbouring lanes are columns, times the scale; none if
- * the columns are no multiple of a panel, or if a scale or a zero point differs along the sum. */
+/* A scale or zero point of the weights: one for each column, of the result's shape, or one for each
+ * group of a column, of w's shape. */
+typedef struct {
+	Node column, element;
+	Sym group;
+} Factor;
+
+static bool read_factor(Build *b, const RowProduct *r, Node v, DType as, Factor *f)
+{
+	*f = (Factor){.group = r->p.terms};
+	if (!v.i)
+		return true;
+	v = b_convert(b, v, as);
+	f->column = factor(b, &r->p, r->side, &r->weights, v, r->n);
+	if (f->column.i)
+		return true;
+	f->element = moved_along(b, &r->weights, v, r->w);
+	f->group = group_of(b, f->element, r->p.sum[r->side]);
+	return f->group.i;
+}
+
+/* The factor in panels, the same for all terms of a group; none if there is none. */
+static Node factor_in_panels(Build *b, const RowProduct *r, const Factor *f, const Sym *shape)
+{
+	const uint32_t of_column[] = {0, 3}, of_group[] = {0, 1, 3};
+	const Sym apart[] = {shape[0], shape[3]};
+	if (f->column.i)
+		return b_broadcast_in_dim(b, b_reshape(b, f->column, 2, apart), PANEL_RANK, shape, of_column);
+	if (!f->element.i)
+		return (Node){0};
+	const Node first = b_select_dim(b, in_panels(b, r, f->element, shape), 2, b_int(b, 0));
+	return b_broadcast_in_dim(b, first, PANEL_RANK, shape, of_group);
+}
+
+/* The sum over panels of columns, in which neighbouring lanes are columns; none if the columns are
+ * no multiple of a panel, or if it is not known along which terms a scale or zero point differs. A
+ * column's scale multiplies the sum, a group's the weights. */
 static Node row_by_panels(Build *b, const RowProduct *r)
 {
-	Graph *g = b->g;
 	SymTab *t = b_syms(b);
 	const Dequantised *d = &r->weights;
-	const Sym columns = numel_where(g, r->w, ~r->p.sum[r->side]);
+	const Sym columns = numel_where(b->g, r->w, ~r->p.sum[r->side]);
 	const int64_t width = panel_width(t, columns);
-	if (!width || sym_is(t, columns, 0) || sym_is(t, r->p.terms, 0))
+	Factor scale, zero;
+	if (!width || sym_is(t, columns, 0) || sym_is(t, r->p.terms, 0) || !read_factor(b, r, d->scale, DT_f32, &scale) || !read_factor(b, r, d->zero, DT_i32, &zero))
 		return (Node){0};
-	const Node q = quant_integers(b, d), scale = factor(b, &r->p, r->side, d, b_convert(b, d->scale, DT_f32), r->n);
-	const Node zero = d->zero.i ? factor(b, &r->p, r->side, d, b_convert(b, d->zero, DT_i32), r->n) : (Node){0};
-	if (!q.i || !scale.i || (d->zero.i && !zero.i))
+	const Node q = quant_integers(b, d);
+	const Sym group = sym_min(t, scale.group, zero.group);
+	int64_t size;
+	const bool whole = sym_is_const(t, group, &size) && sym_divides(t, size, scale.group) && sym_divides(t, size, zero.group);
+	if (!q.i || (group.i != r->p.terms.i && !whole))
 		return (Node){0};
-	Node w = in_panels(b, r, q, width);
-	const Type shape = *node_type(g, w);
-	const Sym apart[] = {shape.dim[0], shape.dim[2]};
-	if (zero.i) {
-		const uint32_t map[] = {0, 2};
-		const Node each = b_broadcast_in_dim(b, b_reshape(b, zero, 2, apart), 3, shape.dim, map);
-		w = b_bin(b, OP_sub, b_convert(b, w, DT_i32), each);
-	}
-	const uint32_t of_row[] = {1};
-	const Node row = b_broadcast_in_dim(b, b_reshape(b, r->row, 1, &r->p.terms), 3, shape.dim, of_row);
-	const Node sum = b_reduce(b, REDUCE_SUM, b_bin(b, OP_mul, row, b_convert(b, w, DT_f32)), 1u << 1, DT_f32);
-	return b_bin(b, OP_mul, sum, b_reshape(b, scale, 2, apart));
+	const Sym shape[] = {sym_floordiv(t, columns, sym_int(t, width)), sym_floordiv(t, r->p.terms, group), group, sym_int(t, width)};
+	const uint32_t of_row[] = {1, 2};
+	Node w = in_panels(b, r, q, shape);
+	const Node less = factor_in_panels(b, r, &zero, shape);
+	if (less.i)
+		w = b_bin(b, OP_sub, b_convert(b, w, DT_i32), less);
+	w = b_convert(b, w, DT_f32);
+	if (scale.element.i)
+		w = b_bin(b, OP_mul, w, factor_in_panels(b, r, &scale, shape));
+	const Node row = b_broadcast_in_dim(b, b_reshape(b, r->row, 2, shape + 1), PANEL_RANK, shape, of_row);
+	const Node sum = b_reduce(b, REDUCE_SUM, b_bin(b, OP_mul, row, w), 1u << 1 | 1u << 2, DT_f32);
+	const Sym apart[] = {shape[0], shape[3]};
+	return scale.column.i ? b_bin(b, OP_mul, sum, b_reshape(b, scale.column, 2, apart)) : sum;
 }
 
 /* The product of one row and of constant weights that are dequantised; none if n is another. */

@@ -28,6 +28,8 @@ typedef struct {
 /* Reads x as a dequantised value. keep_params: constants that are replaceable are not looked at.
  * Returns false if x is none. */
 bool quant_read_dequantised(const Graph *, Node x, bool keep_params, Dequantised *);
+/* Reads x as integers of 8 bits that are converted, without scale (none) and zero point. */
+bool quant_read_bytes(const Graph *, Node x, Dequantised *);
 /* Reads n as a quantised value. Returns false if n is none. */
 bool quant_read(const Graph *, Node n, bool keep_params, Quantised *);
 /* Returns the stored integers as they are behind the moves, or none: a pad needs one number as zero

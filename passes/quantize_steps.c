@@ -113,6 +113,17 @@ static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
 	return is_byte(node_dtype(g, x));
 }
 
+bool quant_read_bytes(const Graph *g, Node x, Dequantised *o)
+{
+	*o = (Dequantised){0};
+	while (is_move(g, x) && o->nmove < QUANT_MOST_MOVES) {
+		o->move[o->nmove++] = x;
+		x = node_in(g, x, 0);
+	}
+	o->q = below_converts(g, x);
+	return o->q.i != x.i && is_byte(node_dtype(g, o->q));
+}
+
 /* A scale may be f64, in which the number is then computed before it becomes f32. */
 bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantised *o)
 {

@@ -68,6 +68,16 @@ static bool recipe_may_fail(const Fold *f, Node n)
 	return f->kept[n.i] && node_checks(f->g, n) == CHECKS_INDEX && !gather_is_in_range(f->g, n);
 }
 
+/* Is the value worth being a constant of its own? */
+static bool wanted(const Fold *f, Node n)
+{
+	uint64_t bytes;
+	if (!f->constant[n.i] || folds(f->g, n) != FOLDS ||
+	    !value_bytes(f->g, node_type_id(f->g, n), &bytes))
+		return false;
+	return bytes <= f->source[n.i] || bytes <= SMALL;
+}
+
 /* Can n be computed now, and is what it needs on the way not much larger than where it starts? */
 static void visit(Fold *f, Node n)
 {
@@ -91,16 +101,9 @@ static void visit(Fold *f, Node n)
 	f->source[n.i] = source;
 	/* A broadcast on the way to a constant (a scale for every weight) is interpreted once. */
 	f->constant[n.i] = bytes <= 8 * source || bytes <= LARGEST_STEP;
-}
-
-/* Is the value worth being a constant of its own? */
-static bool wanted(const Fold *f, Node n)
-{
-	uint64_t bytes;
-	if (!f->constant[n.i] || folds(f->g, n) != FOLDS ||
-	    !value_bytes(f->g, node_type_id(f->g, n), &bytes))
-		return false;
-	return bytes <= f->source[n.i] || bytes <= SMALL;
+	/* It may be that constant that later values come from: what is packed stays packed. */
+	if (bytes < source && wanted(f, n))
+		f->source[n.i] = bytes;
 }
 
 /* A value that stays in the graph reads it. */

@@ -566,23 +566,25 @@ static bool read_factor(Build *b, const RowProduct *r, Node v, DType as, Factor 
 	return f->group.i;
 }
 
-/* The factor in panels, the same for all terms of a group; none if there is none. */
-static Node factor_in_panels(Build *b, const RowProduct *r, const Factor *f, const Sym *shape)
+/* The factor in panels of that shape, the same for all terms of a group, as `part` of it has them;
+ * none if there is none. */
+static Node factor_in_panels(Build *b, const RowProduct *r, const Factor *f, const Sym *shape, const Sym *part)
 {
 	const uint32_t of_column[] = {0, 3}, of_group[] = {0, 1, 3};
 	const Sym apart[] = {shape[0], shape[3]};
 	if (f->column.i)
-		return b_broadcast_in_dim(b, b_reshape(b, f->column, 2, apart), PANEL_RANK, shape, of_column);
+		return b_broadcast_in_dim(b, b_reshape(b, f->column, 2, apart), PANEL_RANK, part, of_column);
 	if (!f->element.i)
 		return (Node){0};
 	const Node first = b_select_dim(b, in_panels(b, r, f->element, shape), 2, b_int(b, 0));
-	return b_broadcast_in_dim(b, first, PANEL_RANK, shape, of_group);
+	return b_broadcast_in_dim(b, first, PANEL_RANK, part, of_group);
 }
 
 /* The sum over panels of columns, in which neighbouring lanes are columns; none if the columns are
  * no multiple of a panel, or if it is not known along which terms a scale or zero point differs. A
- * column's scale multiplies the sum, a group's the weights. */
-static Node row_by_panels(Build *b, const RowProduct *r)
+ * column's scale multiplies the sum, a group's each product. Integers of 4 bits are stored two in a
+ * byte: terms of the first and of the second half of a group. */
+static Node row_by_panels(Build *b, const RowProduct *r, bool keep_params)
 {
 	SymTab *t = b_syms(b);
 	const Dequantised *d = &r->weights;
@@ -599,15 +601,22 @@ static Node row_by_panels(Build *b, const RowProduct *r)
 		return (Node){0};
 	const Sym shape[] = {sym_floordiv(t, columns, sym_int(t, width)), sym_floordiv(t, r->p.terms, group), group, sym_int(t, width)};
 	const uint32_t of_row[] = {1, 2};
-	Node w = in_panels(b, r, q, shape);
-	const Node less = factor_in_panels(b, r, &zero, shape);
-	if (less.i)
-		w = b_bin(b, OP_sub, b_convert(b, w, DT_i32), less);
-	w = b_convert(b, w, DT_f32);
+	Node half[2] = {in_panels(b, r, q, shape)}, product = {0}, row = b_reshape(b, r->row, 2, shape + 1);
+	Sym part[] = {shape[0], shape[1], shape[2], shape[3]};
+	const uint32_t parts = quant_halves(b, d->q, keep_params, half) ? 2 : 1;
+	part[2] = node_dim(b->g, half[0], 2);
+	for (uint32_t k = 0; k < parts; k++) {
+		Node w = half[k];
+		const Node less = factor_in_panels(b, r, &zero, shape, part);
+		if (less.i)
+			w = b_bin(b, OP_sub, b_convert(b, w, DT_i32), less);
+		const Node x = b_slice(b, row, 1, sym_muli(t, part[2], k), sym_muli(t, part[2], k + 1), b_int(b, 1));
+		w = b_bin(b, OP_mul, b_broadcast_in_dim(b, x, PANEL_RANK, part, of_row), b_convert(b, w, DT_f32));
+		product = k ? b_bin(b, OP_add, product, w) : w;
+	}
 	if (scale.element.i)
-		w = b_bin(b, OP_mul, w, factor_in_panels(b, r, &scale, shape));
-	const Node row = b_broadcast_in_dim(b, b_reshape(b, r->row, 2, shape + 1), PANEL_RANK, shape, of_row);
-	const Node sum = b_reduce(b, REDUCE_SUM, b_bin(b, OP_mul, row, w), 1u << 1 | 1u << 2, DT_f32);
+		product = b_bin(b, OP_mul, product, factor_in_panels(b, r, &scale, shape, part));
+	const Node sum = b_reduce(b, REDUCE_SUM, product, 1u << 1 | 1u << 2, DT_f32);
 	const Sym apart[] = {shape[0], shape[3]};
 	return scale.column.i ? b_bin(b, OP_mul, sum, b_reshape(b, scale.column, 2, apart)) : sum;
 }
@@ -622,7 +631,7 @@ static Node row_product(Build *b, Node n, const PassCtx *c)
 	for (uint32_t side = 0; side < 2; side++) {
 		if (!read_row_product(b, n, side, c, &r))
 			continue;
-		Node y = row_by_panels(b, &r);
+		Node y = row_by_panels(b, &r, c->keep_params);
 		if (!y.i)
 			y = row_by_elements(b, &r);
 		return b_reshape(b, y, result.n, result.dim);

@@ -42,8 +42,8 @@ Node quant_one(Build *, Node x);
  * if d does not hold it. A zero point that is none is 0. */
 Node quant_number(Build *, Node zero, DType d);
 /* quantize_halves.c: where all elements of q, a constant behind index maps, are known to have 4
- * bits, and half[0], of its elements, has an even extent of dimension 2, sets half[0] and half[1] to
- * the first and the second half along it, read from a value that has two in a byte. */
+ * bits, and half[0], of its elements, has an even extent of dimension 2, sets half[0] and half[1]
+ * to the first and the second half along it, read from a value that has two in a byte. */
 bool quant_halves(Build *, Node q, bool keep_params, Node half[2]);
 /* Replaces quantisations of dequantised values by the integers that were dequantised, where scales
  * and zero points are the same. Returns whether there were any. */

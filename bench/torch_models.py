@@ -1,13 +1,15 @@
 """Models of torchvision, timm and transformers through torch.compile: Weft beside eager mode and Inductor.
 
     PYTHON bench/torch_models.py check [NAME...]              values, gradients and buffers; graph breaks; what ran as PyTorch's
-    PYTHON bench/torch_models.py first BACKEND [NAME...]      processor seconds of the first call, of this process and its children
+    PYTHON bench/torch_models.py first [NAME...]              processor seconds of the first call, of this process and its children
     PYTHON bench/torch_models.py time [--alone COMMAND] [NAME...]   milliseconds of a call with 1 and 2 threads
+    PYTHON bench/torch_models.py beside [--alone COMMAND] [NAME...] first and time
 
-Each model is run in evaluation and in training (forward and backward), from random weights, dropout off. `check` compares
-with the model in float64: an error is wrong if it is above 8 times eager mode's. `first` runs each model in a process of
-its own, twice with one empty cache folder: cold, and warm. `time` alternates between the back ends and takes the least;
-`--alone COMMAND` runs `COMMAND sh -c ...` for as long as it measures. Needs torch, torchvision, timm, transformers.
+Each model is run in evaluation and in training (forward and backward; `--mode` selects one), from random weights, dropout
+off. `check` compares with the model in float64: an error is wrong if it is above 8 times eager mode's. `first` runs each
+back end in processes of its own, twice with one empty cache folder: cold, and warm. `time` alternates between the back
+ends and takes the least; `--alone COMMAND` runs `COMMAND sh -c ...` for as long as it measures. `beside` does both with
+one folder, so that Inductor compiles once. Needs torch, torchvision, timm, transformers.
 """
 import argparse
 import copy
@@ -145,20 +147,30 @@ def back_end(name):
     return name
 
 
+def breaks():
+    return sum(torch._dynamo.utils.counters["graph_break"].values())
+
+
 def first(name, train, backend):
     model, args, named = made(name, train)
     backend = back_end(backend)
     start = seconds()
     step(torch.compile(model, backend=backend), args, named, train)
-    print(f"{seconds() - start:.1f}", flush=True)
+    print(f"{seconds() - start:.1f} ({breaks()} graph breaks)", flush=True)
 
 
-def first_of_processes(name, train, backend):
-    with tempfile.TemporaryDirectory() as folder:
-        env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": folder, "WEFT_CACHE": folder}
-        command = [sys.executable, __file__, "once", backend, name, "train" if train else "eval"]
-        cold, warm = (subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.strip() for _ in range(2))
-    print(f"{name} {'train' if train else 'eval'} {backend}: cold {cold}, warm {warm}", flush=True)
+def in_process(what, backend, name, train, folder):
+    """The last line of a process that uses the folder for all caches."""
+    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/{backend}", "WEFT_CACHE": f"{folder}/{backend}"}
+    command = [sys.executable, __file__, what, backend, name, "train" if train else "eval"]
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True)
+    return done.stdout.strip().splitlines()[-1] if done.stdout.strip() and not done.returncode else f"failed ({done.returncode})"
+
+
+def first_of_processes(name, train, folder):
+    for backend in ("weft", "inductor"):
+        cold, warm = (in_process("once", backend, name, train, folder) for _ in range(2))
+        print(f"{name} {'train' if train else 'eval'} {backend}: cold {cold}, warm {warm}", flush=True)
 
 
 def measured(name, train, alone):
@@ -191,26 +203,30 @@ def measured(name, train, alone):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("what", choices=["check", "first", "once", "time"])
+    p.add_argument("what", choices=["check", "first", "once", "time", "beside"])
     p.add_argument("--alone", default="")
+    p.add_argument("--mode", choices=["eval", "train"])
     p.add_argument("names", nargs="*")
-    options = p.parse_args()
+    options = p.parse_intermixed_args()
     warnings.simplefilter("ignore")
     torch._logging.set_logs(all=50)
     torch.set_num_threads(1)
     if options.what == "once":
         backend, name, mode = options.names
         return first(name, mode == "train", backend)
-    backend = options.names.pop(0) if options.what == "first" else None
     bad = 0
     for name in options.names or MODELS:
-        for train in (False, True):
+        for train in (False, True) if not options.mode else (options.mode == "train",):
             if options.what == "check":
                 bad += not check(name, train)
-            elif options.what == "first":
-                first_of_processes(name, train, backend)
-            else:
+            elif options.what == "time":
                 measured(name, train, options.alone)
+            else:
+                with tempfile.TemporaryDirectory() as folder:
+                    first_of_processes(name, train, folder)
+                    if options.what == "beside":
+                        command = [sys.executable, __file__, "time", "--alone", options.alone, "--mode", "train" if train else "eval", name]
+                        subprocess.run(command, env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor", "WEFT_CACHE": f"{folder}/weft"})
     return bad
 
 

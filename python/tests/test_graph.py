@@ -1,8 +1,11 @@
 """Graphs: traces of functions, transforms, tools."""
+import threading
+
 import numpy as np
 import pytest
 
 import weft
+from weft import _weft
 
 compiled_here = pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there")
 
@@ -206,3 +209,38 @@ def test_from_fx():
     torch.testing.assert_close(weft.Graph.from_fx(torch.fx.symbolic_trace(net), x).compile()(x), net(x))
     with pytest.raises(TypeError, match="example inputs"):
         weft.Graph.from_fx(torch.fx.symbolic_trace(net))
+
+
+@compiled_here
+def test_a_session_refuses_a_second_thread():
+    session = _weft.Session()
+    lines = "".join(f"  %y{k + 1} = aten.sin(%y{k})\n" for k in range(300))
+    graph = session.parse("graph @f(%y0: f32[3]) {\n" + lines + "  return %y300\n}", "long")
+    trace = session.trace("later")
+    compiling = threading.Thread(target=session.jit, args=(graph, {"no_cache": True}))
+    calls = {
+        "text": graph.text, "dot": graph.dot, "inputs": graph.inputs, "outputs": graph.outputs, "states": graph.states,
+        "report": session.report, "trace": lambda: session.trace("f"),
+        "supports": lambda: session.supports("aten.sin", ["f32"]), "parse": lambda: session.parse("graph @g() {}", "g"),
+        "transform": lambda: session.transform(graph, "cse"), "set_mode": lambda: session.set_mode(graph, True),
+        "set_precision": lambda: session.set_precision(graph, "bf16"), "join": lambda: session.join(["a"], [graph]),
+        "input": lambda: trace.input("x", "f32[3]"), "symbol": lambda: trace.symbol("B", 1, 2), "line": lambda: trace.line("a.py:1"),
+        "integer": lambda: trace.integer("3"), "end": trace.end}
+
+    def refused(call):
+        try:
+            call()
+        except weft.Error as e:
+            return str(e) == "another thread uses this Session"
+    compiling.start()
+    while compiling.is_alive() and not refused(session.messages):
+        pass
+    done = [name for name, call in calls.items() if not refused(call)]
+    during = compiling.is_alive()
+    compiling.join()
+    assert during and not done
+    x = trace.input("x", "f32[3]")
+    trace.output("y", x)
+    trace.end()
+    with pytest.raises(weft.Error, match="the trace has ended"):
+        trace.input("z", "f32[3]")

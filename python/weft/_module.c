@@ -1,6 +1,8 @@
 /* The module weft._weft. */
 #include "_weft.h"
 
+#include <stdlib.h>
+
 PyObject *weft_error;
 static PyObject *busy_error, *check_error;
 
@@ -30,6 +32,25 @@ int class_add(PyObject *module, PyType_Spec *spec, const char *name, PyTypeObjec
 	return 0;
 }
 
+void *list_memory(Py_ssize_t count, size_t bytes)
+{
+	void *memory = count < 0 ? NULL : calloc((size_t)count + 1, bytes);
+	return memory || count < 0 ? memory : PyErr_NoMemory();
+}
+
+void list_put(PyObject **list, PyObject *item)
+{
+	if (!item || PyList_Append(*list, item) < 0)
+		Py_CLEAR(*list);
+	Py_XDECREF(item);
+}
+
+void tuple_put(PyObject **tuple, Py_ssize_t k, PyObject *item)
+{
+	if (!item || PyTuple_SetItem(*tuple, k, item) < 0)
+		Py_CLEAR(*tuple);
+}
+
 static PyObject *new_error(PyObject *module, const char *full, const char *name, const char *doc, PyObject *base)
 {
 	PyObject *class = PyErr_NewExceptionWithDoc(full, doc, base, NULL);
@@ -46,11 +67,8 @@ static PyObject *passes(PyObject *module, PyObject *none)
 {
 	(void)module, (void)none;
 	PyObject *list = PyList_New(0);
-	for (const char *const *p = weft_passes(); list && *p; p++) {
-		PyObject *text = PyUnicode_FromString(*p);
-		if (text)
-			PyList_Append(list, text), Py_DECREF(text);
-	}
+	for (const char *const *p = weft_passes(); list && *p; p++)
+		list_put(&list, PyUnicode_FromString(*p));
 	return list;
 }
 
@@ -60,13 +78,9 @@ static PyObject *operators(PyObject *module, PyObject *none)
 	(void)module, (void)none;
 	PyObject *list = PyList_New(0);
 	WeftOperator o = {.size = sizeof o};
-	for (uint32_t k = 0; list && weft_table_operator(k, &o); k++) {
-		PyObject *item = Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:s}", "name", o.name, "schema", o.schema, "aliases", o.aliases, "kind", o.kind,
-					       "derivative", o.derivative, "deviates", o.deviates);
-		if (!item || PyList_Append(list, item) < 0)
-			Py_CLEAR(list);
-		Py_XDECREF(item);
-	}
+	for (uint32_t k = 0; list && weft_table_operator(k, &o); k++)
+		list_put(&list, Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:s}", "name", o.name, "schema", o.schema, "aliases", o.aliases, "kind", o.kind,
+					      "derivative", o.derivative, "deviates", o.deviates));
 	return list;
 }
 

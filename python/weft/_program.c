@@ -69,7 +69,7 @@ static PyObject *dims_of(const WeftModel *m, const WeftTensorInfo *t)
 	PyObject *dims = PyTuple_New(t->rank);
 	for (uint32_t d = 0; dims && d < t->rank; d++) {
 		const WeftDim *dim = weft_dim(m, t, d);
-		PyTuple_SetItem(dims, d, dim->value >= 0 ? PyLong_FromLongLong(dim->value) : PyUnicode_FromString(dim->text));
+		tuple_put(&dims, d, dim->value >= 0 ? PyLong_FromLongLong(dim->value) : PyUnicode_FromString(dim->text));
 	}
 	return dims;
 }
@@ -88,28 +88,22 @@ static PyObject *params_of(const WeftModel *m, bool source)
 		const WeftParamInfo *p = source ? weft_source(m, k) : weft_param(m, k);
 		PyObject *dims = PyTuple_New(p->rank);
 		for (uint32_t d = 0; dims && d < p->rank; d++)
-			PyTuple_SetItem(dims, d, PyLong_FromLongLong(p->dim[d]));
-		PyObject *item = Py_BuildValue("(ssNK)", p->name, dtype_text(p->dtype), dims, (unsigned long long)p->bytes);
-		if (!item || PyList_Append(list, item) < 0)
-			Py_CLEAR(list);
-		Py_XDECREF(item);
+			tuple_put(&dims, d, PyLong_FromLongLong(p->dim[d]));
+		list_put(&list, Py_BuildValue("(ssNK)", p->name, dtype_text(p->dtype), dims, (unsigned long long)p->bytes));
 	}
 	return list;
 }
 
 static PyObject *entry_info(const WeftModel *m, const WeftEntry *e)
 {
-	PyObject *in = PyList_New(0), *out = PyList_New(0), *sizes = PyList_New(0), *item;
+	PyObject *in = PyList_New(0), *out = PyList_New(0), *sizes = PyList_New(0);
 	for (uint32_t k = 0; in && k < e->ninput; k++)
-		if ((item = tensor_info(m, weft_input(m, e, k))))
-			PyList_Append(in, item), Py_DECREF(item);
+		list_put(&in, tensor_info(m, weft_input(m, e, k)));
 	for (uint32_t k = 0; out && k < e->noutput; k++)
-		if ((item = tensor_info(m, weft_output(m, e, k))))
-			PyList_Append(out, item), Py_DECREF(item);
+		list_put(&out, tensor_info(m, weft_output(m, e, k)));
 	for (uint32_t k = 0; sizes && k < e->nsymbol; k++) {
 		const WeftSymbolInfo *s = weft_symbol(m, e, k);
-		if ((item = Py_BuildValue("(sLL)", s->name, (long long)s->lo, (long long)s->hi)))
-			PyList_Append(sizes, item), Py_DECREF(item);
+		list_put(&sizes, Py_BuildValue("(sLL)", s->name, (long long)s->lo, (long long)s->hi));
 	}
 	return Py_BuildValue("{s:s,s:N,s:N,s:N,s:d,s:I,s:I}", "name", e->name, "inputs", in, "outputs", out, "symbols", sizes, "flops", e->flops,
 			     "kernels", (unsigned)e->ncall, "flags", (unsigned)e->flags);
@@ -120,14 +114,12 @@ static PyObject *program_describe(PyObject *self, PyObject *none)
 {
 	const WeftModel *m = ((Program *)self)->model;
 	const WeftManifest *f = m->manifest;
-	PyObject *entries = PyList_New(0), *state = PyList_New(0), *item;
+	PyObject *entries = PyList_New(0), *state = PyList_New(0);
 	(void)none;
 	for (uint32_t k = 0; entries && k < m->nentry; k++)
-		if ((item = entry_info(m, weft_entry(m, k))))
-			PyList_Append(entries, item), Py_DECREF(item);
+		list_put(&entries, entry_info(m, weft_entry(m, k)));
 	for (uint32_t k = 0; state && k < m->nstate; k++)
-		if ((item = tensor_info(m, weft_state_info(m, k))))
-			PyList_Append(state, item), Py_DECREF(item);
+		list_put(&state, tensor_info(m, weft_state_info(m, k)));
 	return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:N,s:N,s:N,s:N,s:O,s:K,s:z}", "name", f->name, "version", f->weft_version, "target", f->target, "features",
 			     f->features, "hash", f->source_hash, "entries", entries, "state", state, "parameters", params_of(m, false), "replaceable",
 			     params_of(m, true), "has_replaceable", m->replaceable ? Py_True : Py_False, "weight_bytes", (unsigned long long)m->weights_bytes, "weights_file", m->weights_file);
@@ -286,22 +278,18 @@ static PyObject *instance_weights(PyObject *self, PyObject *args, bool set)
 	if (!PyArg_ParseTuple(args, "O|p", &named, &ignore) || !instance_ready(in))
 		return NULL;
 	Py_ssize_t n = PyDict_Size(named), at = 0, k = 0;
-	if (n < 0)
-		return NULL;
-	const char **name = calloc((size_t)n + 1, sizeof *name);
-	WeftTensor *t = calloc((size_t)n + 1, sizeof *t);
-	View *v = calloc((size_t)n + 1, sizeof *v);
+	const char **name = list_memory(n, sizeof *name);
+	WeftTensor *t = name ? list_memory(n, sizeof *t) : NULL;
+	View *v = t ? list_memory(n, sizeof *v) : NULL;
 	WeftStatus status = {0};
 	WeftContext c = {.size = sizeof c, .flags = ignore ? WEFT_IGNORE_UNKNOWN : 0};
-	while (name && t && v && k < n && PyDict_Next(named, &at, &key, &value)) {
+	while (v && k < n && PyDict_Next(named, &at, &key, &value)) {
 		name[k] = PyUnicode_AsUTF8AndSize(key, NULL);
 		if (!name[k] || view_open(&v[k], value, NULL, !set, "weight", name[k], &t[k]) < 0)
 			break;
 		k++;
 	}
-	if (!name || !t || !v) {
-		PyErr_NoMemory();
-	} else if (k == n && !PyErr_Occurred()) {
+	if (v && k == n && !PyErr_Occurred()) {
 		in->running++;
 		Py_BEGIN_ALLOW_THREADS
 		code = (set ? in->program->model->set_weights : in->program->model->get_weights)(in->instance, (uint32_t)n, name, t, &c, &status);

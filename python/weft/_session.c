@@ -72,14 +72,11 @@ static PyObject *session_messages(PyObject *self, PyObject *none)
 {
 	Session *s = (Session *)self;
 	static const char *const kinds[] = {"error", "warning", "note"};
-	PyObject *list = PyList_New(0);
+	PyObject *list = session_ready(s) ? PyList_New(0) : NULL;
 	(void)none;
 	for (uint32_t k = 0; list && k < weft_nmessages(s->w); k++) {
 		WeftMessage m = weft_message(s->w, k);
-		PyObject *item = Py_BuildValue("(sss)", kinds[m.severity], m.where, m.text);
-		if (!item || PyList_Append(list, item) < 0)
-			Py_CLEAR(list);
-		Py_XDECREF(item);
+		list_put(&list, Py_BuildValue("(sss)", kinds[m.severity], m.where, m.text));
 	}
 	return list;
 }
@@ -140,7 +137,7 @@ static const char **texts_of(PyObject *list, uint32_t *n)
 	if (!list || list == Py_None)
 		return NULL;
 	Py_ssize_t count = PySequence_Size(list);
-	const char **out = count < 0 ? NULL : calloc((size_t)count + 1, sizeof *out);
+	const char **out = list_memory(count, sizeof *out);
 	for (Py_ssize_t k = 0; out && k < count; k++) {
 		PyObject *item = PySequence_GetItem(list, k);
 		out[k] = item ? PyUnicode_AsUTF8AndSize(item, NULL) : NULL;
@@ -150,7 +147,7 @@ static const char **texts_of(PyObject *list, uint32_t *n)
 			return NULL;
 		}
 	}
-	*n = (uint32_t)(count > 0 ? count : 0);
+	*n = out ? (uint32_t)count : 0;
 	return out;
 }
 
@@ -196,7 +193,7 @@ static PyObject *session_parse(PyObject *self, PyObject *args)
 {
 	Session *s = (Session *)self;
 	const char *text, *name;
-	return PyArg_ParseTuple(args, "ss", &text, &name) ? graph_object(s, weft_parse(s->w, text, name)) : NULL;
+	return PyArg_ParseTuple(args, "ss", &text, &name) && session_ready(s) ? graph_object(s, weft_parse(s->w, text, name)) : NULL;
 }
 
 static bool graph_of(Session *s, PyObject *o, WeftGraph **g)
@@ -222,7 +219,7 @@ static int grad_options(PyObject *args, Session *s, WeftGraph **g, WeftGradOptio
 	*o = (WeftGradOptions){.size = sizeof *o};
 	o->wrt = *wrt = texts_of(by, &o->nwrt);
 	Py_ssize_t n = out && out != Py_None ? PySequence_Size(out) : 0;
-	o->output = *outputs = n > 0 ? calloc((size_t)n, sizeof **outputs) : NULL;
+	o->output = *outputs = n ? list_memory(n, sizeof **outputs) : NULL;
 	for (Py_ssize_t k = 0; *outputs && k < n; k++) {
 		PyObject *item = PySequence_GetItem(out, k);
 		(*outputs)[k] = item ? (uint32_t)PyLong_AsLong(item) : 0;
@@ -293,13 +290,13 @@ static int32_t *dims_of(PyObject *list, uint32_t *n)
 	if (!list || list == Py_None)
 		return NULL;
 	Py_ssize_t count = PySequence_Size(list);
-	int32_t *out = count < 0 ? NULL : calloc((size_t)count + 1, sizeof *out);
+	int32_t *out = list_memory(count, sizeof *out);
 	for (Py_ssize_t k = 0; out && k < count; k++) {
 		PyObject *item = PySequence_GetItem(list, k);
 		out[k] = !item || item == Py_None ? WEFT_NO_BATCH : (int32_t)PyLong_AsLong(item);
 		Py_XDECREF(item);
 	}
-	*n = (uint32_t)(count > 0 ? count : 0);
+	*n = out ? (uint32_t)count : 0;
 	return out;
 }
 
@@ -336,8 +333,8 @@ static PyObject *session_join(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OO", &names, &graphs))
 		return NULL;
 	const char **name = texts_of(names, &n);
-	WeftGraph **g = calloc((size_t)n + 1, sizeof *g), *out = NULL;
-	bool ready = name && g;
+	WeftGraph **g = name ? list_memory(n, sizeof *g) : NULL, *out = NULL;
+	bool ready = g && session_ready(s);
 	for (uint32_t k = 0; ready && k < n; k++) {
 		PyObject *item = PySequence_GetItem(graphs, k);
 		ready = item && graph_of(s, item, &g[k]);
@@ -357,7 +354,7 @@ static PyObject *session_transform(PyObject *self, PyObject *args)
 	PyObject *graph;
 	const char *pass;
 	WeftGraph *g;
-	if (!PyArg_ParseTuple(args, "Os", &graph, &pass) || !graph_of(s, graph, &g))
+	if (!PyArg_ParseTuple(args, "Os", &graph, &pass) || !graph_of(s, graph, &g) || !session_ready(s))
 		return NULL;
 	if (!weft_transform(s->w, g, pass))
 		return session_raise(s);
@@ -371,7 +368,7 @@ static PyObject *session_set_mode(PyObject *self, PyObject *args)
 	PyObject *graph;
 	int train;
 	WeftGraph *g;
-	if (!PyArg_ParseTuple(args, "Op", &graph, &train) || !graph_of(s, graph, &g))
+	if (!PyArg_ParseTuple(args, "Op", &graph, &train) || !graph_of(s, graph, &g) || !session_ready(s))
 		return NULL;
 	if (!weft_set_mode(s->w, g, train ? WEFT_TRAIN : WEFT_EVAL))
 		return session_raise(s);
@@ -385,7 +382,7 @@ static PyObject *session_set_precision(PyObject *self, PyObject *args)
 	PyObject *graph;
 	const char *text;
 	WeftGraph *g;
-	if (!PyArg_ParseTuple(args, "Os", &graph, &text) || !graph_of(s, graph, &g))
+	if (!PyArg_ParseTuple(args, "Os", &graph, &text) || !graph_of(s, graph, &g) || !session_ready(s))
 		return NULL;
 	if (strcmp(text, "bf16") && strcmp(text, "f16"))
 		return PyErr_Format(PyExc_ValueError, "precision is \"bf16\" or \"f16\", not \"%s\"", text);
@@ -506,20 +503,20 @@ static PyObject *session_emit(PyObject *self, PyObject *args)
 static PyObject *session_report(PyObject *self, PyObject *none)
 {
 	Session *s = (Session *)self;
+	if (!session_ready(s))
+		return NULL;
 	const WeftReport *r = weft_report(s->w);
-	PyObject *kernels = PyList_New(0), *phases = PyList_New(0), *item;
+	PyObject *kernels = PyList_New(0), *phases = PyList_New(0);
 	(void)none;
 	for (uint32_t k = 0; r && kernels && k < r->nkernel; k++) {
 		const WeftKernelInfo *i = &r->kernel[k];
-		if ((item = Py_BuildValue("{s:z,s:z,s:d,s:d,s:z,s:d,s:z,s:I,s:z,s:z}", "name", i->name, "algorithm", i->algorithm, "flops", i->flops, "bytes",
-					  i->bytes, "why", i->why, "seconds", i->seconds, "line", i->line, "nline", (unsigned)i->nline, "plan", i->plan,
-					  "stored", i->stored)))
-			PyList_Append(kernels, item), Py_DECREF(item);
+		list_put(&kernels, Py_BuildValue("{s:z,s:z,s:d,s:d,s:z,s:d,s:z,s:I,s:z,s:z}", "name", i->name, "algorithm", i->algorithm, "flops", i->flops,
+						 "bytes", i->bytes, "why", i->why, "seconds", i->seconds, "line", i->line, "nline", (unsigned)i->nline, "plan",
+						 i->plan, "stored", i->stored));
 	}
 	for (uint32_t k = 0; r && phases && k < r->nphase; k++)
-		if ((item = Py_BuildValue("(sd)", r->phase[k].name, r->phase[k].seconds)))
-			PyList_Append(phases, item), Py_DECREF(item);
-	PyObject *out = r ? Py_BuildValue("{s:I,s:I,s:I,s:d,s:d,s:K,s:K,s:K,s:O,s:O}", "operators", (unsigned)r->operators, "kernels", (unsigned)r->kernels,
+		list_put(&phases, Py_BuildValue("(sd)", r->phase[k].name, r->phase[k].seconds));
+	PyObject *out = r && kernels && phases ? Py_BuildValue("{s:I,s:I,s:I,s:d,s:d,s:K,s:K,s:K,s:O,s:O}", "operators", (unsigned)r->operators, "kernels", (unsigned)r->kernels,
 					  "distinct", (unsigned)r->distinct, "flops", r->flops, "bytes", r->bytes, "weight_bytes",
 					  (unsigned long long)r->weight_bytes, "workspace_bytes", (unsigned long long)r->workspace_bytes, "code_bytes",
 					  (unsigned long long)r->code_bytes, "kernel", kernels, "phases", phases)
@@ -539,7 +536,7 @@ static PyObject *session_supports(PyObject *self, PyObject *args)
 	const char *op;
 	uint32_t n;
 	WeftDType dtype[64];
-	if (!PyArg_ParseTuple(args, "sO", &op, &list))
+	if (!PyArg_ParseTuple(args, "sO", &op, &list) || !session_ready(s))
 		return NULL;
 	const char **text = texts_of(list, &n);
 	bool good = !PyErr_Occurred() && n <= 64;
@@ -584,6 +581,8 @@ static PyType_Spec session_spec = {"weft._weft.Session", sizeof(Session), 0, Py_
 static PyObject *infos(Graph *g, const WeftTensorInfo *(*list)(Weft *, const WeftGraph *, uint32_t *))
 {
 	uint32_t n;
+	if (!session_ready(g->session))
+		return NULL;
 	const WeftTensorInfo *t = list(g->session->w, g->graph, &n);
 	if (!t)
 		return session_raise(g->session);
@@ -591,12 +590,8 @@ static PyObject *infos(Graph *g, const WeftTensorInfo *(*list)(Weft *, const Wef
 	for (uint32_t k = 0; out && k < n; k++) {
 		PyObject *dims = PyTuple_New(t[k].rank);
 		for (uint32_t d = 0; dims && d < t[k].rank; d++)
-			PyTuple_SetItem(dims, d,
-					t[k].dim[d].value >= 0 ? PyLong_FromLongLong(t[k].dim[d].value) : PyUnicode_FromString(t[k].dim[d].text));
-		PyObject *item = Py_BuildValue("(ssNziI)", t[k].name, dtype_text(t[k].dtype), dims, t[k].role, (int)t[k].donates, (unsigned)t[k].requires_grad);
-		if (!item || PyList_Append(out, item) < 0)
-			Py_CLEAR(out);
-		Py_XDECREF(item);
+			tuple_put(&dims, d, t[k].dim[d].value >= 0 ? PyLong_FromLongLong(t[k].dim[d].value) : PyUnicode_FromString(t[k].dim[d].text));
+		list_put(&out, Py_BuildValue("(ssNziI)", t[k].name, dtype_text(t[k].dtype), dims, t[k].role, (int)t[k].donates, (unsigned)t[k].requires_grad));
 	}
 	return out;
 }
@@ -629,7 +624,8 @@ static PyObject *graph_text(PyObject *self, PyObject *args)
 {
 	Graph *g = (Graph *)self;
 	const char *after = NULL;
-	return PyArg_ParseTuple(args, "|z", &after) ? text_or_raise(g, weft_graph_text(g->session->w, g->graph, after)) : NULL;
+	bool ready = PyArg_ParseTuple(args, "|z", &after) && session_ready(g->session);
+	return ready ? text_or_raise(g, weft_graph_text(g->session->w, g->graph, after)) : NULL;
 }
 
 /* dot(after=None) */
@@ -637,7 +633,8 @@ static PyObject *graph_dot(PyObject *self, PyObject *args)
 {
 	Graph *g = (Graph *)self;
 	const char *after = NULL;
-	return PyArg_ParseTuple(args, "|z", &after) ? text_or_raise(g, weft_graph_dot(g->session->w, g->graph, after)) : NULL;
+	bool ready = PyArg_ParseTuple(args, "|z", &after) && session_ready(g->session);
+	return ready ? text_or_raise(g, weft_graph_dot(g->session->w, g->graph, after)) : NULL;
 }
 
 static PyMemberDef graph_members[] = {

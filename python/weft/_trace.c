@@ -172,6 +172,14 @@ static bool argument(WeftArg *a, PyObject *o, Memory **m)
 
 /* ---- calls ---- */
 
+/* Whether calls can be traced; else sets an exception. */
+static bool trace_ready(const Trace *t)
+{
+	if (!t->trace)
+		PyErr_SetString(weft_error, "the trace has ended");
+	return t->trace && session_ready(t->session);
+}
+
 static PyObject *checked_value(Trace *t, WeftValue v)
 {
 	return v.node ? value_object(v) : session_raise(t->session);
@@ -183,7 +191,7 @@ static PyObject *trace_call(PyObject *self, PyObject *args)
 	Trace *t = (Trace *)self;
 	const char *op;
 	PyObject *list, *named = NULL, *key, *value, *out = NULL;
-	if (!PyArg_ParseTuple(args, "sO!|O!", &op, &PyTuple_Type, &list, &PyDict_Type, &named))
+	if (!PyArg_ParseTuple(args, "sO!|O!", &op, &PyTuple_Type, &list, &PyDict_Type, &named) || !trace_ready(t))
 		return NULL;
 	Memory *m = NULL;
 	Py_ssize_t n = PyTuple_Size(list), all = n + (named ? PyDict_Size(named) : 0), at = 0;
@@ -218,7 +226,7 @@ static PyObject *trace_result(PyObject *self, PyObject *args)
 	PyObject *o;
 	unsigned k;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "OI", &o, &k) || !value_of(o, &v))
+	if (!PyArg_ParseTuple(args, "OI", &o, &k) || !value_of(o, &v) || !trace_ready(t))
 		return NULL;
 	return checked_value(t, weft_trace_result(t->trace, v, k));
 }
@@ -229,7 +237,7 @@ static PyObject *trace_shape(PyObject *self, PyObject *o)
 	Trace *t = (Trace *)self;
 	int64_t shape[12];
 	WeftValue v;
-	if (!value_of(o, &v))
+	if (!value_of(o, &v) || !trace_ready(t))
 		return NULL;
 	int32_t rank = weft_trace_shape(t->trace, v, shape);
 	if (rank < 0)
@@ -249,7 +257,7 @@ static PyObject *trace_symbol(PyObject *self, PyObject *args)
 {
 	const char *name;
 	long long lo, hi;
-	if (!PyArg_ParseTuple(args, "sLL", &name, &lo, &hi))
+	if (!PyArg_ParseTuple(args, "sLL", &name, &lo, &hi) || !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_symbol(((Trace *)self)->trace, name, lo, hi);
 	Py_RETURN_NONE;
@@ -259,7 +267,8 @@ static PyObject *trace_input(PyObject *self, PyObject *args)
 {
 	Trace *t = (Trace *)self;
 	const char *name, *type;
-	return PyArg_ParseTuple(args, "ss", &name, &type) ? checked_value(t, weft_trace_input(t->trace, name, type)) : NULL;
+	bool ready = PyArg_ParseTuple(args, "ss", &name, &type) && trace_ready(t);
+	return ready ? checked_value(t, weft_trace_input(t->trace, name, type)) : NULL;
 }
 
 typedef WeftValue Declare(WeftTrace *, const char *name, const char *type, const void *data);
@@ -272,7 +281,7 @@ static PyObject *declare(PyObject *self, PyObject *args, Declare *f)
 	PyObject *o = NULL;
 	View v;
 	WeftTensor data = {0};
-	if (!PyArg_ParseTuple(args, "ss|O", &name, &type, &o))
+	if (!PyArg_ParseTuple(args, "ss|O", &name, &type, &o) || !trace_ready(t))
 		return NULL;
 	if (o && o != Py_None) {
 		if (PyList_Append(t->session->held, o) < 0 || view_open(&v, o, NULL, false, "parameter", name, &data) < 0)
@@ -303,7 +312,7 @@ static PyObject *trace_size(PyObject *self, PyObject *args)
 	PyObject *o;
 	long long lo, hi;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "sOLL", &name, &o, &lo, &hi) || !value_of(o, &v))
+	if (!PyArg_ParseTuple(args, "sOLL", &name, &o, &lo, &hi) || !value_of(o, &v) || !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_size(((Trace *)self)->trace, name, v, lo, hi);
 	Py_RETURN_NONE;
@@ -313,7 +322,7 @@ static PyObject *trace_integer(PyObject *self, PyObject *text)
 {
 	Trace *t = (Trace *)self;
 	const char *size = PyUnicode_AsUTF8AndSize(text, NULL);
-	return size ? checked_value(t, weft_trace_integer(t->trace, size)) : NULL;
+	return size && trace_ready(t) ? checked_value(t, weft_trace_integer(t->trace, size)) : NULL;
 }
 
 static PyObject *trace_output(PyObject *self, PyObject *args)
@@ -321,7 +330,7 @@ static PyObject *trace_output(PyObject *self, PyObject *args)
 	const char *name;
 	PyObject *o;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "sO", &name, &o) || !value_of(o, &v))
+	if (!PyArg_ParseTuple(args, "sO", &name, &o) || !value_of(o, &v) || !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_output(((Trace *)self)->trace, name, v);
 	Py_RETURN_NONE;
@@ -331,7 +340,7 @@ static PyObject *trace_assign(PyObject *self, PyObject *args)
 {
 	PyObject *state, *to;
 	WeftValue s, v;
-	if (!PyArg_ParseTuple(args, "OO", &state, &to) || !value_of(state, &s) || !value_of(to, &v))
+	if (!PyArg_ParseTuple(args, "OO", &state, &to) || !value_of(state, &s) || !value_of(to, &v) || !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_assign(((Trace *)self)->trace, s, v);
 	Py_RETURN_NONE;
@@ -340,7 +349,7 @@ static PyObject *trace_assign(PyObject *self, PyObject *args)
 static PyObject *trace_line(PyObject *self, PyObject *text)
 {
 	const char *line = text == Py_None ? NULL : PyUnicode_AsUTF8AndSize(text, NULL);
-	if (PyErr_Occurred())
+	if (PyErr_Occurred() || !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_line(((Trace *)self)->trace, line);
 	Py_RETURN_NONE;
@@ -351,7 +360,7 @@ static PyObject *trace_line(PyObject *self, PyObject *text)
 static WeftValue *values_of(PyObject *list, uint32_t *n)
 {
 	Py_ssize_t count = PySequence_Size(list);
-	WeftValue *out = count < 0 ? NULL : calloc((size_t)count + 1, sizeof *out);
+	WeftValue *out = list_memory(count, sizeof *out);
 	for (Py_ssize_t k = 0; out && k < count; k++) {
 		PyObject *o = PySequence_GetItem(list, k);
 		bool good = o && value_of(o, &out[k]);
@@ -385,10 +394,10 @@ static PyObject *trace_graph(PyObject *self, PyObject *args)
 	PyObject *graph, *list, *result = NULL;
 	unsigned nout;
 	uint32_t n;
-	if (!PyArg_ParseTuple(args, "O!OI", graph_type, &graph, &list, &nout))
+	if (!PyArg_ParseTuple(args, "O!OI", graph_type, &graph, &list, &nout) || !trace_ready(t))
 		return NULL;
-	WeftValue *in = values_of(list, &n), *out = calloc((size_t)nout + 1, sizeof *out);
-	if (in && out) {
+	WeftValue *in = values_of(list, &n), *out = in ? list_memory(nout, sizeof *out) : NULL;
+	if (out) {
 		weft_trace_graph(t->trace, ((Graph *)graph)->graph, in, n, out, nout);
 		result = value_list(t, out, nout);
 	}
@@ -438,10 +447,10 @@ static PyObject *trace_cond(PyObject *self, PyObject *args)
 	PyObject *condition, *yes, *no, *result = NULL;
 	unsigned nout;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "OOOI", &condition, &yes, &no, &nout) || !value_of(condition, &v))
+	if (!PyArg_ParseTuple(args, "OOOI", &condition, &yes, &no, &nout) || !value_of(condition, &v) || !trace_ready(t))
 		return NULL;
 	Bodies b = {{yes, no}, t, 0, {nout, nout}};
-	WeftValue *out = calloc((size_t)nout + 1, sizeof *out);
+	WeftValue *out = list_memory(nout, sizeof *out);
 	if (out) {
 		weft_cond(t->trace, v, body_first, body_second, &b, out, nout);
 		result = PyErr_Occurred() ? NULL : value_list(t, out, nout);
@@ -457,9 +466,9 @@ static PyObject *trace_while(PyObject *self, PyObject *args)
 	PyObject *list, *test, *body, *result = NULL;
 	long long most = 0;
 	uint32_t n;
-	if (!PyArg_ParseTuple(args, "OOO|L", &list, &test, &body, &most))
+	if (!PyArg_ParseTuple(args, "OOO|L", &list, &test, &body, &most) || !trace_ready(t))
 		return NULL;
-	WeftValue *in = values_of(list, &n), *out = in ? calloc((size_t)n + 1, sizeof *out) : NULL;
+	WeftValue *in = values_of(list, &n), *out = in ? list_memory(n, sizeof *out) : NULL;
 	if (out) {
 		Bodies b = {{test, body}, t, n, {1, n}};
 		weft_while_loop(t->trace, in, n, body_first, body_second, most, &b, out);
@@ -478,11 +487,12 @@ static PyObject *trace_scan(PyObject *self, PyObject *args)
 	unsigned ny;
 	int reverse = 0;
 	uint32_t ninit = 0, nxs = 0;
-	if (!PyArg_ParseTuple(args, "OOOI|p", &carried, &slices, &body, &ny, &reverse))
+	if (!PyArg_ParseTuple(args, "OOOI|p", &carried, &slices, &body, &ny, &reverse) || !trace_ready(t))
 		return NULL;
 	WeftValue *init = values_of(carried, &ninit), *xs = init ? values_of(slices, &nxs) : NULL;
-	WeftValue *in = xs ? calloc((size_t)ninit + nxs + 1, sizeof *in) : NULL, *out = xs ? calloc((size_t)ninit + ny + 1, sizeof *out) : NULL;
-	if (in && out) {
+	WeftValue *in = xs ? list_memory((Py_ssize_t)ninit + nxs, sizeof *in) : NULL;
+	WeftValue *out = in ? list_memory((Py_ssize_t)ninit + ny, sizeof *out) : NULL;
+	if (out) {
 		memcpy(in, init, ninit * sizeof *in);
 		memcpy(in + ninit, xs, nxs * sizeof *in);
 		Bodies b = {{body, NULL}, t, ninit + nxs, {ninit + ny, 0}};
@@ -500,6 +510,8 @@ static PyObject *trace_end(PyObject *self, PyObject *none)
 {
 	Trace *t = (Trace *)self;
 	(void)none;
+	if (!trace_ready(t))
+		return NULL;
 	WeftGraph *g = weft_trace_end(t->trace);
 	t->trace = NULL;
 	return graph_object(t->session, g);
@@ -510,7 +522,7 @@ static PyObject *trace_end(PyObject *self, PyObject *none)
 PyObject *session_trace(PyObject *self, PyObject *name)
 {
 	Session *s = (Session *)self;
-	const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+	const char *text = session_ready(s) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
 	WeftTrace *trace = text ? weft_trace_new(s->w, text) : NULL;
 	if (!trace)
 		return text ? session_raise(s) : NULL;

@@ -143,5 +143,13 @@ int nodes_setup(PyObject *module);
 #define METHOD(f) ((PyCFunction)(void (*)(void))(f))
 /* Makes a class of a spec, adds it to the module, and sets *out. */
 int class_add(PyObject *module, PyType_Spec *, const char *name, PyTypeObject **out);
+/* Zeros for `count` elements and one more; free them. NULL with an exception. A negative count is
+ * that of a list which has none, whose exception is set. */
+void *list_memory(Py_ssize_t count, size_t bytes);
+/* Adds an item, which the list takes over. Without an item, or without memory, *list becomes NULL,
+ * with an exception. */
+void list_put(PyObject **list, PyObject *item);
+/* The same for element k of a new tuple. */
+void tuple_put(PyObject **tuple, Py_ssize_t k, PyObject *item);
 
 #endif

@@ -1,7 +1,7 @@
 """Models of torchvision, timm and transformers through torch.compile: Weft beside eager mode and Inductor.
 
     PYTHON bench/torch_models.py check [NAME...]              values, gradients and buffers; graph breaks; what ran as PyTorch's
-    PYTHON bench/torch_models.py first [NAME...]              processor seconds of the first call, of this process and its children
+    PYTHON bench/torch_models.py first [NAME...]              processor seconds of the first call, with those of its children
     PYTHON bench/torch_models.py time [--alone COMMAND] [NAME...]   milliseconds of a call with 1 and 2 threads
     PYTHON bench/torch_models.py beside [--alone COMMAND] [NAME...] first and time
 
@@ -153,8 +153,8 @@ def breaks():
 
 def first(name, train, backend):
     model, args, named = made(name, train)
-    backend = back_end(backend)
     start = seconds()
+    backend = back_end(backend)
     step(torch.compile(model, backend=backend), args, named, train)
     print(f"{seconds() - start:.1f} ({breaks()} graph breaks)", flush=True)
 
@@ -174,15 +174,19 @@ def first_of_processes(name, train, folder):
 
 
 def measured(name, train, alone):
-    """The least time of a call by back end and threads."""
-    functions, least = {}, {}
+    """The least time of a call by back end and threads, and the processor seconds of the first calls, of Weft's before Inductor's."""
+    functions, least, spent, broken = {}, {}, {}, {}
     torch._dynamo.reset()
     for backend in ("weft", "inductor"):
+        torch._dynamo.utils.counters.clear()
         model, args, named = made(name, train)
         functions[backend] = torch.compile(model, backend=back_end(backend))
         for threads in (1, 2):
             torch.set_num_threads(threads)
+            start = seconds()
             step(functions[backend], args, named, train)
+            spent[backend, threads] = seconds() - start
+            broken.setdefault(backend, breaks())
     gate = subprocess.Popen([*alone.split(), "sh", "-c", "echo; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     gate.stdout.readline()
     try:
@@ -198,7 +202,8 @@ def measured(name, train, alone):
     finally:
         gate.communicate(b"\n")
     print(f"{name} {'train' if train else 'eval'}: " + ", ".join(
-        f"{t} threads {1e3 * least['weft', t]:.2f} beside {1e3 * least['inductor', t]:.2f} ms" for t in (1, 2)), flush=True)
+        f"{t} threads {1e3 * least['weft', t]:.2f} beside {1e3 * least['inductor', t]:.2f} ms" for t in (1, 2)) +
+        f"; first call {spent['weft', 1]:.1f} beside {spent['inductor', 1]:.1f} s; graph breaks {broken['weft']} and {broken['inductor']}", flush=True)
 
 
 def main():

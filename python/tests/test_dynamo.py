@@ -95,6 +95,51 @@ def test_strides_are_eager_modes():
         assert a.stride() == b.stride() and torch.equal(a, b)
 
 
+def test_strides_with_gaps_are_eager_modes():
+    def f(x):
+        y = torch.empty_strided(x.shape, x.stride())
+        y[:] = x + x
+        return y, y
+    for dynamic in (False, True):
+        x = torch.randn(16, 16)[:, :8]
+        got = torch.compile(f, backend=dynamo.backend, fullgraph=True, dynamic=dynamic)(x)
+        for a, b in zip(got, f(x)):
+            assert a.stride() == b.stride() == (16, 1) and torch.equal(a, b)
+
+
+def test_what_pytorch_refuses_is_refused():
+    with pytest.raises(RuntimeError, match="same dtype"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.compile(torch.mm, backend=dynamo.backend)(torch.ones(2, 3), torch.ones(3, 3, dtype=torch.int64))
+    pool = lambda x: nn.functional.adaptive_avg_pool2d(x, (2, 2))
+    with pytest.raises(RuntimeError, match="Long"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.compile(pool, backend=dynamo.backend)(torch.ones(1, 3, 4, 4, dtype=torch.int64))
+
+
+def test_numbers_as_tensors_and_empty_results():
+    def f(x, i, a, b):
+        return (torch.div(x, 3, rounding_mode="floor"), torch.div(i, 2.5, rounding_mode="trunc"), torch.div(i, x.shape[0], rounding_mode="floor"),
+                torch.ops.aten.sub(a, b), torch.ops.aten.sub(b, i), nn.functional.adaptive_avg_pool2d(x[None, None], (2, 0)))
+    for dynamic in (False, True):
+        args = torch.randn(4, 5), torch.arange(6, dtype=torch.int32), 4, 3.3
+        for got, want in zip(torch.compile(f, backend=dynamo.backend, fullgraph=True, dynamic=dynamic)(*args), f(*args)):
+            torch.testing.assert_close(got, want)
+    assert not dynamo.statistics.eager_nodes
+
+
+def test_a_backward_graph_is_compiled_when_it_is_called():
+    x = torch.randn(3, requires_grad=True)
+    y = torch.compile(lambda x: (x.sin() * 2).sum(), backend=dynamo.backend)(x)
+    made = []
+    compile_now = dynamo.Compiled._compile
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(dynamo.Compiled, "_compile", lambda self: (made.append(self.name), compile_now(self)))
+        y.backward()
+    assert made == ["backward"]
+    torch.testing.assert_close(x.grad, 2 * x.detach().cos())
+
+
 def test_operators_on_memory():
     """as_strided is on the memory of its operand, which is not row-major, or is that of a view's base."""
     last = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
@@ -132,11 +177,14 @@ def test_another_process_starts_from_the_cache(tmp_path):
             z = m(x)
             torch.testing.assert_close(y, z)
             torch.testing.assert_close(torch.autograd.grad(y.sum(), x), torch.autograd.grad(z.sum(), x))
+        for k in (3.0, 4.0):  # constants are kept with their values
+            f = lambda x: x * torch.tensor([1.0, 2.0, k, 5.0]) + (x * (1 + 2j)).imag
+            torch.testing.assert_close(torch.compile(f, backend=dynamo.backend, fullgraph=True)(x), f(x))
         print(dict(counters["aot_autograd"])["autograd_cache_" + "HIT_OR_SAVED"], dynamo.statistics.nodes > 0)"""
     env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "WEFT_CACHE": str(tmp_path)}
     said = [subprocess.run([sys.executable, "-c", script.replace("HIT_OR_SAVED", word)], env=env, capture_output=True, text=True, check=True).stdout.split()
             for word in ("saved", "hit")]
-    assert said == [["2", "True"], ["2", "False"]]
+    assert said == [["4", "True"], ["4", "False"]]
 
 
 def test_random_numbers_follow_the_seed():

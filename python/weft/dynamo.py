@@ -9,6 +9,7 @@ import contextlib
 import functools
 import hashlib
 import pathlib
+import threading
 import time
 import warnings
 from collections import Counter
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
+from torch._functorch._aot_autograd import autograd_cache
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._inductor.output_code import OutputCode
 from torch.fx import GraphModule, Node
@@ -57,7 +58,7 @@ class Boxed(OutputCode):
 
     def prepare_for_serialization(self) -> None:
         if self.text is None:
-            raise BypassAOTAutogradCache("this graph is not kept by Weft")
+            raise autograd_cache.BypassAOTAutogradCache("this graph is not kept by Weft")
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
         pass
@@ -76,17 +77,21 @@ class Eager(Boxed):
         return self.gm.forward(*given)
 
 
-class Compiled(Boxed):
-    """A compiled graph."""
+_first_call = threading.Lock()
 
-    def __init__(self, lowering: fx.Lowering):
+
+class Compiled(Boxed):
+    """A compiled graph. With `later`, the first call compiles: backward graphs of calls whose results nobody derives."""
+
+    _model: Model | Eager | None = None
+
+    def __init__(self, lowering: fx.Lowering, later: bool = False):
         super().__init__()
-        # A graph with constants is not kept: their contents are not in its text.
         self.text = lowering.graph.text() if not lowering.nparam else None
         self.name = lowering.name
         self._take = lowering.tensors
+        self._more = lowering.more
         self._results = lowering.results
-        self._draws = lowering.key is not None
         self._linalg = lowering.linalg
         self._single = lowering.noutput == 1
         self._direct = all(r.kind == "tensor" and r.value is None and r.order is None for r in lowering.results) and [
@@ -94,29 +99,47 @@ class Compiled(Boxed):
         # Where there are complex numbers, a tensor may be the conjugate, or the negative, of its memory.
         lazy = any(isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_complex() or v.is_neg()) for n in lowering.gm.graph.nodes)
         self._resolve = lowering.tensors if lazy else []
-        self._open(lowering.session, lowering.graph)
+        self._later = later
+        self._source = lowering.graph, lowering.gm  # until the model is made
+        if not later:
+            self._compile()
 
-    def _open(self, session: Any, graph: Any) -> None:
-        self.model = Model(session.jit(graph, {}))
-        self.model.like = torch.empty(0)
+    def _compile(self) -> None:
+        graph, gm = self._source or (_weft.Session().parse(self.text, self.name), None)
+        fx.set_constants(graph, len(self._take), self._more)
+        try:
+            self._model = Model(graph.session.jit(graph, {}))
+            self._model.like = torch.empty(0)
+        except _weft.Error as e:
+            if not gm or not self._later:
+                raise
+            _warn_graph(f"{self.name} runs as PyTorch's operators", e)
+            self._model = Eager(gm)
+        self._source = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "model"}
+        return self.__dict__ | {"_model": None, "_source": None}
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
         """Makes the model that a pickle does not have."""
-        session = _weft.Session()
-        self._open(session, session.parse(self.text, self.name))
+        if not self._later:
+            self._compile()
         statistics.graphs += 1
         statistics.compiled += 1
 
     def __call__(self, args: list[Any]) -> list[Any]:
+        if not self._model:
+            with _first_call:
+                if not self._model:
+                    self._compile()
+        model = self._model
+        if isinstance(model, Eager):
+            return model(args)
         for k in self._resolve:
             args[k] = args[k].resolve_conj().resolve_neg()
         inputs = [args[k] for k in self._take]
-        if self._draws:
-            inputs.append(_key())
-        model = self.model
+        for value in self._more:
+            inputs.append(_key() if value is None else value)
         model.threads = torch.get_num_threads()
         try:
             made = model.run(*inputs)
@@ -144,15 +167,19 @@ class Compiled(Boxed):
             return t
         if r.value == "alias":
             return t.detach()
+        if isinstance(r.value, fx.Gaps):
+            n = r.value.of(args)
+            return torch.empty_strided(n[: len(n) // 2], n[len(n) // 2:], dtype=t.dtype).copy_(t)
         *n, offset = r.value.of(args)
         return t.as_strided(n[: len(n) // 2], n[len(n) // 2:], t.storage_offset() + offset)
 
 
 def compile_whole(gm: GraphModule, name: str) -> Compiled:
-    """Compiles all of a graph. Raises Unsupported."""
+    """Compiles all of a graph: a backward graph when it is first called, since not every result is derived. Raises
+    Unsupported."""
     lowering = fx.Lowering(gm, name)
     try:
-        compiled = Compiled(lowering)
+        compiled = Compiled(lowering, later=name.startswith("backward"))
     except _weft.Error as e:
         raise fx.Unsupported(None, str(e)) from None
     statistics.compiled += 1
@@ -186,6 +213,11 @@ def _warn(refused: dict[Node, str]) -> None:
         warnings.warn(f"weft: {target} runs as PyTorch's operator ({len(why)} node{'s' * (len(why) > 1)}): {why[0]}", stacklevel=2)
 
 
+def _warn_graph(what: str, why: Exception) -> None:
+    statistics.refused[f"graph: {why}"] += 1
+    warnings.warn(f"weft: {what}: {why}", stacklevel=3)
+
+
 def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed:
     """Compiles what can be compiled; the rest runs as PyTorch's operators."""
     from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
@@ -205,8 +237,7 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
         except fx.NothingToCompute:
             continue
         except fx.Unsupported as e:
-            statistics.refused[f"graph: {e}"] += 1
-            warnings.warn(f"weft: a part of {name} runs as PyTorch's operators: {e}", stacklevel=2)
+            _warn_graph(f"a part of {name} runs as PyTorch's operators", e)
             continue
         delattr(fused, node.target)
         setattr(fused, node.target, compiled)
@@ -233,8 +264,7 @@ def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: 
         if e.node is not None:
             refused.setdefault(e.node, str(e))
         if not refused:
-            warnings.warn(f"weft: {name} runs as PyTorch's operators: {e}", stacklevel=2)
-            statistics.refused[f"graph: {e}"] += 1
+            _warn_graph(f"{name} runs as PyTorch's operators", e)
             return Eager(gm)
     if not fallback:
         node, why = next(iter(refused.items()))
@@ -292,11 +322,36 @@ def _build() -> str:
     return hashlib.sha256(repr([(f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files]).encode()).hexdigest()
 
 
+class _Details(autograd_cache.AOTAutogradCacheDetails):
+    """What a key of AOTAutograd's cache is made of, without Inductor's settings and without the hashes of Triton's files: to
+    find them takes longer than all else of a call whose graphs are kept."""
+
+    def get_triton_source_codes_from_gm(self, gm: GraphModule) -> list[str]:
+        return []
+
+    def _init_fx_graph_hash_details(self, gm: GraphModule, example_inputs: Any, fx_config: Any) -> None:
+        try:
+            autograd_cache.FxGraphCache._check_can_cache(gm, example_inputs, fx_config)
+        except autograd_cache.BypassFxGraphCache as e:
+            raise autograd_cache.BypassAOTAutogradCache(str(e)) from e
+        self.gm, self.example_inputs, self.cache_key_tag = gm, list(example_inputs), torch.compiler.config.cache_key_tag
+        self.torch_version = torch.__version__, torch.version.git_version
+        self.default_dtype, self.warn_only = torch.get_default_dtype(), torch.is_deterministic_algorithms_warn_only_enabled()
+        sizes = autograd_cache.FxGraphCache._get_shape_env()
+        self.hints = sorted((str(symbol), hint) for symbol, hint in sizes.var_to_hint_override.items()) if sizes else []
+
+
 @contextlib.contextmanager
 def _kept(fallback: bool) -> Iterator[None]:
     """AOTAutograd's cache keeps what compiles within, with the entries of Weft apart from those of other back ends. Both
-    graphs of a training step are compiled at once, since an entry has both."""
+    graphs of a training step are lowered at once, since an entry has both. Dynamo compiles one graph at a time, so no other
+    thread finds the class that is replaced here."""
     tag = f"{torch.compiler.config.cache_key_tag} weft {_build()} {fallback}"
-    with (torch.compiler.config.patch(cache_key_tag=tag),
-          torch._functorch.config.patch(bundled_autograd_cache=True, force_non_lazy_backward_lowering=True)):
-        yield
+    details = autograd_cache.AOTAutogradCacheDetails
+    autograd_cache.AOTAutogradCacheDetails = _Details
+    try:
+        with (torch.compiler.config.patch(cache_key_tag=tag),
+              torch._functorch.config.patch(bundled_autograd_cache=True, force_non_lazy_backward_lowering=True)):
+            yield
+    finally:
+        autograd_cache.AOTAutogradCacheDetails = details

@@ -24,6 +24,10 @@ DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torc
 RENAMED = {"aten._unsafe_index.Tensor": "aten.index.Tensor", "aten._unsafe_index_put": "aten.index_put"}
 # Operators that give their first operand. No derivative follows, so what autograd sees is no matter.
 SAME = {"aten.detach", "aten.alias", "aten.lift_fresh_copy", "aten.lift", "aten.lift_fresh"}
+# Operators that PyTorch has only for operands of one dtype: others run as PyTorch's, which says so.
+SAME_DTYPE = {f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "vdot", "addr", "convolution", "linear")}
+# Operators that PyTorch does not have for integers.
+NO_INTEGERS = {f"aten.{name}" for name in ("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d")}
 # Operators on the memory of their first operand.
 STRIDED = {"aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter"}
 _MOST = 2**62
@@ -156,6 +160,14 @@ def why_not(node: Node) -> str | None:
             return why
     if not knows_op(target):
         return f"{op_name(target)} is not in Weft's table"
+    return _why_not_dtypes(op_name(target), [v.dtype for v in values[:len(node.all_input_nodes)] if isinstance(v, torch.Tensor)])
+
+
+def _why_not_dtypes(name: str, dtypes: list[torch.dtype]) -> str | None:
+    if name in SAME_DTYPE and len(set(dtypes)) > 1:
+        return f"operands of {', '.join(sorted(map(str, set(dtypes))))}"
+    if name in NO_INTEGERS and not all(d.is_floating_point for d in dtypes):
+        return f"an operand of {dtypes[0]}"
     return None
 
 
@@ -184,7 +196,7 @@ class Output(NamedTuple):
 
     kind "input", "tensor": argument or output number `index` of the compiled model, with its dimensions in `order`, then
     as value says: None: itself; "alias": another tensor on the same memory; Sizes: a view of that shape, strides, and
-    offset from the tensor's own. kind "size": the one integer of the Sizes value. kind "constant": value."""
+    offset from the tensor's own; Gaps: a copy of that shape and strides. kind "size": the one integer of the Sizes value. kind "constant": value."""
     kind: str
     index: int = 0
     value: Any = None
@@ -201,12 +213,20 @@ class Sizes:
         return Sizes, (self.text,)
 
 
+class Gaps(Sizes):
+    """Sizes of the shape, and of strides that leave gaps."""
+
+    def __reduce__(self) -> Any:
+        return Gaps, (self.text,)
+
+
 class Lowering:
     """The graph of a GraphModule, what its inputs are, and how results are made of its outputs."""
 
     linalg = False  # whether a factorisation is checked
     depth = 0       # of bodies
-    nparam = 0      # constants
+    nparam = 0      # constants of bodies
+    alone = False   # whether one node is traced
 
     def __init__(self, gm: GraphModule, name: str):
         self.gm, self.name = gm, name
@@ -218,6 +238,7 @@ class Lowering:
         self.results: list[Output] = []
         self.symbols: dict[str, tuple[int, int]] = {}  # declared ones, with their ranges
         self.key: Any = None              # of random numbers
+        self.more: list[torch.Tensor | None] = []  # inputs after the arguments: constants, and None for the key
         self.ndraw = 0
         self._named: dict[Node, Output] = {}
         self.noutput = 0
@@ -292,8 +313,12 @@ class Lowering:
         return self._param(node.name, value.resolve_conj().resolve_neg())
 
     def _param(self, name: str, value: torch.Tensor) -> Any:
-        self.nparam += 1
-        return self.trace.param(name, type_text(value), value)
+        """A constant. It is traced as an input, so that the graph's text is all that it is made of; see set_constants."""
+        if self.depth:
+            self.nparam += 1
+            return self.trace.param(name, type_text(value), value)
+        self.more.append(value)
+        return self.trace.input(f"constant.{name}", type_text(value))
 
     # -- calls
 
@@ -344,6 +369,10 @@ class Lowering:
             return self._checked(node, composed.CALLS[name], self, node, {k: self._argument(node, v) for k, v in self._given.items()})
         if any(isinstance(a, complex) for a in self._given.values()):
             name = name.replace(".Scalar", ".Tensor")
+        if not self.alone and _is_empty(node) and _refusal(node):
+            # Nothing to compute, of a shape that Weft's operator does not have, such as pooling to no element.
+            v = node.meta["val"]
+            return self._checked(node, self.trace.call, "aten.full", (list(v.shape), 0), {"dtype": DTYPES[v.dtype]})
         return self._checked(node, self.trace.call, name, *self._arguments(node, target))
 
     def _strided(self, node: Node, name: str, given: dict[str, Any]) -> Any:
@@ -445,6 +474,9 @@ class Lowering:
                     raise Unsupported(node, "a generator of random numbers")
                 continue
             value = self._argument(node, given, "float" in str(a.type))
+            # The C interface takes a number as `other` of an operator that has numbers there.
+            if str(a.type) == "Tensor" and isinstance(value, (bool, int, float, _weft.Size)) and not (k and op_name(target).endswith(".Tensor")):
+                value = self._number(node, value)
             if k == len(listed) and not a.kwarg_only:
                 listed.append(value)
             else:
@@ -454,9 +486,19 @@ class Lowering:
                 raise Unsupported(node, "random numbers inside of a body")
             if self.key is None:
                 self.key = self.trace.input("weft.rng", "u64[2]")
+                self.more.append(None)
             named |= {"rng": self.key, "stream": self.ndraw}
             self.ndraw += 1
         return tuple(listed), named
+
+    def _number(self, node: Node, number: Any) -> Any:
+        """A number where the operator has a tensor: a tensor without dimensions, of the type that the operands have together."""
+        value = 1 if isinstance(number, _weft.Size) else number
+        tensors = [v for n in self._given.values() if isinstance(n, Node) and isinstance(v := n.meta.get("val"), torch.Tensor)]
+        dtype = DTYPES[torch.result_type(tensors[0] if tensors else value, value)]
+        if isinstance(number, _weft.Size):
+            return self._checked(node, self.trace.call, "aten._to_copy", (self.trace.integer(number),), {"dtype": dtype})
+        return self._checked(node, self.trace.call, "aten.full", ([], number), {"dtype": dtype})
 
     def _argument(self, node: Node, given: Any, is_float: bool = False) -> Any:
         if isinstance(given, Node):
@@ -507,7 +549,10 @@ class Lowering:
                 raise Unsupported(n, f"a result of {type(self.env[n]).__name__}")
 
     def _sizes(self, values: list[int | torch.SymInt]) -> Sizes:
-        return Sizes(", ".join(map(self._size_code, values)))
+        return Sizes(self._codes(values))
+
+    def _codes(self, values: list[int | torch.SymInt]) -> str:
+        return ", ".join(map(self._size_code, values))
 
     def _size_code(self, value: int | torch.SymInt) -> str:
         """An expression of Python, of the arguments `a` of a call."""
@@ -539,7 +584,7 @@ class Lowering:
         """The output of the model that is the value of the node."""
         if node in self._named:
             first = self._named[node]
-            return Output("tensor", first.index, "alias" if again else None, first.order)
+            return first._replace(value="alias") if again and not first.value else first
         value, order = self.env[node], _order(node.meta["val"])
         shape = self.trace.shape(value)
         expected = [n if isinstance(n, int) else None for n in node.meta["val"].shape]
@@ -548,7 +593,9 @@ class Lowering:
         if order:
             value = self._checked(node, self.trace.call, "aten.permute", (value, list(order)), {})
         self.trace.output(node.name, value)
-        self._named[node] = out = Output("tensor", self.noutput, None, _inverse(order) if order else None)
+        v = node.meta["val"]
+        gaps = Gaps(self._codes([*v.shape, *v.stride()])) if not _is_view(node) and _has_gaps(v) else None
+        self._named[node] = out = Output("tensor", self.noutput, gaps, _inverse(order) if order else None)
         self.noutput += 1
         return out
 
@@ -558,6 +605,13 @@ class Lowering:
         if v.shape == r.shape and v.stride() == r.stride() and v.dtype == r.dtype:
             return "alias"
         return self._sizes([*v.shape, *v.stride(), v.storage_offset() - r.storage_offset()])
+
+
+def set_constants(graph: Any, first: int, values: list[torch.Tensor | None]) -> None:
+    """Replaces the inputs from `first` on by these constants, so that code may be made for their values. The inputs remain."""
+    for k, value in enumerate(values, first):
+        if value is not None:
+            _weft.node_replace(graph, _weft.node_of_input(graph, k), _weft.graph_constant(graph, None, value))
 
 
 def _by_name(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -589,6 +643,21 @@ def _root(node: Node) -> Node:
 def _is_dense(v: torch.Tensor) -> bool:
     """Whether a model's output of this value has its strides: row-major in some order of dimensions."""
     return v.is_contiguous() or _order(v) is not None
+
+
+def _has_gaps(v: torch.Tensor) -> bool:
+    """Whether the memory of the tensor has elements between its own, and each of its own once."""
+    shape, stride = [size_hint(n) for n in v.shape], [size_hint(n) for n in v.stride()]
+    if None in shape or None in stride or 0 in shape:
+        return False
+    step, gaps = 1, False
+    for n, s in sorted(zip(stride, shape)):
+        if s != 1:
+            if n < step:
+                return False
+            gaps |= n > step
+            step = n * s
+    return gaps
 
 
 def _order(v: torch.Tensor) -> tuple[int, ...] | None:
@@ -627,16 +696,28 @@ def type_text(v: torch.Tensor) -> str:
     return f"{DTYPES[v.dtype]}[{', '.join(str(size_text(n)) for n in v.shape)}]"
 
 
+def _is_empty(node: Node) -> bool:
+    v = node.meta.get("val")
+    return isinstance(v, torch.Tensor) and all(isinstance(n, int) for n in v.shape) and 0 in v.shape
+
+
+def _refusal(node: Node) -> str | None:
+    """Why a trace of the node alone, on inputs of its types, fails."""
+    try:
+        _Alone(node)
+    except Unsupported as e:
+        return str(e)
+    return None
+
+
 def refused_nodes(gm: GraphModule) -> dict[Node, str]:
-    """The nodes that cannot be traced, with reasons. Each node is tried alone, on inputs of its types."""
+    """The nodes that cannot be traced, with reasons. Each node is tried alone."""
     refused = {}
     for node in gm.graph.nodes:
         why = why_not(node)
-        if why is None and node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and op_name(node.target) not in SAME:
-            try:
-                _Alone(node)
-            except Unsupported as e:
-                why = str(e)
+        if why is None and node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and not (
+                op_name(node.target) in SAME or _is_empty(node)):
+            why = _refusal(node)
         if why:
             refused[node] = why
     return refused
@@ -645,12 +726,14 @@ def refused_nodes(gm: GraphModule) -> dict[Node, str]:
 class _Alone(Lowering):
     """A trace of one node."""
 
+    alone = True
+
     def __init__(self, node: Node):
         if isinstance(node.meta.get("val"), (int, torch.SymInt)):
             return
         self.session = _weft.Session()
         self.trace = self.session.trace("node")
-        self.env, self.symbols, self.key, self.ndraw = {}, {}, None, 0
+        self.env, self.symbols, self.key, self.ndraw, self.more = {}, {}, None, 0, []
         declared = set()
         for n in node.all_input_nodes:
             v = n.meta.get("val")
@@ -664,4 +747,7 @@ class _Alone(Lowering):
                 return  # getitem of several results, or a body
             else:
                 self.env[n] = v
+                for symbol in v.node.expr.free_symbols - declared if _is_symbolic(v) else ():
+                    declared.add(symbol)
+                    self._declare(symbol, v.node.shape_env)
         self._call(node)

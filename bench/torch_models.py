@@ -143,7 +143,8 @@ def back_end(name):
     if name == "weft":
         from weft import dynamo
         return dynamo.backend
-    import torch._inductor.compile_fx
+    if name == "inductor":
+        import torch._inductor.compile_fx
     return name
 
 
@@ -173,11 +174,11 @@ def first_of_processes(name, train, folder):
         print(f"{name} {'train' if train else 'eval'} {backend}: cold {cold}, warm {warm}", flush=True)
 
 
-def measured(name, train, alone):
-    """The least time of a call by back end and threads, and the processor seconds of the first calls, of Weft's before Inductor's."""
+def measured(name, train, alone, peer):
+    """The least time of a call by back end and threads, and the processor seconds of the first calls, of Weft's before the peer's."""
     functions, least, spent, broken = {}, {}, {}, {}
     torch._dynamo.reset()
-    for backend in ("weft", "inductor"):
+    for backend in ("weft", peer):
         torch._dynamo.utils.counters.clear()
         model, args, named = made(name, train)
         functions[backend] = torch.compile(model, backend=back_end(backend))
@@ -202,14 +203,15 @@ def measured(name, train, alone):
     finally:
         gate.communicate(b"\n")
     print(f"{name} {'train' if train else 'eval'}: " + ", ".join(
-        f"{t} threads {1e3 * least['weft', t]:.2f} beside {1e3 * least['inductor', t]:.2f} ms" for t in (1, 2)) +
-        f"; first call {spent['weft', 1]:.1f} beside {spent['inductor', 1]:.1f} s; graph breaks {broken['weft']} and {broken['inductor']}", flush=True)
+        f"{t} threads {1e3 * least['weft', t]:.2f} beside {1e3 * least[peer, t]:.2f} ms" for t in (1, 2)) +
+        f"; first call {spent['weft', 1]:.1f} beside {spent[peer, 1]:.1f} s; graph breaks {broken['weft']} and {broken[peer]}", flush=True)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("what", choices=["check", "first", "once", "time", "beside"])
     p.add_argument("--alone", default="")
+    p.add_argument("--peer", default="inductor", help="what time compares with: eager is eager mode behind Dynamo")
     p.add_argument("--mode", choices=["eval", "train"])
     p.add_argument("names", nargs="*")
     options = p.parse_intermixed_args()
@@ -225,7 +227,7 @@ def main():
             if options.what == "check":
                 bad += not check(name, train)
             elif options.what == "time":
-                measured(name, train, options.alone)
+                measured(name, train, options.alone, options.peer)
             else:
                 with tempfile.TemporaryDirectory() as folder:
                     first_of_processes(name, train, folder)

@@ -103,3 +103,43 @@ def test_no_model(tmp_path):
         weft.load(path)
     with pytest.raises(weft.Error):
         weft.compile(str(path))
+
+
+class _Loads:
+    """A data set whose workers load one artifact, wait for one another, and tell how much memory of their own they have."""
+
+    def __init__(self, path, workers):
+        import multiprocessing
+        self.path, self.model, self.barrier = path, None, multiprocessing.get_context("fork").Barrier(workers)
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, k):
+        before = own_memory()  # what this process has at the start
+        self.model = self.model or weft.load(self.path)
+        y = self.model(np.ones((3, 1024), np.float32))
+        self.barrier.wait(60)  # all have the file's pages now
+        used = own_memory() - before
+        self.barrier.wait(60)
+        return float(y[0, 0]), used
+
+
+def own_memory():
+    """The bytes of pages that no other process has."""
+    with open("/proc/self/smaps_rollup") as f:
+        return sum(int(line.split()[1]) for line in f if line.startswith("Private_")) * 1024
+
+
+@linker
+def test_data_loaders_share_the_weights_of_an_artifact(tmp_path):
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.Linear(1024, 4096)  # 16.8 MB
+    path = str(tmp_path / "layer.so")
+    weft.compile(layer, (torch.ones(3, 1024),), path=path)
+    loader = torch.utils.data.DataLoader(_Loads(path, 2), batch_size=None, num_workers=2, multiprocessing_context="fork")
+    told = list(loader)
+    with torch.no_grad():
+        expected = layer(torch.ones(3, 1024))[0, 0].item()
+    for value, used in told:
+        assert abs(value - expected) < 1e-4 and used < 4e6, (value, used)

@@ -168,12 +168,24 @@ def test_wrong_changes():
     with pytest.raises(weft.Error, match="neg"):
         g.lint()
     g.erase_node(late)
+    other = weft.graph(RELU).nodes[1]
+    for change in (lambda: g.call_function("aten.neg", (other,)), lambda: g.set_output(0, other), lambda: x.replace_all_uses_with(other),
+                   lambda: g.erase_node(other), lambda: z.update_kwarg("self", other)):
+        with pytest.raises(ValueError, match="a node of another graph"):
+            change()
     g.lint()
 
 
 def _weft_node_users(g, node):
     from weft import _weft
     return _weft.node_users(g.raw, node)
+
+
+def test_kinds_of_lists():
+    g = weft.graph(RELU)
+    with g.inserting_after(g.nodes[-1]):
+        padded = g.call_function("aten.constant_pad_nd", (g.nodes[0], [True, 2, False, 3]))
+    assert padded.kwargs["pad"] == [1, 2, 0, 3] and padded.shape == ("B + 3", 7)
 
 
 def test_constants():

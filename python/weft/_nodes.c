@@ -6,9 +6,10 @@
 
 #include "weft_graph.h"
 
-/* A node of a graph, which the caller knows. */
+/* A node of a graph, which the node keeps alive. */
 typedef struct {
 	PyObject_HEAD
+	Graph *graph;
 	uint32_t index;
 } Node;
 
@@ -24,19 +25,26 @@ static PyObject *node_object(Graph *g, WeftNode n)
 	if (!n.index)
 		Py_RETURN_NONE;
 	Node *out = PyObject_New(Node, node_type);
-	if (out)
-		out->index = n.index;
+	if (out) {
+		Py_INCREF((PyObject *)g);
+		*out = (Node){.ob_base = out->ob_base, .graph = g, .index = n.index};
+	}
 	return (PyObject *)out;
 }
 
-/* The node of a Node, or no node of None. */
+/* The node of a Node of this graph, or no node of None. */
 static bool node_of(Graph *g, PyObject *o, WeftNode *n)
 {
-	bool is_node = Py_TYPE(o) == node_type;
-	if (!is_node && o != Py_None)
+	*n = (WeftNode){g->graph, 0};
+	if (o == Py_None)
+		return true;
+	if (Py_TYPE(o) != node_type)
 		PyErr_Format(PyExc_TypeError, "expected a node of the graph, got %R", (PyObject *)Py_TYPE(o));
-	*n = (WeftNode){g->graph, is_node ? ((Node *)o)->index : 0};
-	return is_node || o == Py_None;
+	else if (((Node *)o)->graph->graph != g->graph)
+		PyErr_SetString(PyExc_ValueError, "this is a node of another graph");
+	else
+		n->index = ((Node *)o)->index;
+	return n->index;
 }
 
 static bool graph_ready(Graph *g)
@@ -49,6 +57,13 @@ static bool graph_and_node(PyObject *args, Graph **g, WeftNode *n)
 {
 	PyObject *o;
 	return PyArg_ParseTuple(args, "O!O", graph_type, g, &o) && graph_ready(*g) && node_of(*g, o, n);
+}
+
+/* The arguments (graph, node, k). */
+static bool graph_node_and_number(PyObject *args, Graph **g, WeftNode *n, unsigned *k)
+{
+	PyObject *o;
+	return PyArg_ParseTuple(args, "O!OI", graph_type, g, &o, k) && graph_ready(*g) && node_of(*g, o, n);
 }
 
 static PyObject *done_or_raise(Graph *g, bool done)
@@ -180,13 +195,12 @@ static PyObject *node_set_name(PyObject *module, PyObject *args)
 static PyObject *node_result_type(PyObject *module, PyObject *args)
 {
 	Graph *g;
-	PyObject *o;
 	WeftNode n;
 	unsigned k;
 	WeftDType dtype;
 	int64_t shape[MOST_RANK];
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!OI", graph_type, &g, &o, &k) || !graph_ready(g) || !node_of(g, o, &n))
+	if (!graph_node_and_number(args, &g, &n, &k))
 		return NULL;
 	int32_t rank = weft_node_shape(g->session->w, n, k, &dtype, shape);
 	if (rank < 0)
@@ -299,8 +313,8 @@ static PyObject *node_arguments(PyObject *module, PyObject *args)
 	return list;
 }
 
-/* The kind of a list: that of its elements; an integer among sizes or floats is one of them, None
- * among nodes is an absent one. */
+/* The kind of a list: that of its elements; an integer among sizes or floats is one of them, a bool
+ * among integers is 0 or 1, None among nodes is an absent one. */
 static WeftAttrKind list_kind(PyObject *list, Py_ssize_t n)
 {
 	WeftAttrKind kind = WEFT_ATTR_INTS;
@@ -316,6 +330,8 @@ static WeftAttrKind list_kind(PyObject *list, Py_ssize_t n)
 			kind = WEFT_ATTR_FLOATS;
 		else if (PyBool_Check(o) && !k)
 			kind = WEFT_ATTR_BOOLS;
+		else if (!PyBool_Check(o) && kind == WEFT_ATTR_BOOLS)
+			kind = WEFT_ATTR_INTS;
 		Py_DECREF(o); /* the list has it */
 	}
 	return kind;
@@ -364,7 +380,10 @@ static bool attr_of(Graph *g, WeftAttr *a, PyObject *o, Memory **m)
 		return list_attr(g, a, o, m);
 	a->n = 1;
 	if (Py_TYPE(o) == node_type) {
-		*a = weft_attr_node((WeftNode){g->graph, ((Node *)o)->index});
+		WeftNode n;
+		if (!node_of(g, o, &n))
+			return false;
+		*a = weft_attr_node(n);
 	} else if (is_size(o) || PyUnicode_Check(o)) {
 		a->kind = is_size(o) ? WEFT_ATTR_SIZE : WEFT_ATTR_TEXT;
 		a->u.text = PyUnicode_AsUTF8AndSize(o, NULL);
@@ -418,13 +437,10 @@ static PyObject *node_insert(PyObject *module, PyObject *args)
 static PyObject *node_result(PyObject *module, PyObject *args)
 {
 	Graph *g;
-	PyObject *o;
 	WeftNode n;
 	unsigned k;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!OI", graph_type, &g, &o, &k) || !graph_ready(g) || !node_of(g, o, &n))
-		return NULL;
-	return node_object(g, weft_node_result(g->session->w, n, k));
+	return graph_node_and_number(args, &g, &n, &k) ? node_object(g, weft_node_result(g->session->w, n, k)) : NULL;
 }
 
 /* node_replace(graph, old, by) */
@@ -589,6 +605,7 @@ static PyObject *replace_pattern(PyObject *module, PyObject *args)
 static void node_dealloc(PyObject *self)
 {
 	PyTypeObject *type = Py_TYPE(self);
+	Py_DECREF((PyObject *)((Node *)self)->graph);
 	PyObject_Free(self);
 	Py_DECREF((PyObject *)type);
 }

@@ -66,8 +66,9 @@ WeftValue weft_trace_variable(WeftTrace *, const char *name, const char *type, c
 WeftValue weft_trace_buffer(WeftTrace *, const char *name, const char *type, const void *data);
 
 /* Makes the value of an integer (i64[], such as an input) a size `name`, which types and
- * weft_arg_size may name in the calls behind this one; lo, hi and the name are as for
- * weft_trace_symbol. A run with a value below lo or above hi fails. */
+ * weft_arg_size may name in the calls behind this one: -INT64_MAX <= lo <= hi, and a run with a
+ * negative extent fails. The name is as for weft_trace_symbol. A run with a value below lo or above
+ * hi fails. */
 void weft_trace_size(WeftTrace *, const char *name, WeftValue integer, int64_t lo, int64_t hi);
 /* An expression of sizes, "2*B + 1", as an integer (i64[]), such as an output. */
 WeftValue weft_trace_integer(WeftTrace *, const char *size);

@@ -148,7 +148,7 @@ Build tracing_build(WeftTrace *t, const char *where)
 	return (Build){.g = t->scope->g, .loc = t->loc, .where = where};
 }
 
-/* A size between lo and hi by the name that the caller gave. None after ctx_error. */
+/* A size between lo and hi by the name that the caller gave; a SIZE is an extent and not negative. None after ctx_error. */
 static Sym new_size(const TraceStep *s, SymVarKind kind)
 {
 	SymTab *syms = s->t->model.g->ir->syms;
@@ -157,8 +157,10 @@ static Sym new_size(const TraceStep *s, SymVarKind kind)
 		wrong = "a size's name must be an identifier";
 	else if (sym_find(syms, s->name, (uint32_t)strlen(s->name)).i)
 		wrong = "there is a size of that name already";
-	else if (s->lo < 0 || s->hi < s->lo)
-		wrong = "a size's range begins at 0 or more and is not empty";
+	else if (s->lo == INT64_MIN || s->hi < s->lo)
+		wrong = "a size's range begins at -INT64_MAX or more and is not empty";
+	else if (kind == SYMVAR_SIZE && s->lo < 0)
+		wrong = "the range of an extent begins at 0 or more";
 	if (wrong) {
 		tracing_error(s, wrong);
 		return (Sym){0};

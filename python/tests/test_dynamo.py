@@ -68,6 +68,21 @@ def test_sizes_in_and_out():
     both(M(), torch.randn(5, 4), 3, dynamic=True, train=False, others=[(torch.randn(6, 4), 7), (torch.randn(9, 4), 8)])
 
 
+def test_parts_of_sizes():
+    class M(nn.Module):
+        def forward(self, x):
+            n = x.shape[0]
+            return x[: n // 2], x * (n // 2 - 7) + n % 3, x.new_ones(max(n - 6, 2), min(n, 7)), x.new_ones(n * n)
+    both(M(), torch.randn(5), dynamic=True, train=False, others=[(torch.randn(n),) for n in (8, 13)])
+
+
+def test_negative_integers():
+    class M(nn.Module):
+        def forward(self, x, n):
+            return x * n + n, x.sum() - n // 2
+    both(M(), torch.randn(5), 1, train=False, others=[(torch.randn(5), n) for n in (2, -1, -5, 0, -2**40, 2**62 + 1)])
+
+
 def test_inputs_as_outputs_and_shared_buffers():
     class M(nn.Module):
         def forward(self, x):

@@ -30,7 +30,7 @@ SAME_DTYPE = {f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addb
 NO_INTEGERS = {f"aten.{name}" for name in ("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d")}
 # Operators on the memory of their first operand.
 STRIDED = {"aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter"}
-_MOST = 2**62
+_MOST, _GREATEST = 2**62, 2**63 - 1  # of an extent, of an integer
 
 
 class Unsupported(Exception):
@@ -49,6 +49,7 @@ class NothingToCompute(Exception):
 
 class _Printer(sympy.printing.str.StrPrinter):
     """Expressions as Weft's parser of sizes reads them."""
+    printmethod = ""  # torch's functions print themselves otherwise
 
     def _print_FloorDiv(self, e):
         return f"floordiv({self._print(e.args[0])}, {self._print(e.args[1])})"
@@ -298,8 +299,7 @@ class Lowering:
         for k, n, v, symbol in later:  # sizes that no extent of an input gives
             value = self.trace.input(n.name, "i64[]")
             self.tensors.append(k)
-            lo, hi = _range(symbol, v.node.shape_env)
-            self.trace.size(str(symbol), value, lo, hi)
+            self.trace.size(str(symbol), value, *_bounds(symbol, v.node.shape_env))
 
     def _declare(self, symbol: sympy.Symbol, shape_env: Any) -> None:
         self.symbols[str(symbol)] = _range(symbol, shape_env)
@@ -684,10 +684,17 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(order.index(d) for d in range(len(order)))
 
 
-def _range(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
+def _bounds(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
+    """The range of an integer, which may be negative."""
     r = shape_env.var_to_range.get(symbol)
-    lo = int(r.lower) if r is not None and r.lower.is_Integer else 0
-    hi = int(r.upper) if r is not None and r.upper.is_Integer else _MOST
+    lo = int(r.lower) if r is not None and r.lower.is_Integer else -_GREATEST
+    hi = int(r.upper) if r is not None and r.upper.is_Integer else _GREATEST
+    return max(lo, -_GREATEST), min(hi, _GREATEST)
+
+
+def _range(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
+    """The range of an extent."""
+    lo, hi = _bounds(symbol, shape_env)
     return max(lo, 0), min(hi, _MOST)
 
 
@@ -734,7 +741,7 @@ class _Alone(Lowering):
         self.session = _weft.Session()
         self.trace = self.session.trace("node")
         self.env, self.symbols, self.key, self.ndraw, self.more = {}, {}, None, 0, []
-        declared = set()
+        declared, integers = set(), {}
         for n in node.all_input_nodes:
             v = n.meta.get("val")
             if isinstance(v, torch.Tensor):
@@ -747,7 +754,8 @@ class _Alone(Lowering):
                 return  # getitem of several results, or a body
             else:
                 self.env[n] = v
-                for symbol in v.node.expr.free_symbols - declared if _is_symbolic(v) else ():
-                    declared.add(symbol)
-                    self._declare(symbol, v.node.shape_env)
+                if _is_symbolic(v):
+                    integers.update(dict.fromkeys(v.node.expr.free_symbols, v.node.shape_env))
+        for symbol in integers.keys() - declared:
+            self.trace.size(str(symbol), self.trace.input(f"value_of_{symbol}", "i64[]"), *_bounds(symbol, integers[symbol]))
         self._call(node)

@@ -382,6 +382,41 @@ static void test_sizes(void **state)
 	weft_free(w);
 }
 
+/* x * n of an integer n, which is negative, too; with `extent` also ones of that many elements. */
+static void negative_size(bool extent, int64_t lo, int64_t hi)
+{
+	int64_t n, shape[1] = {2};
+	float x[2] = {1, 2};
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "negative");
+	WeftValue many = weft_trace_input(t, "n", "i64[]"), v = weft_trace_input(t, "x", "f32[2]");
+	const char *const dims[] = {"n"};
+	weft_trace_size(t, "n", many, lo, hi);
+	weft_trace_output(t, "y", weft_trace_call(t, "aten.mul.Scalar", (WeftArg[]){weft_arg(v), weft_arg_size("n")}, 2));
+	if (extent)
+		weft_trace_output(t, "ones", weft_trace_call(t, "aten.ones", (WeftArg[]){weft_arg_sizes(dims, 1)}, 1));
+	WeftGraph *g = ended(w, t);
+	const WeftTensor in[2] = {tensor(&n, I64, 0, NULL), tensor(x, F32, 1, shape)};
+	WeftTensor out[2];
+	for (n = -4; n <= 4; n += 4) {
+		assert_int_equal(weft_interpret(w, g, in, 2, out), !extent || n >= 0);
+		if (!extent || n >= 0)
+			assert_float_equal(((const float *)out[0].data)[1], 2 * (float)n, 0);
+	}
+	n = lo - 1;
+	assert_false(weft_interpret(w, g, in, 2, out));
+	weft_free(w);
+}
+
+static void test_negative_sizes(void **state)
+{
+	(void)state;
+	negative_size(false, -4, 4);
+	negative_size(true, -4, 4);
+	negative_size(false, -INT64_MAX, INT64_MAX);
+	negative_size(true, -INT64_MAX, INT64_MAX);
+}
+
 /* ---- lines, what can be called, what is refused ---- */
 
 static void test_lines(void **state)
@@ -567,7 +602,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cond), cmocka_unit_test(test_while), cmocka_unit_test(test_scan), cmocka_unit_test(test_graph),
-		cmocka_unit_test(test_graph_refused), cmocka_unit_test(test_graph_state), cmocka_unit_test(test_one_size), cmocka_unit_test(test_sizes), cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_graph_refused), cmocka_unit_test(test_graph_state), cmocka_unit_test(test_one_size), cmocka_unit_test(test_sizes), cmocka_unit_test(test_negative_sizes), cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_extents), cmocka_unit_test(test_found_size), cmocka_unit_test(test_carry_type),
 		cmocka_unit_test(test_refused),
 	};

@@ -157,7 +157,6 @@ static WeftArg no_list(int kind, uint32_t n)
 	X(size_of_symbol, weft_trace_symbol(p->t, "n", 0, 5);                                      \
 	  weft_trace_size(p->t, "n", p->i, 0, 5))                                                  \
 	X(size_range, weft_trace_size(p->t, "n", p->i, 3, 2))                                      \
-	X(size_negative, weft_trace_size(p->t, "n", p->i, -1, 2))                                  \
 	X(size_least, weft_trace_size(p->t, "n", p->i, INT64_MIN, INT64_MAX))                      \
 	X(size_none, weft_trace_size(p->t, "n", NO, 0, 5))                                         \
 	X(size_other, weft_trace_size(p->t, "n", p->other, 0, 5))                                  \

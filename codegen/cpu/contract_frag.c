@@ -118,20 +118,17 @@ static void copy_rows(ContractCode *c, Lx step, Lx left)
 	}
 }
 
-static void load_a(ContractCode *c, Lx left)
+/* Fragment k of a, in place or from the local array. */
+static void load_a(ContractCode *c, uint32_t k, bool in_place)
 {
 	LoopFn *f = c->s->e.f;
 	const ContractFrags *g = &c->frags;
-	const Runs *r = &c->p->a.runs;
-	const Lx step = contract_a_step(c), line = int_of(c, step_of(c));
-	const bool in_place = r->used && !left.i;
-	if (!in_place)
-		copy_rows(c, step, left);
-	for (uint32_t k = 0; k < g->nrow; k++)
-		if (in_place)
-			ls_frag_load(f, lfrag(g->a[k], 0), a_memory(c), lx_add(f, g->base[k], step), eval_size(&c->s->e, r->distance));
-		else
-			ls_frag_load(f, lfrag(g->a[k], 0), as(g->left, c->p->axes.row->a), int_of(c, (int64_t)k * rows_of(c) * step_of(c)), line);
+	if (in_place)
+		ls_frag_load(f, lfrag(g->a[k], 0), a_memory(c), lx_add(f, g->base[k], contract_a_step(c)),
+		             eval_size(&c->s->e, c->p->a.runs.distance));
+	else
+		ls_frag_load(f, lfrag(g->a[k], 0), as(g->left, c->p->axes.row->a), int_of(c, (int64_t)k * rows_of(c) * step_of(c)),
+		             int_of(c, step_of(c)));
 }
 
 /* ---- operand b ---- */
@@ -158,35 +155,42 @@ static void copy_b(ContractCode *c, uint32_t nv, Lx panel, Lx groups)
 	ls_end(f);
 }
 
-static void load_b(ContractCode *c, uint32_t nv, Lx panel, Lx left)
+/* Fragment j of b, from its panels, or of the last steps from the local array. Panels that no tile
+ * reads again soon pass by the first cache, which holds the rows of a. */
+static void load_b(ContractCode *c, uint32_t j, Lx panel, bool last)
 {
 	LoopFn *f = c->s->e.f;
 	const MicroKernel *row = c->p->axes.row;
-	const int64_t line = (int64_t)row->cols * row->group; /* elements */
-	if (left.i) {
-		Lx groups = lx_div(f, lx_add(f, left, int_of(c, row->group - 1)), int_of(c, row->group));
-		copy_b(c, nv, panel, groups);
-	}
-	for (uint32_t j = 0; j < nv; j++) {
-		LMem m = left.i ? c->frags.right : contract_b_memory(c);
-		Lx offset = left.i ? int_of(c, (int64_t)j * groups_of(c) * row->cols) : contract_b_offset(c, j, panel);
-		if (m.dtype == DT_u32) /* of groups */
-			offset = lx_mul(f, offset, int_of(c, row->group));
-		ls_frag_load(f, lfrag(c->frags.b, j), as(m, row->b), offset, int_of(c, line));
-	}
+	LMem m = last ? c->frags.right : contract_b_memory(c);
+	Lx offset = last ? int_of(c, (int64_t)j * groups_of(c) * row->cols) : contract_b_offset(c, j, panel);
+	if (m.dtype == DT_u32) /* of groups */
+		offset = lx_mul(f, offset, int_of(c, row->group));
+	const bool passing = c->p->turn && !last;
+	(passing ? ls_frag_load_passing : ls_frag_load)(f, lfrag(c->frags.b, j), as(m, row->b), offset, int_of(c, (int64_t)row->cols * row->group));
 }
 
 /* ---- steps ---- */
 
-/* left: the last steps, fewer than a fragment has; none: all of a fragment's. */
+/* Operations stand right behind the loads of their operands: both units are busy. left: the last
+ * steps, fewer than a fragment has; none: all of a fragment's. */
 static void add_step(ContractCode *c, uint32_t nv, Lx panel, Lx left)
 {
+	LoopFn *f = c->s->e.f;
 	const ContractFrags *g = &c->frags;
-	load_a(c, left);
-	load_b(c, nv, panel, left);
-	for (uint32_t i = 0; i < g->nrow; i++)
-		for (uint32_t j = 0; j < nv; j++)
-			ls_frag_dot(c->s->e.f, g->op, lfrag(g->acc[i], j), lfrag(g->a[i], 0), lfrag(g->b, j));
+	const bool last = left.i, in_place = c->p->a.runs.used && !last;
+	const int64_t group = c->p->axes.row->group;
+	if (!in_place)
+		copy_rows(c, contract_a_step(c), left);
+	if (last)
+		copy_b(c, nv, panel, lx_div(f, lx_add(f, left, int_of(c, group - 1)), int_of(c, group)));
+	for (uint32_t i = 0; i < g->nrow; i++) {
+		load_a(c, i, in_place);
+		for (uint32_t j = 0; j < nv; j++) {
+			if (!i)
+				load_b(c, j, panel, last);
+			ls_frag_dot(f, g->op, lfrag(g->acc[i], j), lfrag(g->a[i], 0), lfrag(g->b, j));
+		}
+	}
 }
 
 void contract_frag_steps(ContractCode *c, const TileCode *how, Lx panel, Lx next)

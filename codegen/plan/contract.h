@@ -182,6 +182,8 @@ typedef struct ContractPlan {
 					     all fragments */
 	TileSize tile;                    /* the register tile */
 	BlockSize block;                  /* the cache block, one task */
+	int64_t turn; /* of fragments: the tiles of columns that follow one another for each tile of
+			 rows; 0: all tiles of rows follow one another for each tile of columns */
 	KBlock k_block;
 	ChunkPlan sums;
 	Windows windows;

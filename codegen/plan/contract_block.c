@@ -8,6 +8,8 @@ enum {
 	FEW_TILES = 8,
 	MORE_STEPS = 2, /* times as many steps of fragments cost no more than steps behind the last
 	                   whole one, which pass through local arrays */
+	TURN = 4, /* tiles of columns of fragments: the rows of a come from the second cache for the
+	             first of them only */
 	FRAG_TILES = 4, /* of fragments, which take half of their operands from the first cache */
 	K_BLOCK = 256, /* steps of k: as many as a chain of f32 may have */
 	SUM_COLUMNS =
@@ -344,6 +346,7 @@ void contract_choose_blocks(const PlanInput *in, ContractPlan *c, int64_t row_el
 	choose_k_block(in, c, row_elements);
 	c->sums.terms = contract_product(in, c->axes.k, c->axes.nk);
 	c->sums.many = many_terms(in, c);
+	c->turn = c->axes.row->nfrag && !c->axes.row->biased ? TURN : 0;
 }
 
 /* ---- how tiles are written ---- */

@@ -31,7 +31,7 @@ static const LsRow row[] = {
 	[LS_COMMENT] = {"comment", "; $t"},
 	[LS_FRAG] = {"frag", "frags $n: $c x $d[$h] at $k", .v = V_ARRAY, .effect = true},
 	[LS_FRAG_ZERO] = {"frag_zero", "frag $0 = 0", .frags = 1, .effect = true},
-	[LS_FRAG_LOAD] = {"frag_load", "frag $0 = $m[$o] rows $y", .frags = 1, .mem = MEM_READ_ROWS,
+	[LS_FRAG_LOAD] = {"frag_load", "frag $0 = $m[$o] rows $y$z", .frags = 1, .mem = MEM_READ_ROWS,
 			  .offset = FIELD_INDEX, .y = FIELD_INDEX, .effect = true},
 	[LS_FRAG_STORE] = {"frag_store", "$m[$o] rows $y = frag $0", .frags = 1, .mem = MEM_WRITE_ROWS,
 			   .offset = FIELD_INDEX, .y = FIELD_INDEX, .effect = true},
@@ -479,6 +479,12 @@ void ls_frag_load(LoopFn *f, LFrag to, LMem mem, Lx offset, Lx stride)
 {
 	note_access(f, mem, false);
 	ls_add(f, (LsData){.kind = LS_FRAG_LOAD, .frag = {to}, .mem = mem, .offset = offset, .y = stride});
+}
+
+void ls_frag_load_passing(LoopFn *f, LFrag to, LMem mem, Lx offset, Lx stride)
+{
+	ls_frag_load(f, to, mem, offset, stride);
+	f->ls.data[f->ls.n - 1].passing = true;
 }
 
 void ls_frag_store(LoopFn *f, LMem mem, Lx offset, Lx stride, LFrag from)

@@ -129,7 +129,8 @@ typedef enum {
 	            `cols` elements of `dtype`; in `enter`. A task begins with no values in them */
 	LS_FRAG_ZERO,  /* frag[0] = 0 */
 	LS_FRAG_LOAD,  /* frag[0] = rows that begin at mem[offset], mem[offset + y], ...; elements
-	                  as they lie in memory */
+	                  as they lie in memory. `passing`: the rows need not enter the first
+	                  cache */
 	LS_FRAG_STORE, /* rows that begin at mem[offset], mem[offset + y], ... = frag[0] */
 	LS_FRAG_DOT,   /* frag[0] += frag[1] . frag[2] by the FragOp k */
 	LS_FRAG_CONFIG,  /* the registers of fragments become those that are declared, as
@@ -234,6 +235,7 @@ typedef struct {
 	uint64_t count;
 	bool same_phase; /* LS_LAUNCH */
 	bool in_order; /* LS_LOAD */
+	bool passing;  /* LS_FRAG_LOAD */
 	LsDrops drops; /* LS_LOAD of legal functions */
 	bool rare;   /* LS_IF of legal functions: the branch is rarely taken */
 	DType dtype;
@@ -593,6 +595,8 @@ void ls_frag_zero(LoopFn *, LFrag);
 /* Adds an LS_FRAG_LOAD of rows from memory of the fragment's dtype; `stride` elements lie between
  * the first elements of two rows. */
 void ls_frag_load(LoopFn *, LFrag, LMem, Lx offset, Lx stride);
+/* As ls_frag_load, of rows that other data in the first cache shall not give way to. */
+void ls_frag_load_passing(LoopFn *, LFrag, LMem, Lx offset, Lx stride);
 /* Adds an LS_FRAG_STORE of rows to memory of the fragment's dtype; stride: as for ls_frag_load. */
 void ls_frag_store(LoopFn *, LMem, Lx offset, Lx stride, LFrag);
 /* Adds an LS_FRAG_DOT: c += a . b. Shapes: as FragOp says. */

@@ -393,6 +393,7 @@ static bool field(Parser *p, char letter, LsData *s)
 	case '0': case '1': case '2': return fragment(p, &s->frag[letter - '0']);
 	case 'h': return shape(p, s);
 	case 'q': return frag_op(p, s);
+	case 'z': s->passing = skip(p, " passing"); return true;
 	case 'j': s->same_phase = skip(p, " same_phase"); return true;
 	case 't': s->text = word(p, "\n"); return true;
 	default: return false; /* what text does not tell: a user's operator */

@@ -8,7 +8,7 @@
  * there $x $y $o  expressions, offset       $w  the mask, if any     $l  a gather by a load for
  * each lane $a  the arguments                   $u  buffers among them   $p  parameters among them
  *   $k $c  k, count                     $d  dtype                $s  the step, unless 1
- *   $b  the body $e the other block $j whether same_phase $t the text
+ *   $b  the body $e the other block $j whether same_phase $z whether passing $t the text
  *   $f  a call of a user's operator     $i  whether in order     $r  lanes that are left out
  *   $g  the memory that is copied from */
 #include "ir/loop/loop.h"
@@ -347,6 +347,7 @@ static void print_field(Printer *p, const LsData *s, char letter)
 			       : s->drops == DROPS_EVEN ? " without even"
 							: "");
 		break;
+	case 'z': text_add(p->t, s->passing ? " passing" : ""); break;
 	case 'j': text_add(p->t, s->same_phase ? " same_phase" : ""); break;
 	default: text_add(p->t, s->text); break;
 	}

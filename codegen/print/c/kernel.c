@@ -228,7 +228,7 @@ static void print_rows(Fn *f, const LsData *s)
 	const char *barrier = store || !written ? "" : "__asm__ volatile(\"\" ::: \"memory\"); ";
 	const char *p = c_pointer(f, s->mem, s->offset, store).s, *stride = c_arg(f->u, c_lx(f, s->y), PREC_MUL);
 	line(f);
-	text_printf(f->out, "%s_tile_%s(%u, %s, %s * %u);%s\n", barrier, store ? "stored" : "loadd", loop_frag_number(f->f, s->frag[0]), p,
+	text_printf(f->out, "%s_tile_%s(%u, %s, %s * %u);%s\n", barrier, store ? "stored" : s->passing ? "stream_loadd" : "loadd", loop_frag_number(f->f, s->frag[0]), p,
 		    stride, dtype_size(s->mem.dtype), *barrier ? " __asm__ volatile(\"\" ::: \"memory\");" : "");
 }
 

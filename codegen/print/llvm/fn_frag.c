@@ -32,7 +32,7 @@ static void move_rows(Fn *f, const LsData *s)
 	LLVMValueRef p = fn_element(f, s->mem, s->offset);
 	LLVMValueRef bytes = LLVMBuildMul(u->b, l_lx(f, s->y), l_i64(u, dtype_size(s->mem.dtype)), "");
 	LLVMValueRef in[3] = {number_of(f, s->frag[0]), p, bytes};
-	intrinsic(f, s->kind == LS_FRAG_LOAD ? "llvm.x86.tileloadd64" : "llvm.x86.tilestored64", in, 3);
+	intrinsic(f, s->kind == LS_FRAG_STORE ? "llvm.x86.tilestored64" : s->passing ? "llvm.x86.tileloaddt164" : "llvm.x86.tileloadd64", in, 3);
 }
 
 void fn_frag(Fn *f, const LsData *s)

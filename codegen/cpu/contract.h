@@ -25,6 +25,13 @@ typedef struct {
 	LMem axis[MAX_RANK]; /* by segment: values of the other row axes */
 } ContractRuns;
 
+/* The tile whose epilogue is late: its rows are those of the segments from `segment` on, without the
+ * first `done` ones. */
+typedef struct {
+	bool used;
+	Lv col, segment, end, done; /* col: its first column */
+} LateRows;
+
 /* Registers and local arrays of a row with fragments (MicroKernel.nfrag). */
 typedef struct {
 	FragOp op;
@@ -33,6 +40,7 @@ typedef struct {
 	Lx base[MAX_FRAG_ROWS]; /* with runs (OperandA): offsets of fragments in a, without their
 	                           summed part */
 	ContractRuns runs;
+	LateRows late;
 	LMem left, right, tile; /* left: [row][group] of a; right: [vector][group][column] of b;
 	                           tile: [row][column] */
 } ContractFrags;
@@ -84,6 +92,8 @@ void contract_prefetch(ContractCode *, Lx next, int64_t lines, uint32_t unroll);
 void contract_fill_runs(ContractCode *);
 /* Sets c->frags.base for the current tile. */
 void contract_find_fragments(ContractCode *);
+/* The segments of the current tile: the first one, and the first one behind them. */
+void contract_segments(ContractCode *, Lx *begin, Lx *end);
 /* Opens the loop over segments of the current tile, gives the row axes but the last one values, and
  * returns the segment. */
 RowSpan contract_open_segment(ContractCode *);
@@ -131,6 +141,20 @@ void contract_zero_frags(ContractCode *, uint32_t nv);
 void contract_frag_steps(ContractCode *, const TileCode *, Lx panel, Lx next);
 /* contract_frag.c: stores the sums in c->frags.tile, rows of nv vectors. */
 void contract_store_frags(ContractCode *, uint32_t nv);
+
+/* contract_late.c */
+
+/* Declares the variables of the late tile; there is none. */
+void contract_late_begin(ContractCode *);
+/* Finishes some of its rows, at a step of the current tile. */
+void contract_late_rows(ContractCode *, const TileCode *);
+/* Finishes all that are left. */
+void contract_late_finish(ContractCode *, const TileCode *);
+/* Does the same, and makes the current tile, whose sums are complete, the late one. */
+void contract_late_tile(ContractCode *, const TileCode *);
+/* contract_tile.c: the epilogue of row `place` of the sums in frags.tile, for the columns from
+ * c->col on. The row axes have values. */
+void contract_finish_row(ContractCode *, const TileCode *, Lx place);
 
 /* contract_border.c: at the beginning of a tile, computes which taps of each window meet the image
  * (taps). Does nothing if the plan has no windows. */

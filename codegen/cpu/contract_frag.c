@@ -209,6 +209,8 @@ void contract_frag_steps(ContractCode *c, const TileCode *how, Lx panel, Lx next
 	if (how->ahead)
 		contract_prefetch(c, next, how->ahead, how->unroll);
 	add_step(c, how->nv, panel, (Lx){0});
+	if (c->frags.late.used)
+		contract_late_rows(c, how);
 	eval_end(&s->e);
 	if (sym_divides(s->e.syms, step_of(c), extent))
 		return;

@@ -176,13 +176,20 @@ void contract_find_fragments(ContractCode *c)
 		c->frags.base[i] = load(c, c->frags.runs.base, lx_add(f, first, int_of(c, i)));
 }
 
+void contract_segments(ContractCode *c, Lx *begin, Lx *end)
+{
+	Lx tile = first_fragment(c);
+	*begin = load(c, c->frags.runs.first, tile);
+	*end = load(c, c->frags.runs.first, lx_add(c->s->e.f, tile, int_of(c, per_tile(c))));
+}
+
 RowSpan contract_open_segment(ContractCode *c)
 {
 	Cpu *s = c->s;
 	LoopFn *f = s->e.f;
 	const ContractAxes *x = &c->p->axes;
-	Lx tile = first_fragment(c);
-	Lx begin = load(c, c->frags.runs.first, tile), end = load(c, c->frags.runs.first, lx_add(f, tile, int_of(c, per_tile(c))));
+	Lx begin, end;
+	contract_segments(c, &begin, &end);
 	Lx k = lx_var(f, ls_for(f, "segment", begin, end, 1));
 	for (uint32_t i = 0; i + 1 < x->nm; i++)
 		eval_at(&s->e, x->m[i], load(c, c->frags.runs.axis[i], k));

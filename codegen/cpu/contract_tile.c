@@ -475,6 +475,21 @@ static void epilogue_of_rows(ContractCode *c, const Tile *t, const RowSpan *span
 	ls_end(f);
 }
 
+void contract_finish_row(ContractCode *c, const TileCode *how, Lx place)
+{
+	Cpu *s = c->s;
+	const Tile t = {.how = how};
+	const int64_t lanes = s->e.lanes.n;
+	Lx at = eval_let(&s->e, "at", lx_mul(s->e.f, place, int_of(s, how->nv * lanes)));
+	for (uint32_t j = 0; j < how->nv; j++) {
+		Lx from = lx_add(s->e.f, at, int_of(s, j * lanes));
+		go_to_column(c, &t, j);
+		store_vector(c, lx_var(s->e.f, ls_load(s->e.f, "acc", c->frags.tile, from, c->p->vector, (Lx){0})));
+	}
+	eval_at(&s->e, c->p->axes.n, (Lx){0});
+	eval_mask(&s->e, (Lx){0});
+}
+
 /* A loop over rows, in each all columns. */
 static void epilogue_of_fragments(ContractCode *c, const Tile *t)
 {
@@ -569,6 +584,10 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 		start_sums(c, t);
 		k_loops(c, t, part == TILE_SUM ? c->p->k_block.k : 0);
 	}
+	if (c->frags.late.used) {
+		contract_late_tile(c, t->how);
+		return;
+	}
 	if (c->p->axes.row->nfrag) {
 		contract_store_frags(c, t->how->nv);
 		epilogue_of_fragments(c, t);
@@ -622,6 +641,8 @@ static void columns_in_turn(ContractCode *c, Lx end)
 	LoopFn *f = s->e.f;
 	const int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n, all = c->p->turn * width;
 	Tile t = {.how = &c->p->columns.whole};
+	if (t.how->late)
+		contract_late_begin(c);
 	Lx first = lx_var(f, ls_for(f, "cols", c->cols.lo, end, all));
 	Lx last = eval_let(&s->e, "end", lx_min(f, lx_add(f, first, int_of(s, all)), end));
 	c->row = lx_var(f, ls_for(f, "row", c->rows.lo, c->rows.hi, c->p->tile.mr));
@@ -630,6 +651,9 @@ static void columns_in_turn(ContractCode *c, Lx end)
 	ls_end(f);
 	ls_end(f);
 	ls_end(f);
+	if (t.how->late)
+		contract_late_finish(c, t.how);
+	c->frags.late.used = false;
 }
 
 static void rest_of_columns(ContractCode *c, Lx start, TilePart part)

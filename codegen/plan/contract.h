@@ -154,6 +154,8 @@ typedef struct {
 	bool looped;     /* the epilogue is a loop over a copy of the tile */
 	uint32_t unroll; /* steps of the innermost summed axis in a round */
 	uint32_t together; /* of fragments: rows whose epilogues are written in turn */
+	uint32_t late; /* of fragments: rows of the tile before that are finished at each step; 0:
+			  a tile is finished before the next one begins */
 	int64_t ahead;   /* rows of the next panels that one round of `unroll` steps fetches; 0:
 			    nothing */
 } TileCode;

@@ -362,6 +362,16 @@ static int64_t rows_ahead(const ContractPlan *c, const TileCode *t)
 	return ceil_div(panels * t->unroll, tiles);
 }
 
+/* So many that a tile is finished when the next one is. Epilogues that are written in turn are long
+ * enough to be beside each other; two copies of them would be much code. */
+static uint32_t rows_late(const PlanInput *in, const ContractPlan *c, const TileCode *t)
+{
+	const double steps = contract_steps(in, &c->axes) / c->axes.step;
+	if (!c->turn || !c->a.runs.used || t->edge || t->together > 1)
+		return 0;
+	return steps > 1 ? (uint32_t)ceil_div(c->tile.mr, (int64_t)steps) : c->tile.mr;
+}
+
 static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t nv, int64_t edge)
 {
 	const Nest *n = in->nest;
@@ -380,6 +390,7 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 		t.tight = false;
 		t.together = predict_is_long(n->k) ? MAX_TOGETHER / nv : 1;
 		t.unroll = c->axes.step;
+		t.late = rows_late(in, c, &t);
 	}
 	t.ahead = rows_ahead(c, &t);
 	return t;

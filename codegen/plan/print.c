@@ -66,6 +66,8 @@ void print_contract(const Plan *p, Text *out)
 		text_printf(out, " x %lld columns", (long long)c->block.cols);
 	if (c->turn)
 		text_printf(out, ", %lld tiles of columns in turn", (long long)c->turn);
+	if (c->columns.whole.late)
+		text_printf(out, ", %u rows late at a step", c->columns.whole.late);
 	if (c->k_block.used)
 		text_printf(out, ", blocks of %lld steps of k",
 			    (long long)(c->k_block.steps * c->k_block.inner));

@@ -101,13 +101,19 @@ static bool open_any(Ctx *ctx, const char *path, StFile *f)
 	return npy_open(ctx, path, &one->tensor);
 }
 
-/* Models for GPUs move so many bytes in one access, whatever the elements. */
-enum { TENSOR_ALIGN = 16 };
+/* A line of the cache, as PyTorch's tensors: a vector's access to tensors off by 16 bytes is two
+ * lines. Models for GPUs need 16 bytes. */
+enum { TENSOR_ALIGN = 64 };
 
 static void align(Arena *arena, Tensor *t)
 {
-	if ((uintptr_t)t->data % TENSOR_ALIGN)
-		t->data = arena_dup(arena, t->data, tensor_bytes(t));
+	if ((uintptr_t)t->data % TENSOR_ALIGN == 0)
+		return;
+	const size_t n = tensor_bytes(t);
+	char *copy = arena_alloc(arena, n + TENSOR_ALIGN);
+	copy += TENSOR_ALIGN - (uintptr_t)copy % TENSOR_ALIGN;
+	memcpy(copy, t->data, n);
+	t->data = copy;
 }
 
 static bool read_file(void *arg)

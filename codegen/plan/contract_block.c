@@ -351,11 +351,22 @@ void contract_choose_blocks(const PlanInput *in, ContractPlan *c, int64_t row_el
 
 /* ---- how tiles are written ---- */
 
+/* Fetching a line of b that is near already takes the time of reading it. Of so many blocks of rows
+ * with the same columns all but the first find b near; steps of fragments, which read about as much
+ * as the second cache gives, have no time for it. */
+static bool is_worth_fetching(const PlanInput *in, const ContractPlan *c)
+{
+	const Machine *m = &in->target->machine;
+	const double blocks = (double)sym_hint(in->nest->syms, c->rows) / (double)c->block.rows;
+	return !c->axes.row->nfrag ||
+	       machine_memory_cycles(m, m->line, m->l2 + 1.0) > blocks * machine_memory_cycles(m, m->line, m->l2);
+}
+
 /* Rows of the next panels that a round fetches, so that the tiles of a block together fetch all.
  * Only an unrolled innermost loop fetches ahead, and only if there are vectors to feed. */
-static int64_t rows_ahead(const ContractPlan *c, const TileCode *t)
+static int64_t rows_ahead(const PlanInput *in, const ContractPlan *c, const TileCode *t)
 {
-	if (!has_panels(&c->b) || c->vector.lanes == 1 || (t->unroll != UNROLL_K && !c->axes.row->nfrag))
+	if (!has_panels(&c->b) || !is_worth_fetching(in, c) || c->vector.lanes == 1 || (t->unroll != UNROLL_K && !c->axes.row->nfrag))
 		return 0;
 	const int64_t tiles = c->block.rows / c->tile.mr,
 		      panels = (t->nv + c->b.vectors - 1) / c->b.vectors;
@@ -392,7 +403,7 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 		t.unroll = c->axes.step;
 		t.late = rows_late(in, c, &t);
 	}
-	t.ahead = rows_ahead(c, &t);
+	t.ahead = rows_ahead(in, c, &t);
 	return t;
 }
 

@@ -25,8 +25,8 @@ typedef struct {
 	LMem axis[MAX_RANK]; /* by segment: values of the other row axes */
 } ContractRuns;
 
-/* The tile whose epilogue is late: its rows are those of the segments from `segment` on, without the
- * first `done` ones. */
+/* The tile whose epilogue is late: its rows are those of the segments from `segment` on, without
+ * the first `done` ones. */
 typedef struct {
 	bool used;
 	Lv col, segment, end, done; /* col: its first column */

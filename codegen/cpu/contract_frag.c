@@ -165,7 +165,7 @@ static void load_b(ContractCode *c, uint32_t j, Lx panel, bool last)
 	Lx offset = last ? int_of(c, (int64_t)j * groups_of(c) * row->cols) : contract_b_offset(c, j, panel);
 	if (m.dtype == DT_u32) /* of groups */
 		offset = lx_mul(f, offset, int_of(c, row->group));
-	const bool passing = c->p->turn && !last;
+	const bool passing = c->p->columns.turn && !last;
 	(passing ? ls_frag_load_passing : ls_frag_load)(f, lfrag(c->frags.b, j), as(m, row->b), offset, int_of(c, (int64_t)row->cols * row->group));
 }
 

@@ -84,7 +84,7 @@ static Lx next_panels(ContractCode *c, const Tile *t)
 			rounds = sym_muli(s->e.syms, sym_divi(s->e.syms, sym_divi(s->e.syms, c->p->b.panels.stride, panel_width(c)), t->how->unroll), panel_width(c));
 		part = lx_mul(s->e.f, eval_size(&s->e, rounds), lines);
 	}
-	const int64_t ahead = panels_of_tile(c, t) * (c->p->turn ? c->p->turn : 1);
+	const int64_t ahead = panels_of_tile(c, t) * (c->p->columns.turn ? c->p->columns.turn : 1);
 	Lx next = lx_mul(s->e.f, eval_size(&s->e, c->p->b.panels.stride), int_of(s, ahead));
 	return lx_add(s->e.f, lx_add(s->e.f, t->panel, next), lx_mul(s->e.f, tile_of_rows(c), part));
 }
@@ -634,12 +634,13 @@ static void whole_columns(ContractCode *c, Lx end, TilePart part)
 }
 
 /* For each tile of rows a few tiles of columns in turn: the rows of a stay in the first cache
- * meanwhile, and the panels of these columns in the second one from one tile of rows to the next. */
+ * meanwhile, and the panels of these columns in the second one from one tile of rows to the
+ * next. */
 static void columns_in_turn(ContractCode *c, Lx end)
 {
 	Cpu *s = c->s;
 	LoopFn *f = s->e.f;
-	const int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n, all = c->p->turn * width;
+	const int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n, all = c->p->columns.turn * width;
 	Tile t = {.how = &c->p->columns.whole};
 	if (t.how->late)
 		contract_late_begin(c);
@@ -689,7 +690,7 @@ static void all_tiles(ContractCode *c, TilePart part)
 	Lx n = lx_sub(s->e.f, c->cols.hi, c->cols.lo);
 	Lx end = lx_add(s->e.f, c->cols.lo, lx_sub(s->e.f, n, lx_mod(s->e.f, n, int_of(s, width))));
 	end = eval_let(&s->e, "whole", end);
-	if (columns->whole.nv && c->p->turn)
+	if (columns->whole.nv && c->p->columns.turn)
 		columns_in_turn(c, end);
 	else if (columns->whole.nv)
 		whole_columns(c, end, part);

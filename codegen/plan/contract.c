@@ -1,6 +1,9 @@
 /* The plan of a contraction: axes and operands are recognised, axes merged, sizes chosen. */
 #include "codegen/plan/contract.h"
 
+/* Predictions as near to each other do not decide. */
+#define SURELY 0.9
+
 /* ---- recognising ---- */
 
 static uint64_t bit(uint32_t axis)
@@ -357,6 +360,61 @@ static const ContractPlan *plan_row(const PlanInput *in, Plan *p, Refusal *no)
 	return no->why ? NULL : c;
 }
 
+/* The best plan by a row of the instruction set, if it takes less than *least cycles, those of
+ * *best with its page walks. p gets the cycles without these, as other schedules predict them. */
+static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, double *least, Refusal *no)
+{
+	PlanInput by = *in;
+	for (uint32_t k = 0; (by.row = micro_at(k)); k++) {
+		if (by.row->acc != in->shape.dtype || !micro_has(&in->target->isa, by.row))
+			continue;
+		/* what converts elements takes longer than what takes groups apart; only copies
+		 * may cost more */
+		if (*best && !by.row->needs && by.row->group == 1 && micro_groups((*best)->axes.row) && !(*best)->copy[0])
+			break;
+		Plan plan = {0};
+		const ContractPlan *c = plan_row(&by, &plan, no);
+		const double cycles = c ? plan.cycles + contract_page_cycles(&by, c) : 0;
+		if (!c || (*best && cycles >= *least))
+			continue;
+		*best = c;
+		*least = cycles;
+		p->cycles = plan.cycles;
+		p->larger = plan.larger;
+	}
+}
+
+/* Whether results lie side by side along an axis of the set that has a vector's length. */
+static bool stores_along(const PlanInput *in, uint64_t axes)
+{
+	const Sym store = in->nest->store[in->nest->k->stage.n - 1];
+	for (uint32_t a = 0; a < in->nest->n; a++)
+		if (in->nest->var[a].i && axes >> a & 1 && nest_coef_is(in->nest, store, a, 1) &&
+		    nest_hint(in->nest, a) >= (int64_t)contract_lanes(in))
+			return true;
+	return false;
+}
+
+/* Operands change places: a's rows are the columns. Axes are merged before b, which is no constant
+ * then, is chosen: its columns may be the places of an image. */
+static PlanInput turned(const PlanInput *in)
+{
+	PlanInput t = *in;
+	Nest *nest = nest_copy(in->nest, in->nest->k);
+	axes_merge_outer(nest, nest->outer);
+	t.nest = nest;
+	t.shape.a = in->shape.b;
+	t.shape.b = in->shape.a;
+	t.shape.in_a = nest_axes(nest, nest->offset[t.shape.a.i]) & nest->outer;
+	t.shape.in_b = nest_axes(nest, nest->offset[t.shape.b.i]) & nest->outer;
+	return t;
+}
+
+static bool is_constant(const PlanInput *in, Kx load)
+{
+	return buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->kind == BUF_CONST;
+}
+
 Refusal plan_contract(const PlanInput *in, Plan *p)
 {
 	static const char *const why_so[] = {
@@ -372,22 +430,20 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 		return refuse(in->shape.no_product);
 	if (nest_is_empty(in->nest))
 		return refuse("it is empty");
-	PlanInput by = *in;
 	const ContractPlan *best = NULL;
-	for (uint32_t k = 0; (by.row = micro_at(k)); k++) {
-		if (by.row->acc != in->shape.dtype || !micro_has(&in->target->isa, by.row))
-			continue;
-		/* what converts elements takes longer than what takes groups apart; only copies
-		 * may cost more */
-		if (best && !by.row->needs && by.row->group == 1 && !best->copy[0])
-			break;
-		Plan plan = {0};
-		const ContractPlan *c = plan_row(&by, &plan, &no);
-		if (!c || (best && plan.cycles >= p->cycles))
-			continue;
-		best = c;
-		p->cycles = plan.cycles;
-		p->larger = plan.larger;
+	double least = 0;
+	plan_rows(in, p, &best, &least, &no);
+	const Plan first = *p;
+	if (!is_constant(in, in->shape.a) && !stores_along(in, shape_columns(&in->shape)) && stores_along(in, shape_rows(&in->shape))) {
+		Refusal refused = {0};
+		const PlanInput other = turned(in);
+		const ContractPlan *as_they_are = best;
+		least *= SURELY;
+		plan_rows(&other, p, &best, &least, best ? &refused : &no);
+		if (as_they_are && best->b.access == B_GATHERED) {
+			best = as_they_are;
+			*p = first;
+		}
 	}
 	if (!best)
 		return no;

@@ -164,6 +164,8 @@ typedef struct {
 typedef struct {
 	TileCode whole, rest;
 	bool symbolic; /* the rest is a loop over vectors, the last one masked */
+	int64_t turn;  /* of fragments: whole tiles that follow one another for each tile of rows;
+			  0: all tiles of rows follow one another for each tile of columns */
 } ColumnTiles;
 
 /* Tasks: blocks of rows, times blocks of columns, times the batch. */
@@ -184,8 +186,6 @@ typedef struct ContractPlan {
 					     all fragments */
 	TileSize tile;                    /* the register tile */
 	BlockSize block;                  /* the cache block, one task */
-	int64_t turn; /* of fragments: the tiles of columns that follow one another for each tile of
-			 rows; 0: all tiles of rows follow one another for each tile of columns */
 	KBlock k_block;
 	ChunkPlan sums;
 	Windows windows;
@@ -272,6 +272,9 @@ double contract_spacing(const PlanInput *, Kx load, const ContractAxes *);
 /* contract_cycles.c: the cycles that one core is predicted to take for all phases together, at
  * in->at. The plan is complete. */
 double contract_cycles(const PlanInput *, const ContractPlan *);
+/* Cycles for the translation of addresses besides, where an operand that is read in place has each
+ * step of k on a page of its own. */
+double contract_page_cycles(const PlanInput *, const ContractPlan *);
 
 /* contract_block.c: the register tile, the cache block, blocks of k. */
 

@@ -346,7 +346,6 @@ void contract_choose_blocks(const PlanInput *in, ContractPlan *c, int64_t row_el
 	choose_k_block(in, c, row_elements);
 	c->sums.terms = contract_product(in, c->axes.k, c->axes.nk);
 	c->sums.many = many_terms(in, c);
-	c->turn = c->axes.row->nfrag && !c->axes.row->biased ? TURN : 0;
 }
 
 /* ---- how tiles are written ---- */
@@ -378,7 +377,7 @@ static int64_t rows_ahead(const PlanInput *in, const ContractPlan *c, const Tile
 static uint32_t rows_late(const PlanInput *in, const ContractPlan *c, const TileCode *t)
 {
 	const double steps = contract_steps(in, &c->axes) / c->axes.step;
-	if (!c->turn || !c->a.runs.used || t->edge || t->together > 1)
+	if (!c->columns.turn || !c->a.runs.used || t->edge || t->together > 1)
 		return 0;
 	return steps > 1 ? (uint32_t)ceil_div(c->tile.mr, (int64_t)steps) : c->tile.mr;
 }
@@ -413,7 +412,8 @@ void contract_choose_columns(const PlanInput *in, ContractPlan *c)
 	const int64_t lanes = c->vector.lanes, width = (int64_t)c->tile.nv * lanes;
 	int64_t cols;
 	c->columns = (ColumnTiles){
-		.symbolic = !sym_is_const(in->nest->syms, in->nest->extent[c->axes.n], &cols)};
+		.symbolic = !sym_is_const(in->nest->syms, in->nest->extent[c->axes.n], &cols),
+		.turn = c->axes.row->nfrag && !c->axes.row->biased ? TURN : 0};
 	if (c->columns.symbolic || cols >= width)
 		c->columns.whole = tile_code(in, c, c->tile.nv, 0);
 	if (c->columns.symbolic)

@@ -178,3 +178,36 @@ double contract_cycles(const PlanInput *in, const ContractPlan *c)
 		cycles += copy_cycles(in, c->copy[i]);
 	return cycles;
 }
+
+enum {
+	PAGE = 4096,     /* bytes */
+	NEAR_PAGES = 64, /* of which processors have the addresses at hand */
+	PAGE_CYCLES = 7  /* of another one's address from the second level */
+};
+
+/* Of an operand, for each time that all steps of k are read. */
+static double page_cycles(const PlanInput *in, Kx load, const ContractAxes *x)
+{
+	const Nest *n = in->nest;
+	const double size = dtype_size(buf_of(n->l, n->k->kx.data[load.i].buf)->dtype);
+	double pages = 1;
+	for (uint32_t i = 0; i < x->nk; i++) {
+		Sym coef;
+		if (nest_coef(n, n->offset[load.i], x->k[i], &coef) && fabs((double)plan_size(in, coef)) * size >= PAGE)
+			pages *= (double)plan_extent(in, x->k[i]);
+	}
+	return pages > NEAR_PAGES ? pages * PAGE_CYCLES : 0;
+}
+
+double contract_page_cycles(const PlanInput *in, const ContractPlan *c)
+{
+	PlanInput at = *in;
+	at.nest = c->nest;
+	const Counts n = count(&at, c);
+	double cycles = 0;
+	if (!c->a.copied)
+		cycles += page_cycles(&at, c->a.load, &c->axes);
+	if (c->b.access == B_IN_PLACE)
+		cycles += page_cycles(&at, c->b.load, &c->axes);
+	return cycles * n.members * n.row_tiles * n.col_tiles;
+}

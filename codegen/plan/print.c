@@ -64,8 +64,8 @@ void print_contract(const Plan *p, Text *out)
 	text_printf(out, "; block of %lld rows", (long long)c->block.rows);
 	if (c->block.cols)
 		text_printf(out, " x %lld columns", (long long)c->block.cols);
-	if (c->turn)
-		text_printf(out, ", %lld tiles of columns in turn", (long long)c->turn);
+	if (c->columns.turn)
+		text_printf(out, ", %lld tiles of columns in turn", (long long)c->columns.turn);
 	if (c->columns.whole.late)
 		text_printf(out, ", %u rows late at a step", c->columns.whole.late);
 	if (c->k_block.used)

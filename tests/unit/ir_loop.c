@@ -428,7 +428,7 @@ static const char all_kinds[] =
 	"task task.1 {\n"
 	"  frag c.20[1] = 0\n"
 	"  frag f.21[0] = @z.bf16[(task.1 * 64)] rows 64\n"
-	"  frag f.21[1] = @z.bf16[0] rows $n\n"
+	"  frag f.21[1] = @z.bf16[0] rows $n passing\n"
 	"  frag c.20[1] += f.21[0] . f.21[1] by tile_bf16\n"
 	"  @y.f32[0] rows 16 = frag c.20[1]\n"
 	"  let lo.2: i64 = ((task.1 *.n $n) -.i 3)\n"

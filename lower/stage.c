@@ -219,9 +219,9 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 	Kx in[2] = {trace_value(t, node_in(g, n, 0), m.map.in[0], (Kx){0}),
 	            trace_value(t, node_in(g, n, 1), m.map.in[1], (Kx){0})};
 	t->only_maps = false;
-	for (uint32_t k = 0; k < 2 && dtype_is_int(d); k++) /* narrow integers multiply in the
-	                                                       result's width */
-		in[k] = kx_to(t->k, t->s->arena, d, in[k]);
+	for (uint32_t k = 0; k < 2; k++) /* narrow integers multiply in the result's width */
+		if (dtype_is_int(t->k->kx.data[in[k].i].dtype))
+			in[k] = kx_to(t->k, t->s->arena, d, in[k]);
 	DType acc = node_attr(g, n, "acc")->dtype;
 	st.kind = STAGE_REDUCE;
 	st.combine = reduce_of(REDUCE_SUM, d);

@@ -639,6 +639,35 @@ static Node row_product(Build *b, Node n, const PassCtx *c)
 	return (Node){0};
 }
 
+/* ---- products of floats and stored integers ---- */
+
+/* The product of f32 and constant weights of 8 bits, which the product converts where it reads
+ * them, times a scale for each column; none if n is another. */
+static Node product_of_bytes(Build *b, Node n, const PassCtx *c)
+{
+	const Graph *g = b->g;
+	uint32_t nbatch = 0;
+	if (has_windows(node_op(g, n)) || node_dtype(g, n) != DT_f32 || c->target->isa.of_block)
+		return (Node){0};
+	node_ints(g, n, "batch_x", &nbatch);
+	for (uint32_t side = 0; side < 2 && !nbatch; side++) {
+		Dequantised d;
+		Product p;
+		const Node w = node_in(g, n, side);
+		if (!(quant_read_dequantised(g, w, c->keep_params, &d) || quant_read_bytes(g, w, &d)) || d.zero.i || !is_stored(g, d.q))
+			continue;
+		read_product(g, n, &p);
+		const Node scale = d.scale.i ? factor(b, &p, side, &d, b_convert(b, d.scale, DT_f32), n) : (Node){0};
+		Node in[2] = {node_in(g, n, 0), node_in(g, n, 1)};
+		in[side] = quant_integers(b, &d);
+		if ((d.scale.i && !scale.i) || !in[side].i || node_dtype(g, in[!side]) != DT_f32)
+			continue;
+		const Node y = b_again(b, n, in);
+		return scale.i ? b_bin(b, OP_mul, y, scale) : y;
+	}
+	return (Node){0};
+}
+
 /* The name of the node, or of the next one behind it that has a name. */
 static const char *name_near(const Graph *g, Node n)
 {
@@ -654,7 +683,7 @@ static const char *name_near(const Graph *g, Node n)
 
 bool pass_quantize(Graph *g, PassCtx *c)
 {
-	bool changed = quant_join(g, c), products = false, rows = false;
+	bool changed = quant_join(g, c), products = false;
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		if (!is_product(g, n) || !node_nuses(g, n))
@@ -666,7 +695,10 @@ bool pass_quantize(Graph *g, PassCtx *c)
 		ctx_rewind(g->ir->ctx, mark); /* what was tried */
 		products |= new.i != 0;
 		if (!new.i)
-			rows |= (new = row_product(&b, n, c)).i != 0;
+			new = row_product(&b, n, c);
+		if (!new.i)
+			new = product_of_bytes(&b, n, c);
+		changed |= new.i != 0;
 		if (new.i)
 			pass_replace(g, n, new);
 		else if (why && c->floats)
@@ -676,7 +708,6 @@ bool pass_quantize(Graph *g, PassCtx *c)
 		quant_reciprocals(g, c);
 		quant_round_once(g, c);
 	}
-	changed |= products || rows;
 	if (changed)
 		graph_dce(g);
 	return pass_subgraphs(g, c, pass_quantize) || changed;

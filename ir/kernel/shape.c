@@ -23,7 +23,7 @@ static bool plain_load(const Kernel *k, Kx id, DType dtype)
  * conversion. */
 static Kx loaded(const Kernel *k, Kx operand, DType acc)
 {
-	const Kx x = acc == DT_i32 ? kx_unconverted(k, operand) : operand;
+	const Kx x = acc == DT_i32 || acc == DT_f32 ? kx_unconverted(k, operand) : operand;
 	const DType d = k->kx.data[x.i].dtype;
 	return d == acc || d == DT_i8 || d == DT_u8 ? x : operand;
 }

@@ -17,7 +17,7 @@ typedef enum {
 typedef struct {
 	ShapeKind kind;
 	/* of a contraction: */
-	Kx a, b;                 /* the loads; of i32 sums the loaded integers may be converted */
+	Kx a, b;                 /* the loads; loaded integers of 8 bits may be converted */
 	DType dtype;             /* the dtype of products and sums: f32, f64 or i32 */
 	uint64_t in_a, in_b;     /* the outer axes on which a, b depend */
 	uint64_t summed;         /* the axes that the sum reduces */

@@ -283,6 +283,8 @@ static Refusal no_tiles(const PlanInput *in)
 		return refuse(s->no_product);
 	if (!dtype_is_float(s->dtype))
 		return refuse("its products are not of floats");
+	if (n->k->kx.data[s->a.i].dtype != s->dtype || n->k->kx.data[s->b.i].dtype != s->dtype)
+		return refuse("an operand is converted where it is read");
 	if (nest_is_empty(n))
 		return refuse("it is empty");
 	if (!shape_rows(s) || !shape_columns(s))

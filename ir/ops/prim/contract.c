@@ -31,14 +31,20 @@ static bool mark_dims(Infer *f, uint32_t *mask, const uint32_t *dim, uint32_t n)
 	return true;
 }
 
+/* Integers of 8 bits are converted where they meet f32. */
+static bool converts_bytes(DType x, DType y)
+{
+	return x == DT_f32 && (y == DT_i8 || y == DT_u8);
+}
+
 static bool shape_contract(Infer *f)
 {
 	uint32_t batch[2][MAX_RANK], sum[2][MAX_RANK], nbatch, nsum, rank = 0;
 	Sym dim[2 * MAX_RANK];
 	DType x = infer_in(f, 0).dtype, y = infer_in(f, 1).dtype, result;
-	if (!dtype_is_int(x) || !dtype_is_int(y))
+	if (!(dtype_is_int(x) && dtype_is_int(y)) && !converts_bytes(x, y) && !converts_bytes(y, x))
 		TRY(infer_same_dtype(f, 0, 1));
-	TRY(infer_acc(f, x, &result));
+	TRY(infer_acc(f, dtype_is_int(x) ? y : x, &result));
 	TRY(axis_pairs(f, "batch_x", "batch_y", batch, &nbatch));
 	TRY(axis_pairs(f, "sum_x", "sum_y", sum, &nsum));
 	for (uint32_t k = 0; k < nbatch; k++)
@@ -332,7 +338,7 @@ OP(contract) {
 	.schema = "contract(Tensor x, Tensor y, *, int[] batch_x, int[] batch_y, int[] sum_x, "
 		  "int[] sum_y, ScalarType acc, ScalarType? out=None) -> Tensor",
 	.doc = "sum of products over paired axes: result [batch, free x axes, free y axes]; "
-	       "ints give acc, floats out, which is acc or their own dtype",
+	       "ints give acc, floats out, which is acc or their own dtype; i8 and u8 beside f32 are converted",
 	.along = along_contract,
 	.infer = infer_contract,
 	.eval = eval_contract,
@@ -344,5 +350,6 @@ OP(contract) {
 		  "i8[3, 4] in -8..8, i8[5, 4] in -8..8, batch_x=[], batch_y=[], sum_x=[1], "
 		  "sum_y=[1], acc=i32; "
 		  "f16[3, 4], f16[5, 4], batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32, out=f32; "
+		  "f32[3, 4], i8[5, 4] in -8..8, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32; "
 		  "f32[2, 0], f32[0, 3], batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32",
 };

@@ -8,8 +8,9 @@ enum {
 	FEW_TILES = 8,
 	MORE_STEPS = 2, /* times as many steps of fragments cost no more than steps behind the last
 	                   whole one, which pass through local arrays */
-	TURN = 4, /* tiles of columns of fragments: the rows of a come from the second cache for the
+	TURN = 8, /* tiles of columns of fragments: the rows of a come from the second cache for the
 	             first of them only */
+	TURN_FETCHED = 4, /* where panels are fetched ahead: nobody fetches the first ones */
 	FRAG_TILES = 4, /* of fragments, which take half of their operands from the first cache */
 	K_BLOCK = 256, /* steps of k: as many as a chain of f32 may have */
 	SUM_COLUMNS =
@@ -413,7 +414,7 @@ void contract_choose_columns(const PlanInput *in, ContractPlan *c)
 	int64_t cols;
 	c->columns = (ColumnTiles){
 		.symbolic = !sym_is_const(in->nest->syms, in->nest->extent[c->axes.n], &cols),
-		.turn = c->axes.row->nfrag && !c->axes.row->biased ? TURN : 0};
+		.turn = !c->axes.row->nfrag || c->axes.row->biased ? 0 : is_worth_fetching(in, c) ? TURN_FETCHED : TURN};
 	if (c->columns.symbolic || cols >= width)
 		c->columns.whole = tile_code(in, c, c->tile.nv, 0);
 	if (c->columns.symbolic)

@@ -718,7 +718,7 @@ static Node expand_again(Build *b, Node n, Node prev, Node y)
 		before = node_prev(b->g, x);
 		graph_erase(b->g, x);
 	}
-	Node wide = expand_widen(b, n);
+	Node wide = expand_widen(b, n, type);
 	y = expand_narrow(b, expand_node(b, wide), type);
 	graph_erase(b->g, wide);
 	return y;

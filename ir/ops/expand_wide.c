@@ -77,6 +77,33 @@ static bool has_fine_constant(const Graph *g, Node n, DType d)
 	return false;
 }
 
+/* Is n, whose result has that type, arithmetic of two tensors in their common dtype? */
+static bool is_common(const Build *b, Node n, TypeId result)
+{
+	const Graph *g = b->g;
+	const Type *t = ir_type_of(g->ir, result);
+	if (node_nin(g, n) != 2 || t->dtype == DT_none)
+		return false;
+	Node in[] = {node_in(g, n, 0), node_in(g, n, 1)};
+	if (!in[0].i || !in[1].i || b_promote(b, in, 2) != t->dtype)
+		return false;
+	uint32_t x = node_rank(g, in[0]), y = node_rank(g, in[1]);
+	return t->n == (x > y ? x : y);
+}
+
+/* Is operand k of such arithmetic a number of another type beside a tensor of the storage type
+ * d? */
+static bool is_number(const Graph *g, Node n, uint32_t k, DType d)
+{
+	Node x = node_in(g, n, k), other = node_in(g, n, !k);
+	return !node_rank(g, x) && node_rank(g, other) && node_dtype(g, x) != d && node_dtype(g, other) == d && is_storage(d);
+}
+
+static bool keeps_number(const Build *b, Node n, TypeId result)
+{
+	return op_info(node_op(b->g, n))->unrounded_other && is_common(b, n, result) && is_number(b->g, n, 1, ir_type_of(b->g->ir, result)->dtype);
+}
+
 /* A dtype that the node names is one it computes in. */
 static bool names_storage(const Graph *g, Node n)
 {
@@ -104,7 +131,7 @@ bool expand_rounds_often(const Build *b, Node n, Node prev, Node y)
 		count += rounds(g, x);
 	}
 	bool narrow = op_info(node_op(g, n))->narrow_scalars;
-	return count > 1 || (count == 1 && !narrow && has_fine_constant(g, n, d));
+	return count > 1 || (count == 1 && !narrow && has_fine_constant(g, n, d)) || keeps_number(b, n, node_type_id(g, y));
 }
 
 static TypeId wide_type(Ir *ir, TypeId id)
@@ -120,12 +147,15 @@ static TypeId wide_type(Ir *ir, TypeId id)
 	return ir_tuple(ir, t.n, part);
 }
 
-Node expand_widen(Build *b, Node n)
+Node expand_widen(Build *b, Node n, TypeId result)
 {
 	const NodeData d = *node_data(b->g, n);
 	Node *in = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, d.nin);
+	DType common = is_common(b, n, result) ? ir_type_of(b->g->ir, result)->dtype : DT_none;
 	for (uint32_t k = 0; k < d.nin; k++) {
 		in[k] = node_in(b->g, n, k);
+		if (common != DT_none && is_number(b->g, n, k, common) && !(k == 1 && op_info(d.op)->unrounded_other))
+			in[k] = b_convert(b, in[k], common);
 		if (in[k].i && is_storage(node_dtype(b->g, in[k])))
 			in[k] = b_convert(b, in[k], DT_f32);
 	}

@@ -328,6 +328,8 @@ typedef struct OpInfo {
 			     storage type; so does the expansion (else see ir/ops/expand_wide.h) */
 	bool narrow_scalars; /* scalar arguments are rounded to the operand's storage type; else
 				they are f32 */
+	bool unrounded_other; /* a tensor `other` without dimensions beside a tensor of a storage
+				 type is not rounded to that type: it is f32 */
 	const char *expand;
 	Node (*build)(Build *b, Node n);
 

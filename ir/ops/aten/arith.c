@@ -149,9 +149,10 @@ static Node build_mul_scalar(Build *b, Node n)
 OP(aten_mul_Tensor){
 	.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.mul aten.multiply.Tensor",
+	.unrounded_other = true,
 	.build = build_mul,
 	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; "
-		  "u8[4] in 0..255, i8[4] in -128..127",
+		  "u8[4] in 0..255, i8[4] in -128..127; f16[4] of 1 3 7 11, f32[] of 0.1; f32[] of 0.1, f16[4] of 1 3 7 11",
 	.overloads = (const Overload[]){
 		{.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .aliases = "aten.multiply.Scalar",
@@ -164,8 +165,9 @@ OP(aten_mul_Tensor){
 OP(aten_div_Tensor){
 	.schema = "aten.div.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
+	.unrounded_other = true,
 	.expand = "div(self, other)",
-	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1; bf16[4] of 1 3 7 11, f32[] of 0.3",
 	.overloads = (const Overload[]){
 		{.schema = "aten.divide.Tensor(Tensor self, Tensor other) -> Tensor"},
 		{.schema = "aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor"},
@@ -255,6 +257,7 @@ OP(aten_div_Tensor_mode){
 	.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> "
 		  "Tensor",
 	.aliases = "aten.divide.Tensor_mode",
+	.unrounded_other = true,
 	.build = build_div_mode,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=\"floor\"; "
 		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"trunc\"; "
@@ -279,8 +282,9 @@ static Node build_floor_divide(Build *b, Node n)
 OP(aten_floor_divide){
 	.schema = "aten.floor_divide(Tensor self, Tensor other) -> Tensor",
 	.aliases = "aten.floor_divide.Tensor", /* x //= y, without its underscore */
+	.unrounded_other = true,
 	.build = build_floor_divide,
-	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1; f16[4] of 1 3 7 11, f32[] of 0.1; bf16[4] of 1 3 7 11, f16[] of 0.3",
 	.overloads = (const Overload[]){
 		{.schema = "aten.floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1"},
@@ -348,13 +352,37 @@ OP(aten_copysign_Tensor){
 		 .sample = "f32[n=3, 4], other=-2.0; i32[4] in -4..4, other=1"},
 	},
 };
+
+/* Of types that numbers are stored in: bits as an integer grow with the magnitude. */
+static Node next_bits(Build *b, Node x, Node y, DType d)
+{
+	Node up = b_bin(b, OP_lt, x, y), positive = b_bin_scalar(b, OP_gt, x, 0);
+	Node step = b_select(b, b_bin(b, OP_eq, up, positive), b_scalar(b, DT_i16, 1), b_scalar(b, DT_i16, -1));
+	Node r = b_bin(b, OP_add, aten_bitcast(b, x, DT_i16), step);
+	r = b_select(b, b_bin_scalar(b, OP_eq, x, 0), b_select(b, up, b_scalar(b, DT_i16, 1), b_scalar(b, DT_i16, INT16_MIN + 1)), r);
+	r = b_select(b, b_bin(b, OP_eq, x, y), y, aten_bitcast(b, r, d));
+	Node none = b_bin(b, OP_bit_or, b_un(b, OP_isnan, x), b_un(b, OP_isnan, y));
+	return b_select(b, none, b_bin(b, OP_add, x, y), r);
+}
+
+static Node build_nextafter(Build *b, Node n)
+{
+	Node x = arg(b, n, "self"), y = arg(b, n, "other");
+	if (!x.i || !y.i)
+		return (Node){0};
+	DType d = b_promote(b, (Node[]){x, y}, 2);
+	x = b_convert(b, x, d);
+	y = b_convert(b, y, d);
+	return d == DT_f16 || d == DT_bf16 ? next_bits(b, x, y, d) : b_bin(b, OP_nextafter, x, y);
+}
 OP(aten_nextafter){
 	.schema = "aten.nextafter(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.nextafter",
-	.promote = PROMOTE_DEFAULT,
-	.expand = "nextafter(self, other)",
+	.rounds_each = true,
+	.build = build_nextafter,
 	.deriv = {"select(eq(self, other), 0.0, 1.0)", "0"}, /* as PyTorch has it */
-	.sample = "f32[n=2, 4] of 1 -2 0 3 1 -2 0 5, f32[4] of -1 1 2 5",
+	.sample = "f32[n=2, 4] of 1 -2 0 3 1 -2 0 5, f32[4] of -1 1 2 5; bf16[8] of 1 -2 0 0 3 -1 inf nan, bf16[8] of -1 1 2 -5 3 -7 1 1; "
+		  "f16[4] of 1 -2 0 65504, f32[] of 0.1",
 };
 OP(aten_fmax){
 	.schema = "aten.fmax(Tensor self, Tensor other) -> Tensor",
@@ -417,7 +445,7 @@ OP(aten_logaddexp){
 	.schema = "aten.logaddexp(Tensor self, Tensor other) -> Tensor",
 	.build = build_logaddexp,
 	.deriv = {"sigmoid(self - other)", "sigmoid(other - self)"},
-	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4",
+	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4; f16[4] of 1 -2 3 -0.5, f32[] of 1.1",
 };
 
 static Node build_logaddexp2(Build *b, Node n)
@@ -638,6 +666,7 @@ static Node build_ldexp(Build *b, Node n)
 }
 OP(aten_ldexp_Tensor){
 	.schema = "aten.ldexp.Tensor(Tensor self, Tensor other) -> Tensor",
+	.unrounded_other = true,
 	.build = build_ldexp,
 	.sample = "f32[n=3, 4], i32[4] of -3 0 2 5; f32[2], f32[2] of 1.5 -2; "
 		  "f32[4] of 1e-38 1e38 3 5e-40, i64[4] of 200 -160 -130 140; i64[2], f16[2] of 1.5 -2",

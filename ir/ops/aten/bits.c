@@ -8,7 +8,7 @@ static DType bits_of(DType d)
 	return size == 1 ? DT_u8 : size == 2 ? DT_i16 : size == 4 ? DT_i32 : DT_i64;
 }
 
-static Node bitcast(Build *b, Node x, DType d)
+Node aten_bitcast(Build *b, Node x, DType d)
 {
 	Attr attr[] = {attr_none(), attr_dtype(d)};
 	return x.i && node_dtype(b->g, x) != d ? b_node(b, OP_bitcast, &x, 1, attr, 2) : x;
@@ -54,10 +54,10 @@ static Node view_real(Build *b, Node x, DType to)
 	DType from = aten_dtype(b, x);
 	uint32_t a = dtype_size(from), c = dtype_size(to);
 	if (a == c)
-		return bitcast(b, x, to);
-	x = bitcast(b, x, bits_of(from));
+		return aten_bitcast(b, x, to);
+	x = aten_bitcast(b, x, bits_of(from));
 	x = a > c ? split_bits(b, x, bits_of(to), a / c) : join_bits(b, x, bits_of(to), c / a);
-	return bitcast(b, x, to);
+	return aten_bitcast(b, x, to);
 }
 
 /* [.., n] of complex numbers as [.., 2 n] parts, and back */

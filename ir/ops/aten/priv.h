@@ -58,6 +58,9 @@ bool aten_check_arg_within(Build *, Node n, const char *name, double lo, double 
 
 /* ---- shapes and dtypes ---- */
 
+/* Returns the bits of x as dtype d, which has as many. */
+Node aten_bitcast(Build *, Node x, DType d);
+
 /* Returns the dtype of result k that the model file states for this call; `otherwise` if no file
  * states it, or n has no result k. (PyTorch gives statistics of f16 and bf16 as f32 or rounded,
  * depending on the device that exported.) */

@@ -95,6 +95,9 @@ typedef struct {
 	 * decides what is fixed in compiled code, such as axes: the model then ends a call with
 	 * another value with an error. Values that decide nothing are not read. NULL: none. */
 	const struct WeftTensors *values;
+	/* What makes random bits of weft.rng: NULL for Philox, or "aes128-ctr", for which the 128
+	 * bits of weft.rng are the key. Another name is an error. */
+	const char *rng_cipher;
 } WeftLoadOptions;
 /* weft_load with options. */
 WeftGraph *weft_load_with(Weft *, const char *path, const WeftLoadOptions *);

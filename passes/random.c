@@ -19,11 +19,10 @@
 
 #include <string.h>
 
-#include "ir/ops/prim/random.h"
-
 typedef struct {
 	Graph *g;
 	uint32_t stream; /* the next one */
+	Cipher cipher;
 } Attach;
 
 static bool lacks_key(const Graph *g, Node n)
@@ -107,6 +106,7 @@ static void attach_node(Attach *a, Graph *g, Node n, Node key)
 	Op op = node_op(g, n);
 	Attr *attr = attrs_of(g, n);
 	attr[op_arg_index(op, "stream")] = attr_int(g->ir, a->stream++);
+	attr[op_arg_index(op, "cipher")] = cipher_attr(g->ir, a->cipher);
 	node_args(g, n, "rng", &at);
 	if (at < node_nin(g, n)) {
 		graph_set_operand(g, n, at, key);
@@ -169,7 +169,7 @@ static bool attach_scan(Attach *a, Graph *g, Node n, Node key)
 	Graph *body = attr[op_arg_index(OP_scan, "body")].graph;
 	TRY(attach_graph(a, body, add_key(body, at)));
 	one_more(g, n, attr, "xs");
-	Node keys = b_random_fold(&b, key, b_iota(&b, DT_u64, node_sym(g, n, "length")));
+	Node keys = b_random_fold(&b, a->cipher, key, b_iota(&b, DT_u64, node_sym(g, n, "length")));
 	with_operand(g, n, at, keys, attr, node_type_id(g, n));
 	return true;
 }
@@ -186,14 +186,14 @@ static bool attach_while(Attach *a, Graph *g, Node n, Node key)
 	Node round = add_key(body, at);
 	TRY(attach_graph(a, body, round));
 	Build b = {.g = body};
-	graph_add_output(body, "rng", b_random_fold(&b, round, b_full_int(&b, DT_u64, 0, 0, NULL)), -1);
+	graph_add_output(body, "rng", b_random_fold(&b, a->cipher, round, b_full_int(&b, DT_u64, 0, 0, NULL)), -1);
 	one_more(g, n, attr, "init");
 	const Type t = *node_type(g, n);
 	TypeId *elem = ARENA_ARRAY(g->ir->ctx->scratch, TypeId, t.n + 1);
 	memcpy(elem, t.elem, t.n * sizeof *elem);
 	elem[t.n] = key_type(g->ir);
 	Build outer = pass_build(g, n);
-	Node own = b_random_fold(&outer, key, b_full_int(&outer, DT_u64, a->stream++, 0, NULL));
+	Node own = b_random_fold(&outer, a->cipher, key, b_full_int(&outer, DT_u64, a->stream++, 0, NULL));
 	with_operand(g, n, at, own, attr, ir_tuple(g->ir, t.n + 1, elem));
 	return true;
 }
@@ -276,9 +276,9 @@ bool random_attach(Graph *g, const RandomSource *source)
 	graph_enter(g);
 	if (!graph_lacks(g))
 		return true;
-	Attach a = {.g = g, .stream = first_free_stream(g)};
+	Attach a = {.g = g, .stream = first_free_stream(g), .cipher = source->cipher};
 	Node state = add_source(g, source);
 	Build b = {.g = g, .before = graph_behind_inputs(g)};
-	Node key = state.i ? b_node(&b, OP_random_key, &state, 1, NULL, 0) : state;
+	Node key = b_random_key(&b, source->cipher, state);
 	return key.i && attach_graph(&a, g, key) && graph_verify(g);
 }

@@ -2,15 +2,17 @@
 #ifndef WEFT_PASSES_RANDOM_H
 #define WEFT_PASSES_RANDOM_H
 
+#include "ir/ops/prim/random.h"
 #include "passes/pass.h"
 
 typedef struct {
 	uint64_t seed; /* the initial value of the state */
 	bool input;    /* the key is an input of the model, not state */
+	Cipher cipher; /* what makes random bits of it */
 } RandomSource;
 
-/* Gives each node that draws random numbers (node_draws) and has no key yet the graph's key and a
- * stream of its own, numbered in program order from the first number behind the streams of nodes
+/* Gives each node that draws random numbers (node_draws) and has no key yet the graph's key, the
+ * source's cipher and a stream of its own, numbered in program order from the first number behind the streams of nodes
  * that have a key, bodies of branches and loops included. In a loop's body the key differs from
  * round to round: it is derived from the key outside of the loop. The graph's key is made of the
  * state "weft.rng" with the initial value [seed, 0], which each call of the model changes, or of

@@ -10,7 +10,7 @@
 bool load_args_given(const LoadArgs *a)
 {
 	return a && (a->values || a->ignore_guard.n || a->output_names.n || a->ops.n || a->loop_bound.n ||
-		     a->mode.n || a->precision.n || a->seed || a->rng);
+		     a->mode.n || a->precision.n || a->seed || a->rng || a->rng_cipher);
 }
 
 /* ---- NAME=FILE ---- */
@@ -111,6 +111,9 @@ static bool random_options(const LoadArgs *a, WeftLoadOptions *o)
 		return fail("--seed is a number of 64 bits, not %s", a->seed), false;
 	if (a->rng && strcmp(a->rng, "state") && strcmp(a->rng, "input"))
 		return fail("--rng is state or input, not %s", a->rng), false;
+	if (a->rng_cipher && strcmp(a->rng_cipher, "philox") && strcmp(a->rng_cipher, "aes128-ctr"))
+		return fail("--rng-cipher is philox or aes128-ctr, not %s", a->rng_cipher), false;
+	o->rng_cipher = a->rng_cipher && strcmp(a->rng_cipher, "philox") ? a->rng_cipher : NULL;
 	o->rng_input = a->rng && !strcmp(a->rng, "input");
 	return !o->rng_input || !a->seed || (fail("--seed is for --rng state: an input has the seed in it"), false);
 }

@@ -72,7 +72,7 @@ typedef struct {
 	StringList output_names; /* "a,b" */
 	StringList mode;         /* "train" or "eval" */
 	StringList precision;    /* "bf16" or "f16" */
-	const char *seed, *rng;  /* NULL: not given */
+	const char *seed, *rng, *rng_cipher; /* NULL: not given */
 	const char *values;      /* a file, of an ONNX model's inputs; NULL: none */
 } LoadArgs;
 /* The rows of Opt for the LoadArgs a, and their help. */
@@ -86,24 +86,25 @@ typedef struct {
 	{"--state", OPT_LIST, &(a)->same_state},                                                       \
 	{"--seed", OPT_STRING, &(a)->seed},                                                            \
 	{"--rng", OPT_STRING, &(a)->rng},                                                              \
+	{"--rng-cipher", OPT_STRING, &(a)->rng_cipher},                                                \
 	{"--values", OPT_STRING, &(a)->values},                                                        \
 	{                                                                                              \
 		"--output-names", OPT_LIST, &(a)->output_names                                             \
 	}
 #define LOAD_HELP                                                                                  \
-	"  --ops LIBRARY        operators of the user, of a shared library that exports weft_ops\n"      \
-	"                       (may be repeated; weft_op.h)\n"                                          \
+	"  --ops LIBRARY        a shared library of operators (weft_op.h; repeatable)\n"                \
 	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"        \
-	"                       express (may be repeated)\n"                                           \
-	"  --loop-bound NODE=N  most rounds of that loop on data, for gradients (may be repeated)\n"        \
+	"                       express (repeatable)\n"                                           \
+	"  --loop-bound NODE=N  most rounds of that loop on data, for gradients (repeatable)\n"        \
 	"  --set-mode train|eval  the graph of the model in that mode (docs/transforms.md)\n"                 \
 	"  --precision bf16|f16 like torch.autocast\n"              \
 	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of --ignore-guard\n"        \
 	"                       NAME=TEXT)\n"                                                           \
-	"  --private TENSOR     of several models: state of that name is not shared (may be repeated)\n"   \
-	"  --state A.X=B.Y      of several models: state Y of B is X of A (may be repeated)\n"             \
+	"  --private TENSOR     of several models: state of that name is not shared (repeatable)\n"   \
+	"  --state A.X=B.Y      of several models: state Y of B is X of A (repeatable)\n"             \
 	"  --seed N             of random numbers, the state weft.rng (default 0)\n"                        \
 	"  --rng state|input    whether weft.rng is state or an input\n"                                    \
+	"  --rng-cipher NAME    of random bits: philox (default), aes128-ctr\n"                            \
 	"  --values FILE        inputs of an ONNX model (x.0, ..., or by name), which its code may fix\n"
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);

@@ -232,8 +232,9 @@ static bool random_key(Batch *v, Node n)
 	if (v->randomness == RANDOM_ERROR)
 		return ctx_error(g->ir->ctx, NULL, "the model draws random numbers: say whether the members of a batch draw the same or different "
 				 "ones (randomness)");
+	const Cipher cipher = node_cipher(g, n);
 	if (v->randomness == RANDOM_DIFFERENT)
-		v->to[n.i] = b_random_fold(&b, b_node(&b, OP_random_key, &state, 1, NULL, 0), b_iota(&b, DT_u64, v->size));
+		v->to[n.i] = b_random_fold(&b, cipher, b_random_key(&b, cipher, state), b_iota(&b, DT_u64, v->size));
 	return true;
 }
 

@@ -63,6 +63,7 @@ struct WeftGraph {
 	bool transformed; /* a transform or a pass made it */
 	uint64_t seed; /* of WeftLoadOptions */
 	bool rng_input;
+	const char *rng_cipher; /* a cipher_name */
 };
 
 /* Calls the release functions of all memory that weft_hold registered, and forgets the memory. */

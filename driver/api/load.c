@@ -35,10 +35,12 @@ WeftGraph *graph_wrap(Weft *w, Graph *g, const char *path)
 
 static bool loaded(Load *l, Graph *g)
 {
-	const RandomSource source = {.seed = l->options.seed, .input = l->options.rng_input};
+	RandomSource source = {.seed = l->options.seed, .input = l->options.rng_input};
+	cipher_find(l->options.rng_cipher, &source.cipher);
 	l->out = graph_wrap(l->w, g, l->path);
 	l->out->seed = source.seed;
 	l->out->rng_input = source.input;
+	l->out->rng_cipher = cipher_name(source.cipher);
 	return random_attach(g, &source);
 }
 
@@ -73,12 +75,20 @@ static Graph *with_tangents(const Graph *g, const bool *wrt)
 	return transform_jvp(g, &(Wrt){.input = wrt});
 }
 
-static bool attach_key(Graph *g)
+static bool attach_philox(Graph *g)
 {
 	return random_attach(g, &(RandomSource){.input = true});
 }
 
-static const Pt2Transforms transforms = {member_batch, with_tangents, attach_key};
+static bool attach_aes(Graph *g)
+{
+	return random_attach(g, &(RandomSource){.input = true, .cipher = CIPHER_AES});
+}
+
+static const Pt2Transforms transforms[] = {
+	[CIPHER_PHILOX] = {member_batch, with_tangents, attach_philox},
+	[CIPHER_AES] = {member_batch, with_tangents, attach_aes},
+};
 
 /* data: as long as the Weft. */
 static bool load_bytes(Load *l, const void *data, size_t size)
@@ -91,9 +101,11 @@ static bool load_bytes(Load *l, const void *data, size_t size)
 		return g && loaded(l, g);
 	}
 	if (text_ends(l->path, ".pt2") || (size >= 2 && !memcmp(data, "PK", 2))) {
+		Cipher cipher = CIPHER_PHILOX;
+		cipher_find(l->options.rng_cipher, &cipher);
 		Pt2Options options = {.ignore_guard = l->options.ignore_guard,
 				      .nignore = l->options.nignore_guard,
-				      .transforms = &transforms};
+				      .transforms = &transforms[cipher]};
 		Graph *g = pt2_load_bytes(user_ir(l->w), l->path, data, size, &options);
 		return g && loaded(l, g);
 	}
@@ -154,6 +166,8 @@ static bool load_with(void *arg)
 	TRY(given_list(l->w, "weft_load_with", "names of outputs", o->output_name, o->noutput_name));
 	for (uint32_t k = 0; k < o->noutput_name; k++)
 		TRY(given(l->w, "weft_load_with", "a name of an output", o->output_name[k]));
+	if (!cipher_find(o->rng_cipher, &(Cipher){0}))
+		return ctx_error(l->w->ctx, NULL, "there is no cipher \"%s\" of random bits (rng_cipher), expected \"" CIPHER_AES_NAME "\" or none", o->rng_cipher);
 	return load(l) && (!l->options.output_name || rename_outputs(l));
 }
 
@@ -227,6 +241,7 @@ static bool copy(void *arg)
 	c->out->transformed = c->from->transformed;
 	c->out->seed = c->from->seed;
 	c->out->rng_input = c->from->rng_input;
+	c->out->rng_cipher = c->from->rng_cipher;
 	return true;
 }
 

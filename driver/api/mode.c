@@ -516,7 +516,8 @@ static bool switch_mode(Setting *s, Graph *g, Node n)
 /* Of s->g. */
 static bool set_one(Setting *s)
 {
-	const RandomSource source = {.seed = s->of->seed, .input = s->of->rng_input};
+	RandomSource source = {.seed = s->of->seed, .input = s->of->rng_input};
+	cipher_find(s->of->rng_cipher, &source.cipher);
 	TRY(visit(s, s->g, check));
 	if (s->keyed_body && s->begins)
 		return ctx_error(s->w->ctx, s->of->path, "random numbers in a body have their places in the order already: load the model again");

@@ -243,8 +243,8 @@ static Graph *region_body(Region *r, const Pt2Transforms *t)
 static Node own_key(Build *b)
 {
 	Ir *ir = b->g->ir;
-	Attr attr[] = {attr_none(), attr_int(ir, 0)};
-	return graph_add(b->g, (Node){0}, OP_random_own, (Node[]){{0}}, 1, ir_attrs(ir, 2, attr), ir_type_ints(ir, DT_u64, 1, (int64_t[]){2}), b->loc);
+	Attr attr[] = {attr_none(), attr_int(ir, 0), attr_none()};
+	return graph_add(b->g, (Node){0}, OP_random_own, (Node[]){{0}}, 1, ir_attrs(ir, 3, attr), ir_type_ints(ir, DT_u64, 1, (int64_t[]){2}), b->loc);
 }
 
 /* The transformed graph in the place of the level: its results for arguments. body: the level. */

@@ -225,7 +225,7 @@ static const LibDef generic[] = {
 };
 
 const LibDef *const lib_lists[] = {generic, lib_f32,    lib_f64, lib_special,
-                                    lib_bessel, lib_igamma, lib_random, lib_euclid, lib_bessel_jyk, NULL};
+                                    lib_bessel, lib_igamma, lib_random, lib_aes, lib_euclid, lib_bessel_jyk, NULL};
 
 /* 2/pi as a string of bits: word 0 and 1 are the integer part, all zero. */
 static const uint32_t two_over_pi[] = {

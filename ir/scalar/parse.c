@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* body  = { name '=' sum ';' } sum
+/* body  = { let | 'repeat' number '{' { let } '}' } sum
+ * let   = name '=' sum ';'
  * sum   = term { ('+' | '-') term }        term = unary { ('*' | '/') unary }
  * unary = '-' unary | atom
  * atom  = number | name [ '[' name ']' ] [ '(' args ')' ] | '(' sum ')' */
@@ -161,6 +162,31 @@ static Expr *parse_sum(Parser *p)
 	return e;
 }
 
+static void parse_let(Parser *p, ScText *t, const char *name)
+{
+	array_push(p->arena, &t->let, ((ScLet){name, parse_sum(p)}));
+	expect(p, ';');
+}
+
+/* Behind the word. The lets between the braces stand there so many times: each time names mean what
+ * was last given to them. */
+static void parse_repeat(Parser *p, ScText *t)
+{
+	skip_space(p);
+	int64_t n = isdigit((unsigned char)*p->at) ? parse_number(p)->i : 0;
+	expect(p, '{');
+	const char *begin = p->at;
+	p->failed = p->failed || n < 1;
+	for (int64_t k = 0; k < n && !p->failed; k++) {
+		p->at = begin;
+		while (!p->failed && !accept(p, '}')) {
+			const char *name = parse_name(p);
+			expect(p, '=');
+			parse_let(p, t, name);
+		}
+	}
+}
+
 const ScText *scalar_parse(Arena *arena, const char *text, const char **at)
 {
 	Parser p = {arena, text, false};
@@ -170,8 +196,11 @@ const ScText *scalar_parse(Arena *arena, const char *text, const char **at)
 		if (p.failed)
 			break;
 		if (e->kind == EXPR_NAME && accept(&p, '=')) {
-			array_push(arena, &t->let, (ScLet){e->name, parse_sum(&p)});
-			expect(&p, ';');
+			parse_let(&p, t, e->name);
+			continue;
+		}
+		if (e->kind == EXPR_NAME && !strcmp(e->name, "repeat")) {
+			parse_repeat(&p, t);
 			continue;
 		}
 		t->result = e;

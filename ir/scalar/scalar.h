@@ -3,6 +3,7 @@
  *
  * Text: an expression over parameters, with let-bindings separated by ';', e.g.
  *   "t = abs(x); select(gt(x, 0.0), x, mul(t, 0.5))"   or infix  "1/(1 + exp(-x))".
+ * "repeat 3 { t = t * t; } t" has the lets between the braces three times.
  * Names are basic operations (ScOp) or scalar functions: operators with .scalar, and library
  * functions of ir/scalar/math.c (exp, log, ... by polynomials, one version for each compute dtype).
  * Literals take the dtype of the other operand. "T" stands for the compute dtype of the

@@ -1,7 +1,8 @@
-"""Random numbers against Philox written here: equal bits in every back end, at every number of threads, with sizes that are symbols; the state
+"""Random numbers against Philox and AES written here: equal bits in every back end, at every number of threads, with sizes that are symbols; the state
 weft.rng; loops; gradients and batches; moments. random_numbers.py WEFT [BACKEND...]"""
 import math
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from tensor_file import read_tensors, read_types, write_tensors  # noqa: E402
 weft, BACKENDS = sys.argv[1], ["interp", "loops", *sys.argv[2:]]
 IN_PLACE = pathlib.Path(__file__).parent.parent / "data/import/random.pt2"
 bad, seen = 0, {}
+cipher = "philox" # and then the other one, --rng-cipher
 LOW = 0xFFFFFFFF
 DROPOUT = """graph @dropout(%x: f32[N, 8]) where 1 <= N {
   %y = aten.dropout(%x, p=0.25, train=true) : f32[N, 8]
@@ -82,15 +84,56 @@ def philox(counter, key):
     return a, b, c, d
 
 
-def words(key, stream, i, part=0):
-    """Of element i: two numbers of 64 bits."""
-    a, b, c, d = philox((i & LOW, i >> 32, key[1] & LOW, key[1] >> 32 ^ (stream << 8 | part)), (key[0] & LOW, key[0] >> 32))
+def times(a, b):
+    """In AES's field of 256 numbers."""
+    product = 0
+    for k in range(8):
+        product ^= (a << k) * (b >> k & 1)
+    for k in range(7, -1, -1):
+        product ^= (0x11B << k) * (product >> k + 8 & 1)
+    return product
+
+
+def substituted(a):
+    inverse = next((b for b in range(256) if times(a, b) == 1), 0)
+    turns = inverse | inverse << 8
+    return 0x63 ^ (turns ^ turns >> 4 ^ turns >> 5 ^ turns >> 6 ^ turns >> 7) & 0xFF
+
+
+SBOX, TWICE, THRICE = [substituted(a) for a in range(256)], [times(a, 2) for a in range(256)], [times(a, 3) for a in range(256)]
+
+
+def aes(block, key):
+    """AES-128 of 16 bytes (FIPS 197)."""
+    state, constant = [a ^ b for a, b in zip(block, key, strict=True)], 1
+    for k in range(10):
+        last = [SBOX[b] for b in (*key[13:], key[12])]
+        key = [b ^ (last[j] ^ constant * (j == 0) if j < 4 else 0) for j, b in enumerate(key)]
+        for j in range(4, 16):
+            key[j] ^= key[j - 4]
+        constant = times(constant, 2)
+        state = [SBOX[state[(5 * j) % 16]] for j in range(16)]
+        if k < 9:
+            state = [TWICE[state[j]] ^ THRICE[state[j & 12 | j + 1 & 3]] ^ state[j & 12 | j + 2 & 3] ^ state[j & 12 | j + 3 & 3] for j in range(16)]
+        state = [a ^ b for a, b in zip(state, key, strict=True)]
+    return bytes(state)
+
+
+def pair(low, word, key):
+    """Two numbers of 64 bits, of a counter whose last word of 32 bits is `word`."""
+    if cipher == "aes128-ctr":
+        return struct.unpack("<2Q", aes(struct.pack("<2Q", low, word << 32), struct.pack("<2Q", *key)))
+    a, b, c, d = philox((low & LOW, low >> 32, key[1] & LOW, key[1] >> 32 ^ word), (key[0] & LOW, key[0] >> 32))
     return a | b << 32, c | d << 32
+
+
+def words(key, stream, i, part=0):
+    """Of element i."""
+    return pair(i, stream << 8 | part, key)
 
 
 def fold(key, k):
-    a, b, c, d = philox((k & LOW, k >> 32, key[1] & LOW, key[1] >> 32 ^ LOW), (key[0] & LOW, key[0] >> 32))
-    return a | b << 32, c | d << 32
+    return pair(k, LOW, key)
 
 
 def keeps(key, stream, n, p):
@@ -111,7 +154,7 @@ def command(*args):
 def run(text, tensors, *args):
     (here / "m.ir").write_text(text)
     write_tensors(here / "in.safetensors", tensors)
-    command("run", here / "m.ir", "--inputs", here / "in.safetensors", "--outputs", here / "out.safetensors", *args)
+    command("run", here / "m.ir", "--inputs", here / "in.safetensors", "--outputs", here / "out.safetensors", "--rng-cipher", cipher, *args)
     return read_tensors(here / "out.safetensors")
 
 
@@ -189,6 +232,14 @@ def weights(backend):
             say(f"{backend}: multinomial {count} {again}: {y}")
 
 
+def same_samples(backend):
+    """Every distribution is that of the interpreter."""
+    want, got = (run(SAMPLES, {"x.0": ones(50, 80)}, "--backend", b) for b in ("interp", backend))
+    for k, v in want.items():
+        if any(abs(a - b) > 1e-5 * abs(a) + 1e-6 for a, b in zip(v, got[k], strict=True)):
+            say(f"{backend}: {k} is not what the interpreter draws")
+
+
 def moments():
     """Means within 5 deviations of a mean of 4,000, and what is certain. The seed is fixed: this cannot fail by chance."""
     y = run(SAMPLES, {"x.0": ones(50, 80)}, "--backend", "interp", "--seed", 1)
@@ -261,9 +312,9 @@ def counts_of(what, v, chance):
         say(f"{what}: chi square {chi} of {cells} counts")
 
 
-def rounds():
+def rounds(n=4000):
     """Numbers that are drawn in rounds: moments, counts, and the same bits in all back ends, of sizes that are symbols."""
-    n, results = 4000, []
+    results = []
     columns = lambda x: [v for v in x for _ in range(n)]
     given = {"x.0": ("d", [len(ALPHA), n], columns(ALPHA)), "x.1": ("d", [len(RATE), n], columns(RATE)), "x.2": ("d", [len(TRIALS), n], columns(TRIALS)),
              "x.3": ("d", [len(ODDS), n], columns(ODDS)), "x.4": ("d", [n, 3], [0.5, 1, 3.5] * n)}
@@ -343,6 +394,17 @@ with tempfile.TemporaryDirectory() as folder:
         transforms(name)
         weights(name)
         in_place(name)
+    cipher = "aes128-ctr"
+    if aes(bytes(range(0, 256, 17)), bytes(range(16))).hex() != "69c4e0d86a7b0430d8cdb78070b4c55a":
+        say("AES: another known answer")
+    moments()
+    rounds(100)
+    for name in BACKENDS:
+        same_samples(name)
+        if name != "c":  # a C compiler takes 15 seconds for AES
+            state(name)
+            loops(name)
+            transforms(name)
     (here / "m.ir").write_text(DROPOUT)
     write_tensors(here / "in.safetensors", {"vx.0": ones(2, 3, 8)})
     p = subprocess.run([weft, "run", here / "m.ir", "--mode", "vmap", "--inputs", here / "in.safetensors", "--outputs", here / "o.safetensors"],

@@ -364,7 +364,7 @@ static void malformed_texts(void **state)
 {
 	(void)state;
 	Arena *a = arena_new(NULL);
-	static const char *const bad[] = {"", "x +", "exp(x", "a = ; x", "x y", "convert[f32 (x)", "1 2", "(x"};
+	static const char *const bad[] = {"", "x +", "exp(x", "a = ; x", "x y", "convert[f32 (x)", "1 2", "(x", "repeat 2 { a = x; x", "repeat 0 { a = x; } x", "repeat { a = x; } x", "repeat 2 { x; } x"};
 	const char *at;
 	for (uint32_t k = 0; k < sizeof bad / sizeof *bad; k++)
 		if (scalar_parse(a, bad[k], &at))

@@ -62,7 +62,7 @@ static Graph *rounds_step(const Build *b, const Rounds *r, RoundFn *fn)
 		graph_add_output(body.g, "state", b_select(&body, open, out.state[k], in.state[k]), -1);
 	graph_add_output(body.g, "open", b_bin(&body, OP_bit_and, open, out.open), -1);
 	if (key.i)
-		graph_add_output(body.g, "rng", b_random_fold(&body, key, b_full_int(&body, DT_u64, 0, 0, NULL)), -1);
+		graph_add_output(body.g, "rng", b_random_fold(&body, r->draw.cipher, key, b_full_int(&body, DT_u64, 0, 0, NULL)), -1);
 	return body.g;
 }
 
@@ -75,7 +75,7 @@ static Node rounds(Build *b, Rounds *r, RoundFn *fn)
 	Ir *ir = b->g->ir;
 	if (r->draw.key.i) {
 		Node own = b_full_int(b, DT_u64, (int64_t)1 << 48 | (int64_t)r->draw.stream << 8 | r->draw.part++, 0, NULL);
-		r->draw.key = b_random_fold(b, r->draw.key, own);
+		r->draw.key = b_random_fold(b, r->draw.cipher, r->draw.key, own);
 	}
 	for (uint32_t k = 0; k < r->nstate; k++)
 		in[n++] = r->state[k];

@@ -5,17 +5,34 @@
  *   counter = {i, i >> 32, key[1], key[1] >> 32 ^ (stream << 8 | part)}
  *   word(key, stream, part, i) = Philox4x32-10(counter, key[0])
  *
+ * or, where the argument `cipher` says "aes128-ctr", of the key's 128 bits,
+ *
+ *   word(key, stream, part, i) = AES-128({i, i >> 32, 0, stream << 8 | part}, key)
+ *
  * A key is u64[2]. A model that draws has the state "weft.rng", {seed, number of calls before this
  * one}, which is the key of a call and is written like any other state, so that a call that fails
- * does not count. Operators that draw have the arguments of RANDOM_ARGS: `rng`, the key, and
- * `stream`, their number in program order. Import leaves them out, random_attach (passes/random.h)
+ * does not count. Operators that draw have the arguments of RANDOM_ARGS: `rng`, the key,
+ * `stream`, their number in program order, and `cipher`. Import leaves them out, random_attach (passes/random.h)
  * fills them in. Passes change neither: copies of a node draw what it drew. */
 #ifndef WEFT_IR_OPS_PRIM_RANDOM_H
 #define WEFT_IR_OPS_PRIM_RANDOM_H
 
 #include "ir/ops/common.h"
 
-#define RANDOM_ARGS "Tensor? rng=None, int stream=0"
+#define RANDOM_ARGS "Tensor? rng=None, int stream=0, str? cipher=None"
+
+/* What makes random bits of a key and a counter. */
+typedef enum { CIPHER_PHILOX, CIPHER_AES } Cipher;
+#define CIPHER_AES_NAME "aes128-ctr"
+/* Sets *c to the cipher of that name; NULL: Philox. Returns false if there is none, *c is
+ * unchanged then. */
+bool cipher_find(const char *name, Cipher *c);
+/* Returns the name, NULL of Philox. */
+const char *cipher_name(Cipher);
+/* Returns the value of an argument `cipher`. */
+Attr cipher_attr(Ir *, Cipher);
+/* Returns the cipher of a node whose operator has the argument `cipher`. */
+Cipher node_cipher(const Graph *, Node);
 
 /* Whether the node draws random numbers: its operator has RANDOM_ARGS, and with the node's other
  * arguments numbers are needed (dropout in training). */
@@ -25,11 +42,12 @@ bool node_draws(const Graph *, Node);
  * later calls give other numbers. */
 typedef struct {
 	Node key;              /* u64[B..., 2], one key for each member of a batch */
+	Cipher cipher;
 	uint32_t stream, part; /* part: how many tensors were drawn; 256 is the most, then an
 				  error */
 } Draw;
-/* Begins the draws of n, whose operator has RANDOM_ARGS: sets *d to n's key and stream, and part 0.
- * Returns false after an error: n has no key. */
+/* Begins the draws of n, whose operator has RANDOM_ARGS: sets *d to n's key, cipher and stream, and
+ * part 0. Returns false after an error: n has no key, or a cipher that is none. */
 bool draw_begin(Build *, Node n, Draw *d);
 
 /* The draw_ functions for a shape return a tensor [B..., *shape] (B of Draw.key), and no node after
@@ -38,10 +56,9 @@ bool draw_begin(Build *, Node n, Draw *d);
 /* Returns a u64 tensor [B..., *shape] with 64 random bits in every element; no node after an
  * error. */
 Node draw_bits(Build *, Draw *, const Shape *);
-/* Returns the u64 tensor [B..., *shape] of random bits of a key u64[B..., 2], a stream and a part.
- * high: the words 2 and 3 of Philox's four, else the words 0 and 1. Returns no node after an
- * error. */
-Node b_random_bits(Build *, Node key, uint32_t stream, uint32_t part, bool high, const Shape *);
+/* Returns the u64 tensor [B..., *shape] of random bits of the Draw's key, stream and part. high: the
+ * words 2 and 3 of four, else the words 0 and 1. Returns no node after an error. */
+Node b_random_bits(Build *, const Draw *, bool high, const Shape *);
 /* Returns numbers [B..., *shape] of a float dtype: k / 2^bits, where the integer k is uniform in
  * [0, 2^bits). bits are the digits of the dtype, as in PyTorch: 53 of f64, 24 of f32, 11 of f16, 8
  * of bf16; 4 of f8e4m3 and 3 of f8e5m2, of which PyTorch draws none. So every number is exact and
@@ -63,9 +80,11 @@ Node dropout_of(Build *, Node x, Node keep, double p);
 /* Returns dropout_of x with new decisions (draw_keep). */
 Node draw_dropout(Build *, Draw *, Node x, double p, uint32_t shared);
 
-/* jax.random.fold_in: returns a key [B..., 2] made of a key u64[2] or u64[B..., 2] and integers
+/* Returns the key of a call, made of the state: vmap gives each member one of its own there. */
+Node b_random_key(Build *, Cipher, Node state);
+/* jax.random.fold_in: returns a key [B..., 2] made, by a cipher, of a key u64[2] or u64[B..., 2] and integers
  * data[B...]. Other keys and other data give other keys. The result has the shape [data's shape and
  * the key's leading dimensions broadcast, 2]. Another dtype or shape of the key is an error. */
-Node b_random_fold(Build *, Node key, Node data);
+Node b_random_fold(Build *, Cipher, Node key, Node data);
 
 #endif

@@ -229,8 +229,10 @@ static void lower_node(Lower *s, Node n)
 	if (node_info(s, n)->is.role != ROLE_ROOT)
 		return;
 	s->at = n;
-	if (has_steps(s, n)) {
-		has_steps(s, n)->steps(s, n);
+	const RootFn *root = has_steps(s, n);
+	if (root) {
+		if (!root->instead || !root->instead(s, n))
+			root->steps(s, n);
 		return;
 	}
 	if (lower_holds_operands(s, n)) {

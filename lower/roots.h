@@ -14,6 +14,9 @@ typedef struct {
 	/* Adds steps for a node, whose operands are stored, at the end of s->steps, and sets the
 	 * places of its results. */
 	void (*steps)(Lower *, Node);
+	/* NULL, or asked first: does what `steps` does in another way, or nothing and returns
+	 * false. */
+	bool (*instead)(Lower *, Node);
 } RootFn;
 
 /* Returns the functions of an operator; NULL if its role is not LOWER_ROOT. */

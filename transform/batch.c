@@ -1,5 +1,5 @@
-/* A graph for many sets of inputs. Nodes that depend on none of those that differ stay as they are, the others get a batch as
- * their first dimension, by the rules of their blocks (op_batch).
+/* A graph for many sets of inputs. Nodes that depend on none of those that differ stay as they are,
+ * the others get a batch as their first dimension, by the rules of their blocks (op_batch).
  *
  *   graph @main(%x: f32[4], %w: f32[3, 4]) {           graph @main(%x: f32[s, 4], %w: f32[3, 4]) {
  *     %t = tanh(%w) : f32[3, 4]                          %t = tanh(%w) : f32[3, 4]
@@ -7,8 +7,8 @@
  *     return %y                                          %y = permute(%1, perm=[1, 0]) : f32[s, 3]
  *   }                                                    return %y
  *
- * Where callers want it elsewhere an input or output is permuted, which is an index map to the kernels there, and often cancels
- * such a one (of %y as dimension 1 nothing would be left).
+ * Where callers want it elsewhere an input or output is permuted, which is an index map to the
+ * kernels there, and often cancels such a one (of %y as dimension 1 nothing would be left).
  *
  * Linear in the number of nodes: each is visited once, and its rule adds a bounded number. */
 #include "ir/ops/batch.h"
@@ -80,7 +80,8 @@ static Node wide(Build *b, Node x, Sym size)
 	return b_broadcast(b, x, t.n, t.dim);
 }
 
-/* None: it is the same for all members, as what was added since is that is read in the place of something. */
+/* None: it is the same for all members, as what was added since is that is read in the place of
+ * something. */
 static Node with_batch(const Batch *v, Node n)
 {
 	return n.i < v->n ? v->to[n.i] : (Node){0};
@@ -155,7 +156,8 @@ static Node mask_of(const Batch *v, Build *b, Node x, bool batched)
 	return b_broadcast_in_dim(b, batched ? v->active : v->any, t.n, t.dim, (uint32_t[]){0});
 }
 
-/* Instead of the check of an index, which may have no value that passes: an assertion, and a value that does no harm. */
+/* Instead of the check of an index, which may have no value that passes: an assertion, and a value
+ * that does no harm. */
 static Node checked(const Batch *v, Build *b, Node n, Node index, bool batched, Node extents)
 {
 	Graph *g = b->g;
@@ -412,7 +414,8 @@ static Node with_batch_at(Batch *v, Node y, uint32_t place)
 	return b_broadcast_in_dim(&b, y, t.n, t.dim, map);
 }
 
-/* Output k: what callers get has the batch, unless they want it without; what is written has it where its input does. */
+/* Output k: what callers get has the batch, unless they want it without; what is written has it
+ * where its input does. */
 static bool set_output(Batch *v, uint32_t k, const BatchDims *dims)
 {
 	Graph *g = v->g;
@@ -437,7 +440,8 @@ Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness 
 	return transform_vmap_at(g, batched, size, randomness, NULL);
 }
 
-/* The batch is what the caller says, so sizes that are too large with it are no error of the transform. */
+/* The batch is what the caller says, so sizes that are too large with it are no error of the
+ * transform. */
 static bool sizes_fit(Graph *g, Sym size)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n))

@@ -344,8 +344,6 @@ static void lu_blocks(const Lu *v, StepList *list)
 
 void lower_lu(Lower *s, Node n)
 {
-	if (lower_small(s, n) || lower_by_members(s, n))
-		return;
 	Lu v = {.f = factor_of(s, n)};
 	const Factor *f = &v.f;
 	SymTab *syms = f->syms;

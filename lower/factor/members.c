@@ -66,7 +66,7 @@ static NodePlace from_member(NodePlace p, SymTab *syms, Sym first)
 	return p;
 }
 
-bool lower_by_members(Lower *s, Node n)
+static bool by_blocks(Lower *s, Node n)
 {
 	enum { MOST_PLACES = 4 };
 	SymTab *syms = s->ir->syms;
@@ -105,4 +105,9 @@ bool lower_by_members(Lower *s, Node n)
 	for (uint32_t k = 0; k < nout; k++)
 		lower_publish_result(s, n, k, &result[k]);
 	return true;
+}
+
+bool lower_members(Lower *s, Node n)
+{
+	return lower_small(s, n) || by_blocks(s, n);
 }

@@ -114,8 +114,6 @@ static void qr_panels(const Qr *v, StepList *list)
 
 void lower_geqrf(Lower *s, Node n)
 {
-	if (lower_small(s, n) || lower_by_members(s, n))
-		return;
 	Qr v = {.f = factor_of(s, n)};
 	const Factor *f = &v.f;
 	const Sym all[] = {f->rows, f->columns};

@@ -74,8 +74,6 @@ static void cholesky_panels(const Factor *f, NodePlace x, NodePlace u, NodePlace
 
 void lower_cholesky(Lower *s, Node n)
 {
-	if (lower_small(s, n) || lower_by_members(s, n))
-		return;
 	const Factor f = factor_of(s, n);
 	const Sym all[] = {f.columns, f.columns};
 	NodePlace x = factor_operand_inside(&f, 0, f.rows, f.columns), u = factor_result_inside(&f, 0, f.dtype, all, 2, f.pairs);
@@ -153,8 +151,6 @@ static void solve_panels(const Solve *v)
 
 void lower_triangular_solve(Lower *s, Node n)
 {
-	if (lower_small(s, n) || lower_by_members(s, n))
-		return;
 	const Factor f = factor_of(s, n);
 	Solve v = {.f = &f, .upper = node_bool(s->g, n, "upper"), .unit = node_bool(s->g, n, "unit"),
 		   .m = node_dim(s->g, node_in(s->g, n, 1), f.lead + 1)};

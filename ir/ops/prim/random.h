@@ -12,8 +12,8 @@
  * A key is u64[2]. A model that draws has the state "weft.rng", {seed, number of calls before this
  * one}, which is the key of a call and is written like any other state, so that a call that fails
  * does not count. Operators that draw have the arguments of RANDOM_ARGS: `rng`, the key,
- * `stream`, their number in program order, and `cipher`. Import leaves them out, random_attach (passes/random.h)
- * fills them in. Passes change neither: copies of a node draw what it drew. */
+ * `stream`, their number in program order, and `cipher`. Import leaves them out, random_attach
+ * (passes/random.h) fills them in. Passes change neither: copies of a node draw what it drew. */
 #ifndef WEFT_IR_OPS_PRIM_RANDOM_H
 #define WEFT_IR_OPS_PRIM_RANDOM_H
 
@@ -56,8 +56,8 @@ bool draw_begin(Build *, Node n, Draw *d);
 /* Returns a u64 tensor [B..., *shape] with 64 random bits in every element; no node after an
  * error. */
 Node draw_bits(Build *, Draw *, const Shape *);
-/* Returns the u64 tensor [B..., *shape] of random bits of the Draw's key, stream and part. high: the
- * words 2 and 3 of four, else the words 0 and 1. Returns no node after an error. */
+/* Returns the u64 tensor [B..., *shape] of random bits of the Draw's key, stream and part. high:
+ * the words 2 and 3 of four, else the words 0 and 1. Returns no node after an error. */
 Node b_random_bits(Build *, const Draw *, bool high, const Shape *);
 /* Returns numbers [B..., *shape] of a float dtype: k / 2^bits, where the integer k is uniform in
  * [0, 2^bits). bits are the digits of the dtype, as in PyTorch: 53 of f64, 24 of f32, 11 of f16, 8
@@ -82,9 +82,10 @@ Node draw_dropout(Build *, Draw *, Node x, double p, uint32_t shared);
 
 /* Returns the key of a call, made of the state: vmap gives each member one of its own there. */
 Node b_random_key(Build *, Cipher, Node state);
-/* jax.random.fold_in: returns a key [B..., 2] made, by a cipher, of a key u64[2] or u64[B..., 2] and integers
- * data[B...]. Other keys and other data give other keys. The result has the shape [data's shape and
- * the key's leading dimensions broadcast, 2]. Another dtype or shape of the key is an error. */
+/* jax.random.fold_in: returns a key [B..., 2] made, by a cipher, of a key u64[2] or u64[B..., 2]
+ * and integers data[B...]. Other keys and other data give other keys. The result has the shape
+ * [data's shape and the key's leading dimensions broadcast, 2]. Another dtype or shape of the key
+ * is an error. */
 Node b_random_fold(Build *, Cipher, Node key, Node data);
 
 #endif

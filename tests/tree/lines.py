@@ -10,7 +10,7 @@ import sys
 
 MARKDOWN, COMMENT, TAB = 120, 100, 8
 # Comments that are longer, by folder: may fall, not rise.
-LEFT = {"codegen/cpu": 5, "lower": 34, "passes": 16, "transform": 98}
+LEFT = {"codegen/cpu": 5, "lower": 34, "passes": 16, "transform": 92}
 TOKEN = re.compile(r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
 
 

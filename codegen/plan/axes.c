@@ -66,7 +66,8 @@ void axes_merge_outer(Nest *nest, uint64_t among)
 enum {
 	SPREAD_BYTES = 128 << 10, /* of local arrays: what a task may have on its stack
 				     (SHARE_ELEMENTS of 8 bytes) */
-	WORTH_LANES = 2 /* times that gathers have to be worth: indices and masks cost, too */
+	WORTH_LANES = 2, /* times that gathers have to be worth: indices and masks cost, too */
+	NARROW = 4 /* times as many lanes as the elements of a row: a gather of each takes less than combining lanes */
 };
 
 static double access_score(const PlanInput *in, Sym offset, uint32_t axis)
@@ -236,6 +237,26 @@ static uint32_t choose_gathered(const PlanInput *in)
 	return best;
 }
 
+/* Instead of an inner axis that fills few lanes, whose lanes each point would have to combine: neighbouring
+ * points that are stored side by side, however they are read. */
+static uint32_t choose_stored(const PlanInput *in)
+{
+	const double operations = point_operations(in);
+	double least = 0;
+	uint32_t best = NO_AXIS;
+	for (uint32_t a = 0; a < in->nest->n; a++) {
+		bool usable = in->nest->var[a].i && (in->nest->outer >> a & 1) && can_be_vector(in, a) && has_few_tails(in, a);
+		for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
+			usable = usable && (!in->nest->store[i].i || store_score(in, i, a) > 0);
+		double cycles = usable ? points_cycles(in, a, operations) : 0;
+		if (cycles > 0 && (best == NO_AXIS || cycles < least)) {
+			least = cycles;
+			best = a;
+		}
+	}
+	return best;
+}
+
 static bool has_small_factors(int64_t n)
 {
 	static const int64_t prime[] = {2, 3, 5, 7, 11, 13};
@@ -325,7 +346,12 @@ uint32_t axes_choose_vector(const PlanInput *in)
 			best = a;
 		}
 	}
-	return best == NO_AXIS ? choose_gathered(in) : best;
+	if (best == NO_AXIS)
+		return choose_gathered(in);
+	const bool narrow = !(in->nest->outer >> best & 1) &&
+			    NARROW * nest_hint(in->nest, best) <= (int64_t)target_lanes(in->target, DT_f32);
+	const uint32_t stored = narrow ? choose_stored(in) : NO_AXIS;
+	return stored == NO_AXIS ? best : stored;
 }
 
 /* ---- the order of loops ---- */

@@ -4,8 +4,6 @@
 
 /* Rarely hot, so through the f64 function: rounds correctly but for ties within its error. */
 #define VIA_F64(name) {name, LIB_F32, "x", 0, "convert[f32](" name "(convert[f64](x)))"}
-#define VIA_F64_2(name)                                                                            \
-	{name, LIB_F32, "a, b", 0, "convert[f32](" name "(convert[f64](a), convert[f64](b)))"}
 
 /* exp(x) = p * 2**n, t = n + 1.5 * 2**23, but 0 where `none`. */
 #define EXP_PARTS                                                                                  \
@@ -175,6 +173,35 @@ const LibDef lib_f32[] = {
 		"y = 1.0 - 2.0 / (e + 1.0); z = x * x; "
 		"small = fma(x * z, poly(z, -0.33333296, 0.13331833, -0.05377433, 0.020758733, "
 		"-0.005846414), x); copysign(select(ge(a, 0.6), y, small), x)"},
+	/* log(h + l) for h >= l >= 0: u + c = h + l exactly. */
+	{"log_sum", LIB_F32, "h, l", EXPAND,
+		"u = h + l; c = l - (u - h); scale = bitcast[f32](shl(127 - min(shr(log_bits(u), 23), 127), 23)); "
+		"log_poly(fma(c, scale, log_mantissa(u) - 1.0), log_exponent(u))"},
+	{"asinh", LIB_F32, "x", 0,
+		"a = abs(x); z = x * x; "
+		"near = fma(x * z, poly(z, -0.166666567, 0.0749952421, -0.0445652418, 0.0297706556, -0.0197028015, "
+		"0.0104536908, -0.00298302481), x); "
+		"s = sqrt(fma(a, a, 1.0)); big = gt(a, 0x1p13); "
+		"far = log_sum(select(big, a, s), select(big, 0.0, a)) + select(big, 0.693147182, 0.0); "
+		"copysign(select(lt(a, 0.75), near, select(lt(a, inf), far, x)), x)"},
+	/* Near 1 the root of 2 (x - 1) and its product with a polynomial. */
+	{"acosh", LIB_F32, "x", 0,
+		"t = x - 1.0; s = sqrt(2.0 * t); "
+		"near = fma(s * t, poly(t, -0.0833332166, 0.0187466089, -0.00554794725, 0.00176030979, -0.000413469766), s); "
+		"big = gt(x, 0x1p13); "
+		"far = log_sum(x, select(big, 0.0, sqrt(fma(x, x, -1.0)))) + select(big, 0.693147182, 0.0); "
+		"select(lt(x, 1.5), near, select(lt(x, inf), far, x))"},
+	{"atanh", LIB_F32, "x", 0,
+		"a = abs(x); z = x * x; "
+		"near = fma(x * z, poly(z, 0.333333015, 0.2000245, 0.142238632, 0.118156746, 0.0516320765, 0.176339507), x); "
+		"q = (1.0 + a) / (1.0 - a); far = 0.5 * log_poly(log_mantissa(q) - 1.0, log_exponent(q)); "
+		"select(lt(a, 0.5), near, select(lt(a, 1.0), copysign(far, x), select(eq(a, 1.0), copysign(inf, x), nan)))"},
+	/* Squares of operands that are scaled by a power of two neither overflow nor vanish. */
+	{"hypot", LIB_F32, "x, y", 0,
+		"a = abs(x); b = abs(y); m = max(a, b); n = min(a, b); big = gt(m, 0x1p60); small = lt(m, 0x1p-40); "
+		"up = select(big, 0x1p-70, select(small, 0x1p90, 1.0)); down = select(big, 0x1p70, select(small, 0x1p-90, 1.0)); "
+		"p = m * up; q = n * up; r = sqrt(fma(p, p, q * q)) * down; "
+		"select(eq(a, inf), a, select(eq(b, inf), b, r))"},
 	/* 1 - 2**Q(|x|), or near 0 x + x P(x*x). */
 	{"erf", LIB_F32, "x", 0,
 		"a = min(3.95, abs(x)); "
@@ -185,22 +212,30 @@ const LibDef lib_f32[] = {
 		"y = 1.0 - bitcast[f32](bitcast[u32](p) + shl(bitcast[u32](t), 23)); z = x * x; "
 		"small = fma(x, poly(z, 0.12837912, -0.3761232, 0.11280113, -0.026709171, "
 		"0.004914826, -0.0005619421), x); copysign(select(ge(a, 1.0), y, small), x)"},
-	/* As in f64 (math_special.c), with polynomials that are within 0.04 ULP of f32; the
-	 * logarithm as in pow. */
+	/* Up to 3/4 1 - x - x P(x*x), of which 1 - x is exact from 1/2 on. Beyond, exp(-a*a) h (1 + P(h)),
+	 * h = 3/4 / (a + 2). a*a is reduced before it is rounded. What the quotient lost by rounding, which
+	 * fma knows, is added to the exponential's argument, where it costs no rounding of its own. */
+	{"erfc", LIB_F32, "x", 0,
+		"a = abs(x); none = gt(a, 10.1); c = select(none, 0.0, a); d = c + 2.0; h = 0.75 / d; "
+		"rest = fma(-h, c - (d - 2.0), fma(-h, d, 0.75)); v = fma(h, rest, h - 0.1875); "
+		"w = poly(v, 0.362110287, 4.88647556, 10.5992107, 7.37163687, -23.1909733, -37.3762703, 91.9494476, "
+		"142.558395, -359.974091); "
+		"t = fma(c * c, -1.44269502, 0x1.8p23); n = t - 0x1.8p23; "
+		"r = fma(rest, 1.33333337, fma(n, -1.42860677e-06, fma(-c, c, n * -0x1.62e4p-1))); "
+		"q = fma(r * r, poly(r, 0.49999994, 0.16666517, 0.041668106, 0.008369095, 0.0013835239), r); "
+		"far = select(none, 0.0, scale(fma(h, fma(q, 1.0 + w, w), h), t)); "
+		"near = fma(-x, poly(x * x, 0.128379151, -0.376125723, 0.112829357, -0.0268172584, 0.00508414861, "
+		"-0.000655754004), 1.0 - x); "
+		"select(lt(a, 0.75), near, select(lt(x, 0.0), 2.0 - far, far))"},
+	/* As M. Giles, "Approximating the erfinv function", 2010, in single precision: x + x P(l), l = -log(1 - x*x),
+	 * beyond l = 6 x Q(sqrt(l)). */
 	{"erfinv", LIB_F32, "x", 0,
-		"a = convert[f64](abs(x)); z = a * a; "
-		"near = fma(a, poly(z, -0.11377307378664629, 0.23201334002081092, 0.12757913929103123, 0.08592826796498255, "
-		"0.07355437019950041, -0.01637729132182015, 0.3729664545739614, -0.9628592681034557, "
-		"1.88817854791795, -1.9343336646582754, 0.960637415955427), a); "
-		"m = 1.0 - a; f = log_mantissa(m) - 1.0; q = f / (2.0 + f); w = q * q; "
-		"l = fma(log_exponent(m), -0.6931471805599453, q * -2.0 * fma(w, poly(w, 0.33333333333690773, "
-		"0.19999999395110252, 0.14285877958534812, 0.11095658071472762, 0.09682126826757691), 1.0)); "
-		"s = sqrt(l); "
-		"far = fma(s, poly((s - 2.25) / (s + 2.25), -0.14198295102313468, 0.38183206073984083, "
-		"-0.40800258288114866, 0.2442300364409244, -0.06297916750907144, -0.07317099773770103, "
-		"0.1299192491742094, -0.11447307431468508, 0.03422817576286403, 0.04301671577577521), s); "
-		"y = select(lt(a, 0.75), near, select(lt(a, 1.0), far, select(eq(a, 1.0), convert[f64](inf), nan))); "
-		"copysign(convert[f32](y), x)"},
+		"a = abs(x); m = fma(-a, a, 1.0); l = -log_poly(log_mantissa(m) - 1.0, log_exponent(m)); "
+		"near = fma(a, poly(l - 2.9, 0.599322438, 0.24275218, -0.00547548011, -0.000915483048, 0.000201184419, "
+		"-1.15466819e-05, -2.0903708e-06, 4.60886611e-07, -1.35795606e-08, -6.09382278e-09, 6.43865961e-10), a); "
+		"far = a * poly(sqrt(l) - 3.1875, 3.02107882, 1.00454104, 0.0061382046, -0.00444413722, 0.00306662545, "
+		"-0.00207920652, 0.00115379994, -0.000347827736, -0.000100753867, 9.8578741e-05); "
+		"copysign(select(lt(a, 1.0), select(lt(l, 6.0), near, far), select(eq(a, 1.0), inf, nan)), x)"},
 	/* exp2(y log2|x|) in f64, to some 2**-29: s = f/(2+f), log2(m) = 2 s log2(e) (1 + z
 	 * P(z)), z = s*s. */
 	{"pow", LIB_F32, "x, y", 0,
@@ -216,14 +251,9 @@ const LibDef lib_f32[] = {
 		"0.0001494509860942712), 1.0); "
 		"pow_special(x, y, convert[f32](bitcast[f64](bitcast[u64](p) + "
 		"shl(bitcast[u64](t), 52))))"},
-	VIA_F64("asinh"),
-	VIA_F64("acosh"),
-	VIA_F64("atanh"),
-	VIA_F64("erfc"),
 	VIA_F64("erfcx"),
 	VIA_F64("lgamma"),
 	VIA_F64("digamma"),
 	VIA_F64("trigamma"),
-	VIA_F64_2("hypot"),
 	{NULL, 0, NULL, 0, NULL},
 };

@@ -356,7 +356,7 @@ static void random_pairs(void **state)
 	}
 }
 
-/* erfinv in f32 is within 0.6 ULP, in f64 within 2.5, also of what mpmath computes in 40 digits. */
+/* erfinv in f32 is within 2 ULP, in f64 within 2.5, also of what mpmath computes in 40 digits. */
 static void inverse_error(void **state)
 {
 	(void)state;
@@ -386,7 +386,7 @@ static void inverse_error(void **state)
 	for (uint32_t k = 0; k < sizeof at / sizeof *at; k++) {
 		double e = ulps_f64(scalar_eval(g, &(ScVal){.f = at[k].x}).f, at[k].y);
 		double e32 = (double)(float)at[k].x == at[k].x ? ulps_f32(scalar_eval(f, &(ScVal){.f = at[k].x}).f, (double)at[k].y) : 0;
-		if (!(e <= 2.5 && e32 <= 0.6))
+		if (!(e <= 2.5 && e32 <= 2))
 			fail_msg("erfinv(%a): %.2f ulp in f64, %.2f in f32", at[k].x, e, e32);
 	}
 	static ScVal in[N], out[N];
@@ -396,7 +396,7 @@ static void inverse_error(void **state)
 		scalar_eval_n(f, &(const ScVal *){in}, out, N);
 		for (uint32_t i = 0; i < N; i++) {
 			double e = ulps_f32(out[i].f, erfinv_d(in[i].f));
-			if (!(e <= 0.6))
+			if (!(e <= 2))
 				fail_msg("erfinv(%a) = %a in f32: %.2f ulp", in[i].f, out[i].f, e);
 		}
 	}

@@ -67,7 +67,8 @@ enum {
 	SPREAD_BYTES = 128 << 10, /* of local arrays: what a task may have on its stack
 				     (SHARE_ELEMENTS of 8 bytes) */
 	WORTH_LANES = 2, /* times that gathers have to be worth: indices and masks cost, too */
-	NARROW = 4 /* times as many lanes as the elements of a row: a gather of each takes less than combining lanes */
+	NARROW = 4 /* times as many lanes as the elements of a row: a gather of each takes less than
+	              combining lanes */
 };
 
 static double access_score(const PlanInput *in, Sym offset, uint32_t axis)
@@ -237,8 +238,8 @@ static uint32_t choose_gathered(const PlanInput *in)
 	return best;
 }
 
-/* Instead of an inner axis that fills few lanes, whose lanes each point would have to combine: neighbouring
- * points that are stored side by side, however they are read. */
+/* Instead of an inner axis that fills few lanes, whose lanes each point would have to combine:
+ * neighbouring points that are stored side by side, however they are read. */
 static uint32_t choose_stored(const PlanInput *in)
 {
 	const double operations = point_operations(in);

@@ -212,9 +212,10 @@ const LibDef lib_f32[] = {
 		"y = 1.0 - bitcast[f32](bitcast[u32](p) + shl(bitcast[u32](t), 23)); z = x * x; "
 		"small = fma(x, poly(z, 0.12837912, -0.3761232, 0.11280113, -0.026709171, "
 		"0.004914826, -0.0005619421), x); copysign(select(ge(a, 1.0), y, small), x)"},
-	/* Up to 3/4 1 - x - x P(x*x), of which 1 - x is exact from 1/2 on. Beyond, exp(-a*a) h (1 + P(h)),
-	 * h = 3/4 / (a + 2). a*a is reduced before it is rounded. What the quotient lost by rounding, which
-	 * fma knows, is added to the exponential's argument, where it costs no rounding of its own. */
+	/* Up to 3/4 1 - x - x P(x*x), of which 1 - x is exact from 1/2 on. Beyond, exp(-a*a) h (1 +
+	 * P(h)), h = 3/4 / (a + 2). a*a is reduced before it is rounded. What the quotient lost by
+	 * rounding, which fma knows, is added to the exponential's argument, where it costs no
+	 * rounding of its own. */
 	{"erfc", LIB_F32, "x", 0,
 		"a = abs(x); none = gt(a, 10.1); c = select(none, 0.0, a); d = c + 2.0; h = 0.75 / d; "
 		"rest = fma(-h, c - (d - 2.0), fma(-h, d, 0.75)); v = fma(h, rest, h - 0.1875); "
@@ -227,8 +228,8 @@ const LibDef lib_f32[] = {
 		"near = fma(-x, poly(x * x, 0.128379151, -0.376125723, 0.112829357, -0.0268172584, 0.00508414861, "
 		"-0.000655754004), 1.0 - x); "
 		"select(lt(a, 0.75), near, select(lt(x, 0.0), 2.0 - far, far))"},
-	/* As M. Giles, "Approximating the erfinv function", 2010, in single precision: x + x P(l), l = -log(1 - x*x),
-	 * beyond l = 6 x Q(sqrt(l)). */
+	/* As M. Giles, "Approximating the erfinv function", 2010, in single precision: x + x P(l),
+	 * l = -log(1 - x*x), beyond l = 6 x Q(sqrt(l)). */
 	{"erfinv", LIB_F32, "x", 0,
 		"a = abs(x); m = fma(-a, a, 1.0); l = -log_poly(log_mantissa(m) - 1.0, log_exponent(m)); "
 		"near = fma(a, poly(l - 2.9, 0.599322438, 0.24275218, -0.00547548011, -0.000915483048, 0.000201184419, "

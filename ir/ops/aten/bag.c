@@ -13,6 +13,7 @@ typedef struct {
 	Node skip;  /* bool [N, 1]: indices that do not count; none: all do */
 	Node count; /* i64 [bags]: of those that count */
 	Sym n, bags;
+	Sym length; /* of each bag, where all are equal and cover the list; none: not known */
 } Bags;
 
 static Node scatter_rows(const Bags *r, Node to, Node rows, const char *combine)
@@ -21,10 +22,45 @@ static Node scatter_rows(const Bags *r, Node to, Node rows, const char *combine)
 	return b_scatter(r->b, to, b_unsqueeze(r->b, r->bag, -1), rows, 0, &axis, 1, combine);
 }
 
+/* Reduces the rows [N, ...] of each bag. start: of bags [bags, ...], what an empty one gives. */
+static Node combine_rows(const Bags *r, Node start, Node rows, ReduceKind kind)
+{
+	if (!r->length.i || !rows.i)
+		return scatter_rows(r, start, rows, reduce_name_for(kind, COMBINES_WRITES));
+	Shape s = aten_shape(r->b, rows), apart = shape_insert(s, 0, r->bags);
+	apart.dim[1] = r->length;
+	return b_reduce(r->b, kind, b_reshape(r->b, rows, apart.rank, apart.dim), 1u << 1, DT_none);
+}
+
 /* One column, broadcast over rows. */
 static Node column(const Bags *r, Node v)
 {
 	return b_unsqueeze(r->b, v, -1);
+}
+
+/* The number that all elements of an integer tensor are; none: not known. */
+static Sym number_of(const Graph *g, Node v)
+{
+	while (node_op(g, v) == OP_broadcast || node_op(g, v) == OP_convert)
+		v = node_in(g, v, 0);
+	const Attr *a = node_op(g, v) == OP_full || node_op(g, v) == OP_from_size ? node_attr(g, v, "value") : NULL;
+	return a && a->kind == ATTR_int ? a->s : (Sym){0};
+}
+
+/* The step of offsets 0, step, 2 step, ..., as arange makes them; none: they are not known to be
+ * such. */
+static Sym step_of(Build *b, Node offsets)
+{
+	const Graph *g = b->g;
+	while (node_op(g, offsets) == OP_convert)
+		offsets = node_in(g, offsets, 0);
+	Sym start = node_op(g, offsets) == OP_add ? number_of(g, node_in(g, offsets, 1)) : (Sym){0};
+	if (start.i && sym_is(b_syms(b), start, 0))
+		offsets = node_in(g, offsets, 0);
+	bool steps = node_op(g, offsets) == OP_mul && node_op(g, node_in(g, offsets, 0)) == OP_iota;
+	if (node_op(g, offsets) == OP_iota)
+		return b_int(b, 1);
+	return steps ? number_of(g, node_in(g, offsets, 1)) : (Sym){0};
 }
 
 static bool bags_of(Build *b, Node n, Bags *r)
@@ -36,9 +72,12 @@ static bool bags_of(Build *b, Node n, Bags *r)
 		return false;
 	}
 	*r = (Bags){.b = b, .index = b_convert(b, index, DT_i64), .n = b_dim(b, index, 0)};
+	Sym step = step_of(b, offsets);
 	if (node_bool(b->g, n, "include_last_offset"))
 		offsets = aten_slice(b, offsets, 0, 0, -1);
 	r->bags = b_dim(b, offsets, 0);
+	if (step.i && sym_eq(b_syms(b), sym_mul(b_syms(b), r->bags, step), r->n) == YES)
+		r->length = step;
 	Node in[] = {b_iota(b, DT_i64, r->n), b_convert(b, offsets, DT_i64)};
 	Attr attr[] = {attr_none(), attr_none(), attr_bool(false), attr_bool(true)};
 	r->bag = b_bin_scalar(b, OP_sub, b_node(b, OP_aten_bucketize_Tensor, in, 2, attr, 4), 1);
@@ -55,7 +94,7 @@ static bool bags_of(Build *b, Node n, Bags *r)
 		one = b_select(b, skip, aten_like(b, one, 0), one);
 		r->skip = column(r, skip);
 	}
-	r->count = scatter_rows(r, b_full_int(b, DT_i64, 0, 1, &r->bags), one, "add");
+	r->count = combine_rows(r, b_full_int(b, DT_i64, 0, 1, &r->bags), one, REDUCE_SUM);
 	return r->count.i;
 }
 
@@ -66,8 +105,7 @@ static Node reduce_rows(const Bags *r, Node rows, int64_t mode)
 	if (r->skip.i)
 		rows = b_select(b, r->skip, start, rows);
 	Shape s = {2, {r->bags, b_dim(b, rows, 1)}};
-	Node y = scatter_rows(r, aten_expand_shape(b, start, &s), rows,
-			      mode == BAG_MAX ? "max" : "add");
+	Node y = combine_rows(r, aten_expand_shape(b, start, &s), rows, mode == BAG_MAX ? REDUCE_MAX : REDUCE_SUM);
 	Node count = column(r, r->count);
 	if (mode == BAG_MAX) /* an empty bag has nothing */
 		y = b_select(b, b_bin_scalar(b, OP_eq, count, 0), aten_like(b, y, 0), y);
@@ -87,7 +125,7 @@ static Node max_indices(const Bags *r, Node rows, Node y)
 	at = b_select(b, hit, at, none);
 	if (r->skip.i)
 		at = b_select(b, r->skip, none, at);
-	Node first = scatter_rows(r, aten_expand_shape(b, none, &t), at, "min");
+	Node first = combine_rows(r, aten_expand_shape(b, none, &t), at, REDUCE_MIN);
 	Node no_row = b_full_int(b, DT_i64, 0, 1, (Sym[]){b_int(b, 1)}); /* what `none` finds */
 	return aten_take_dim(b, b_concat(b, (Node[]){r->index, no_row}, 2, 0), 0, first, "check");
 }

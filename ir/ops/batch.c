@@ -189,13 +189,26 @@ static Node with_rank(Build *b, Node x, uint32_t rank)
 	return x;
 }
 
+/* A number of a member has the dimension of the batch now, with which it would outrank the others:
+ * it is converted to the dtype that they have together. */
+static Node as_number(Build *b, Node n, uint32_t k, Node x)
+{
+	const Graph *g = b->g;
+	Node all[MAX_ARGS];
+	if (!x.i || node_nin(g, n) > MAX_ARGS || node_rank(g, node_in(g, n, k)) || !node_rank(g, n))
+		return x;
+	for (uint32_t i = 0; i < node_nin(g, n); i++)
+		all[i] = node_in(g, n, i);
+	return b_promote(b, all, node_nin(g, n)) == node_dtype(g, n) ? b_convert(b, x, node_dtype(g, n)) : x;
+}
+
 Node batch_element_wise(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Graph *g = b->g;
 	uint32_t nin = node_nin(g, n);
 	Node *x = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin + 1);
 	for (uint32_t k = 0; k < nin; k++)
-		x[k] = batched[k] && nin > 1 ? with_rank(b, in[k], node_rank(g, n)) : in[k];
+		x[k] = batched[k] && nin > 1 ? with_rank(b, as_number(b, n, k, in[k]), node_rank(g, n)) : in[k];
 	return kept_again(b, n, x, node_data(g, n)->attr, size);
 }
 

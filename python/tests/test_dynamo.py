@@ -377,3 +377,73 @@ def test_scans():
     with torch.no_grad():
         torch.testing.assert_close(torch.compile(f, backend=dynamo.backend, fullgraph=True)(init, xs, w), want)
     assert not dynamo.statistics.eager_nodes and dynamo.statistics.compiled
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_parts_of_inputs_are_views(dynamic):
+    class M(nn.Module):
+        def forward(self, x):
+            return *x.split([2, x.shape[0] - 2]), *x.unbind(1), *x.chunk(2, 1)
+    m = torch.compile(M(), backend=dynamo.backend, dynamic=dynamic)
+    for n in (5, 6, 9):
+        x = torch.randn(n, 4)
+        for got, want in zip(m(x), M()(x)):
+            torch.testing.assert_close(got, want)
+            assert got.data_ptr() == want.data_ptr() and got.stride() == want.stride()
+
+
+def test_a_backward_graph_may_be_called_again():
+    m = mlp()
+    loss = torch.compile(m, backend=dynamo.backend)(torch.randn(5, 4)).square().sum()
+    loss.backward(retain_graph=True)
+    once = [p.grad.clone() for p in m.parameters()]
+    loss.backward()
+    for p, g in zip(m.parameters(), once):
+        torch.testing.assert_close(p.grad, 2 * g)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_heads_that_share_keys(causal):
+    class M(nn.Module):
+        def forward(self, q, k, v):
+            return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+    given = [torch.randn(2, heads, 5, 8) for heads in (4, 2, 2)]
+    both(M(), *given, train=False)
+    twins = [[t.clone().requires_grad_() for t in given] for _ in range(2)]
+    for f, t in zip((M(), torch.compile(M(), backend=dynamo.backend)), twins):
+        f(*t).square().sum().backward()
+    for a, b in zip(*twins):
+        torch.testing.assert_close(b.grad, a.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_numbers_beside_low_precision(dtype):
+    def f(x, a):
+        return x * a, a * x, x / a, x // a, torch.div(x, a, rounding_mode="trunc"), x + a, torch.logaddexp(x, a)
+    x, fast = torch.tensor([1.0, 3, 7, 11, -0.3, 30]).to(dtype), torch.compile(f, backend=dynamo.backend, dynamic=False)
+    for a in (torch.tensor(0.1), torch.tensor(-0.7), torch.tensor(0.3, dtype=torch.float64)):
+        for got, want in zip(fast(x, a), f(x, a)):
+            torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
+def test_conjugates_beside_sizes():
+    z = torch.tensor([1 + 2j, 3 - 1j])
+    m = torch.compile(lambda x: x * 2, backend=dynamo.backend, dynamic=True)
+    for x in (z.conj(), z, torch.cat([z, z]).conj()):
+        torch.testing.assert_close(m(x), x * 2)
+
+
+def test_written_parts_of_one_tensor():
+    def f(x, y):
+        return x.add_(1), y.mul_(2)
+    for n in (6, 40):
+        torch._dynamo.reset()
+        got, want = torch.arange(float(n)), torch.arange(float(n))
+        torch.compile(f, backend=dynamo.backend)(got[:4], got[2:6])
+        f(want[:4], want[2:6])
+        torch.testing.assert_close(got, want)
+
+
+def test_an_unknown_option():
+    with pytest.raises(Exception, match="weft has no option 'falback'"):
+        torch.compile(mlp(), backend=dynamo.backend, options={"falback": False})(torch.randn(2, 4))

@@ -72,6 +72,19 @@ def test_an_exported_program_with_gradients():
         torch.testing.assert_close(grads[f"g.{name}"], p.grad)
 
 
+def test_a_buffer_that_is_a_conjugate():
+    z = torch.tensor([1 + 2j, 3 - 1j])
+
+    class M(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("w", z.conj())
+
+        def forward(self, x):
+            return x * self.w
+    torch.testing.assert_close(weft.compile(M(), (z,))(z), z * z.conj())
+
+
 def test_a_lower_precision():
     net, x = Net().eval(), torch.randn(2, 4)
     with torch.autocast("cpu", torch.bfloat16), torch.no_grad():

@@ -1,6 +1,7 @@
 """weft.compile: modules, exported programs and files become compiled models."""
 from __future__ import annotations
 
+import copy
 import io
 import os
 from typing import Any
@@ -77,8 +78,21 @@ def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, grad: bool 
     else:
         raise TypeError(f"weft.compile: expected a module, an ExportedProgram or a path, got {type(model).__name__}")
     file = io.BytesIO()
-    torch.export.save(model, file)
+    torch.export.save(_resolved(model), file)
     return file.getbuffer(), label + ".pt2"
+
+
+def _resolved(program: Any) -> Any:
+    """The program with the contents of tensors that are the conjugate or the negative of their memory: files lose both."""
+    import torch
+
+    def resolved(values: dict[str, Any]) -> dict[str, Any]:
+        return {k: v.resolve_conj().resolve_neg() if isinstance(v, torch.Tensor) else v for k, v in values.items()}
+    if not any(isinstance(v, torch.Tensor) and (v.is_conj() or v.is_neg()) for v in [*program.state_dict.values(), *program.constants.values()]):
+        return program
+    copied = copy.copy(program)
+    copied._state_dict, copied._constants = resolved(program.state_dict), resolved(program.constants)
+    return copied
 
 
 def _same_gradients(module: Any, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

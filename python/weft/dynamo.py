@@ -98,7 +98,8 @@ class Compiled(Boxed):
             r.index for r in lowering.results] == list(range(lowering.noutput))
         # Where there are complex numbers, a tensor may be the conjugate, or the negative, of its memory.
         lazy = any(isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_complex() or v.is_neg()) for n in lowering.gm.graph.nodes)
-        self._resolve = lowering.tensors if lazy else []
+        given = [n.meta.get("val") for n in lowering.gm.graph.find_nodes(op="placeholder")]
+        self._resolve = [k for k in lowering.tensors if isinstance(given[k], torch.Tensor)] if lazy else []
         self._later = later
         self._source = lowering.graph, lowering.gm  # until the model is made
         if not later:
@@ -299,11 +300,16 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
     """The back end "weft". options: fallback=False makes an operator that Weft lacks an error."""
     from torch._functorch.aot_autograd import aot_module_simplified
     from torch._functorch.partitioners import min_cut_rematerialization_partition
+    if unknown := (options or {}).keys() - {"fallback"}:
+        raise ValueError(f"weft has no option {', '.join(map(repr, sorted(unknown)))}: it has 'fallback'")
     fallback = (options or {}).get("fallback", True)
 
     def compiler(kind: str) -> Callable[..., Boxed]:
         def f(graph: GraphModule, inputs: Any) -> Boxed:
             start = time.time_ns()
+            context = torch._guards.TracingContext.try_get()
+            if kind == "backward" and context and context.fw_metadata and context.fw_metadata.bw_donated_idxs:
+                context.fw_metadata.bw_donated_idxs.clear()  # a list that AOTAutograd's wrapper has, too: backward(retain_graph=True)
             with torch.utils._python_dispatch._disable_current_modes():
                 boxed = compile_graph(graph, inputs, name=kind, fallback=fallback)
             boxed._time_taken_ns = time.time_ns() - start
@@ -334,11 +340,18 @@ class _Details(autograd_cache.AOTAutogradCacheDetails):
             autograd_cache.FxGraphCache._check_can_cache(gm, example_inputs, fx_config)
         except autograd_cache.BypassFxGraphCache as e:
             raise autograd_cache.BypassAOTAutogradCache(str(e)) from e
+        if _share_memory(example_inputs):
+            raise autograd_cache.BypassAOTAutogradCache("what inputs are parts of is no part of the key")
         self.gm, self.example_inputs, self.cache_key_tag = gm, list(example_inputs), torch.compiler.config.cache_key_tag
         self.torch_version = torch.__version__, torch.version.git_version
         self.default_dtype, self.warn_only = torch.get_default_dtype(), torch.is_deterministic_algorithms_warn_only_enabled()
         sizes = autograd_cache.FxGraphCache._get_shape_env()
         self.hints = sorted((str(symbol), hint) for symbol, hint in sizes.var_to_hint_override.items()) if sizes else []
+
+
+def _share_memory(inputs: Any) -> bool:
+    storages = [t.untyped_storage()._cdata for t in inputs if isinstance(t, torch.Tensor) and t.layout is torch.strided]
+    return len(set(storages)) < len(storages)
 
 
 @contextlib.contextmanager

@@ -620,23 +620,30 @@ def _by_name(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict
     return {**dict(zip(places, args)), **kwargs}
 
 
-def _is_view(node: Node) -> bool:
-    """Whether the node's value is a view of its first operand, of the same elements' kind."""
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or not node.args or not isinstance(node.args[0], Node):
-        return False
-    if op_name(node.target) in ("aten.detach", "aten.alias"):
-        return True
-    schema = node.target._schema
+def _viewed(node: Node) -> Node | None:
+    """The node whose value this node's value is a view of, of the same elements' kind."""
+    maker = node.args[0] if node.target is operator.getitem else node  # split, unbind: a list of views
+    if not (isinstance(maker, Node) and isinstance(maker.target, torch._ops.OpOverload) and maker.args and isinstance(maker.args[0], Node)):
+        return None
+    operand, schema = maker.args[0], maker.target._schema
+    v, x = node.meta.get("val"), operand.meta.get("val")
+    if not isinstance(v, torch.Tensor) or not isinstance(x, torch.Tensor):
+        return None
+    if op_name(maker.target) in ("aten.detach", "aten.alias"):
+        return operand
     info = schema.arguments[0].alias_info
-    return (info is not None and not info.is_write and len(schema.returns) == 1 and isinstance(node.meta.get("val"), torch.Tensor)
-            and node.meta["val"].dtype == node.args[0].meta["val"].dtype
-            and (node.meta["val"].is_conj(), node.meta["val"].is_neg()) == (node.args[0].meta["val"].is_conj(), node.args[0].meta["val"].is_neg())
-            and node.meta["val"].untyped_storage()._cdata == node.args[0].meta["val"].untyped_storage()._cdata)
+    same = (info is not None and not info.is_write and len(schema.returns) == 1 and v.dtype == x.dtype
+            and (v.is_conj(), v.is_neg()) == (x.is_conj(), x.is_neg()) and v.untyped_storage()._cdata == x.untyped_storage()._cdata)
+    return operand if same else None
+
+
+def _is_view(node: Node) -> bool:
+    return _viewed(node) is not None
 
 
 def _root(node: Node) -> Node:
-    while _is_view(node):
-        node = node.args[0]
+    while (operand := _viewed(node)) is not None:
+        node = operand
     return node
 
 

@@ -20,9 +20,19 @@ static Node repeat_heads(Build *b, Node x, Sym times)
 	return aten_reshape(b, b_broadcast_in_dim(b, x, wide.rank, wide.dim, map), &s);
 }
 
+/* How many heads of q share one of k. */
+static Sym heads_shared(Build *b, Node q, Node k)
+{
+	if (!q.i || !k.i || node_rank(b->g, q) < 3 || node_rank(b->g, k) < 3)
+		return b_int(b, 1);
+	return sym_floordiv(b_syms(b), b_dim(b, q, -3), b_dim(b, k, -3));
+}
+
 /* Scores with what must not be seen at -inf. */
 static Node masked(Build *b, Node scores, Node mask, bool causal)
 {
+	if (!scores.i)
+		return scores;
 	Node low = aten_like(b, scores, -(double)INFINITY);
 	Shape s = aten_shape(b, scores);
 	if (causal) {
@@ -91,7 +101,7 @@ static Attention attention_of(Build *b, Node n, bool lse)
 {
 	Attention a = {.q = arg(b, n, "query"), .k = arg(b, n, "key"), .v = arg(b, n, "value"), .mask = arg(b, n, "attn_mask"),
 	               .times = b_int(b, 1)};
-	bool gqa = op_arg_index(node_op(b->g, n), "enable_gqa") >= 0 && node_bool(b->g, n, "enable_gqa");
+	bool gqa = op_arg_index(node_op(b->g, n), "enable_gqa") < 0 || node_bool(b->g, n, "enable_gqa");
 	uint32_t rank = aten_rank(b, a.q);
 	if (!a.q.i || !a.k.i || !a.v.i)
 		return a;
@@ -103,11 +113,10 @@ static Attention attention_of(Build *b, Node n, bool lse)
 	a.dropout = node_float(b->g, n, "dropout_p");
 	if (a.dropout != 0 && !draw_begin(b, n, &draw))
 		return a;
-	if (gqa && rank >= 3) {
-		Sym heads = b_dim(b, a.q, (int)rank - 3);
-		a.times = sym_floordiv(b_syms(b), heads, b_dim(b, a.k, (int)rank - 3));
+	if (gqa) {
+		a.times = heads_shared(b, a.q, a.k);
 		a.k = repeat_heads(b, a.k, a.times);
-		a.v = repeat_heads(b, a.v, sym_floordiv(b_syms(b), heads, b_dim(b, a.v, (int)rank - 3)));
+		a.v = repeat_heads(b, a.v, heads_shared(b, a.q, a.v));
 	}
 	/* Scores of f16 may be larger than its numbers. */
 	Node scores = scaled(b, n, b_matmul_wide(b, a.q, b_transpose(b, a.k, -2, -1)));
@@ -236,7 +245,8 @@ OP(aten__scaled_dot_product_flash_attention_for_cpu){
 	.batch = batch_attention,
 	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 4]; "
 		  "f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], is_causal=true; "
-		  "f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 4], f32[3, 5], scale=0.75",
+		  "f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 4], f32[3, 5], scale=0.75; "
+		  "f32[1, 4, 3, 4], f32[1, 2, 3, 4], f32[1, 2, 3, 4], is_causal=true",
 };
 
 /* With P = exp(S - logsumexp) of the forward pass: a row that saw nothing has none. What dropout
@@ -250,6 +260,9 @@ static Node build_flash_backward(Build *b, Node n)
 	if (!g.i || !q.i || !k.i || !v.i || !y.i || !lse.i)
 		return (Node){0};
 	DType d = node_dtype(b->g, q);
+	Sym times = heads_shared(b, q, k);
+	k = repeat_heads(b, k, times);
+	v = repeat_heads(b, v, times);
 	Node scores = masked(b, scaled(b, n, b_matmul_wide(b, q, b_transpose(b, k, -2, -1))), mask, node_bool(b->g, n, "is_causal"));
 	if (!scores.i)
 		return scores;
@@ -260,8 +273,8 @@ static Node build_flash_backward(Build *b, Node n)
 	Node along = aten_sum(b, b_bin(b, OP_mul, aten_wide(b, g), aten_wide(b, y)), last, true);
 	Node gs = b_bin(b, OP_sub, b_matmul_wide(b, g, b_transpose(b, v, -2, -1)), along);
 	Node from = b_convert(b, scaled(b, n, b_bin(b, OP_mul, p, gs)), d);
-	Node r[] = {b_matmul(b, from, k), b_matmul(b, b_transpose(b, from, -2, -1), q),
-	            b_matmul(b, b_transpose(b, b_convert(b, p, d), -2, -1), g)};
+	Node r[] = {b_matmul(b, from, k), sum_heads(b, b_matmul(b, b_transpose(b, from, -2, -1), q), arg(b, n, "key"), times),
+	            sum_heads(b, b_matmul(b, b_transpose(b, b_convert(b, p, d), -2, -1), g), arg(b, n, "value"), times)};
 	return b_tuple(b, r, 3);
 }
 OP(aten__scaled_dot_product_flash_attention_for_cpu_backward){

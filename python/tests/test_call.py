@@ -94,6 +94,17 @@ def test_numbers_of_python(compiled):
         m(np.array([1, 2], np.float32), "3")
 
 
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"])
+def test_the_range_of_numbers(compiled, dtype):
+    m = compiled(f"graph @f(%n: {dtype}[]) {{\n  %y = aten.clone(%n)\n  return %y\n}}")
+    i = np.iinfo(_numpy(dtype))
+    for n in (i.min, i.max):
+        assert int(m(n)) == n
+    for n in (i.min - 1, i.max + 1, 2**70):
+        with pytest.raises(OverflowError, match="input n: "):
+            m(n)
+
+
 def test_sizes_from_data(compiled):
     m = compiled("graph @f(%x: f32[5]) {\n  %y = aten.nonzero(%x)\n  return %y\n}")
     assert m(np.array([0, 1, 0, 2, 3], np.float32)).tolist() == [[1], [3], [4]]

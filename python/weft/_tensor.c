@@ -72,6 +72,7 @@ typedef struct {
 	PyTypeObject *type;
 	Way way;
 	const DLExchange *exchange;
+	PyObject *is_conj, *is_neg; /* methods of a tensor of PyTorch; NULL: the class has none */
 } Known;
 static Known known[32];
 static unsigned nknown;
@@ -100,6 +101,13 @@ static Way way_of(PyObject *o, const DLExchange *exchange)
 	return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || PyIndex_Check(o) ? BY_NUMBER : BY_NOTHING;
 }
 
+static PyObject *method_of(PyTypeObject *type, const char *name)
+{
+	PyObject *f = PyObject_GetAttrString((PyObject *)type, name);
+	PyErr_Clear();
+	return f;
+}
+
 static const Known *known_class(PyObject *o)
 {
 	PyTypeObject *type = Py_TYPE(o);
@@ -109,10 +117,12 @@ static const Known *known_class(PyObject *o)
 			return &known[k];
 	const DLExchange *exchange = exchange_of(type);
 	Known *at = &known[nknown++ % most];
-	PyTypeObject *before = at->type;
+	const Known before = *at;
 	Py_INCREF((PyObject *)type);
-	*at = (Known){type, way_of(o, exchange), exchange};
-	Py_XDECREF((PyObject *)before);
+	*at = (Known){type, way_of(o, exchange), exchange, method_of(type, "is_conj"), method_of(type, "is_neg")};
+	Py_XDECREF((PyObject *)before.type);
+	Py_XDECREF(before.is_conj);
+	Py_XDECREF(before.is_neg);
 	return at;
 }
 
@@ -129,16 +139,19 @@ static int refuse(const char *who, const char *name, const char *what)
 	return -1;
 }
 
-/* An exception of somebody else's, with the name in front. */
+/* An exception of somebody else's, with the name in front; of several lines, the first one. */
 static int refuse_with_cause(const char *who, const char *name)
 {
 	PyObject *type, *value, *trace;
 	PyErr_Fetch(&type, &value, &trace);
 	PyErr_NormalizeException(&type, &value, &trace);
-	if (value)
-		PyErr_Format(type, "%s %s: %S", who, name, value);
+	PyObject *text = value ? PyObject_Str(value) : NULL, *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
+	if (lines && PyList_Size(lines))
+		PyErr_Format(type, "%s %s: %U", who, name, PyList_GetItem(lines, 0));
 	else
 		PyErr_Format(PyExc_TypeError, "%s %s: no tensor", who, name);
+	Py_XDECREF(text);
+	Py_XDECREF(lines);
 	Py_XDECREF(type);
 	Py_XDECREF(value);
 	Py_XDECREF(trace);
@@ -245,6 +258,82 @@ static int open_dlpack(View *v, PyObject *o, bool writable, const char *who, con
 	return 0;
 }
 
+/* A tensor that its class cannot show: one that is sparse, or has no memory. */
+static int refuse_exchanged(PyObject *o, const char *who, const char *name)
+{
+	PyObject *type, *value, *trace;
+	PyErr_Fetch(&type, &value, &trace);
+	PyObject *layout = PyObject_GetAttrString(o, "layout"), *device = layout ? PyObject_GetAttrString(o, "device") : NULL;
+	if (device) {
+		PyErr_Format(PyExc_TypeError, "%s %s: expected a dense tensor in memory, got one of layout %S on %S", who, name, layout, device);
+		Py_XDECREF(type);
+		Py_XDECREF(value);
+		Py_XDECREF(trace);
+	} else {
+		PyErr_Restore(type, value, trace);
+		refuse_with_cause(who, name);
+	}
+	Py_XDECREF(layout);
+	Py_XDECREF(device);
+	return -1;
+}
+
+static void close_copy(View *v)
+{
+	Py_CLEAR(v->copy);
+}
+
+/* Whether the method says yes of the object; without a method: no. */
+static bool says_yes(PyObject *method, PyObject *o)
+{
+	PyObject *answer = method ? PyObject_CallFunctionObjArgs(method, o, NULL) : NULL;
+	bool yes = answer == Py_True;
+	Py_XDECREF(answer);
+	PyErr_Clear();
+	return yes;
+}
+
+/* Whether a tensor of PyTorch is conjugated or negated when it is read. A real tensor can be so
+ * only as the imaginary part of a complex one: then all of its strides are even. Other tensors, of
+ * which most calls are, are not asked. */
+static bool is_lazy(const Known *k, PyObject *o, const WeftTensor *t)
+{
+	if (t->dtype.code == WEFT_COMPLEX)
+		return says_yes(k->is_conj, o) || says_yes(k->is_neg, o);
+	if (t->dtype.code != WEFT_FLOAT)
+		return false;
+	for (int32_t d = 0; d < t->ndim; d++)
+		if (t->shape[d] > 1 && (!t->strides || t->strides[d] % 2))
+			return false;
+	return says_yes(k->is_neg, o);
+}
+
+static int open_exchanged(View *v, PyObject *o, const Known *k, bool writable, const char *who, const char *name, WeftTensor *t)
+{
+	const DLExchange *e = k->exchange; /* a call of Python may give *k to another class */
+	if (e->view_object(o, t))
+		return refuse_exchanged(o, who, name);
+	if (!is_lazy(k, o, t))
+		return 0;
+	if (writable) {
+		PyErr_Format(PyExc_ValueError, "%s %s: a tensor with the conjugate or the negative bit cannot be written: resolve_conj().resolve_neg()", who, name);
+		return -1;
+	}
+	PyObject *plain = PyObject_CallMethod(o, "resolve_conj", NULL);
+	v->copy = plain ? PyObject_CallMethod(plain, "resolve_neg", NULL) : NULL;
+	v->close = close_copy;
+	Py_XDECREF(plain);
+	return v->copy && !e->view_object(v->copy, t) ? 0 : refuse_with_cause(who, name);
+}
+
+/* Whether an integer, of which x has the low 64 bits, is one of the dtype. */
+static bool in_range(int64_t x, WeftDType d)
+{
+	int unused = 64 - d.bits;
+	int64_t kept = d.code == WEFT_UINT ? (int64_t)((uint64_t)x << unused >> unused) : (int64_t)((uint64_t)x << unused) >> unused;
+	return kept == x;
+}
+
 /* The value of a number, as the dtype has it, in v->u.number. */
 static int open_number(View *v, PyObject *o, WeftDType d, const char *who, const char *name, WeftTensor *t)
 {
@@ -261,6 +350,8 @@ static int open_number(View *v, PyObject *o, WeftDType d, const char *who, const
 		PyObject *whole = PyNumber_Index(o);
 		int64_t x = whole ? d.code == WEFT_UINT ? (int64_t)PyLong_AsUnsignedLongLong(whole) : PyLong_AsLongLong(whole) : -1;
 		Py_XDECREF(whole);
+		if (!PyErr_Occurred() && !in_range(x, d))
+			PyErr_Format(PyExc_OverflowError, "%R is out of the range of %s", o, dtype_text(d));
 		memcpy(p, &x, sizeof x); /* little-endian: the low bytes come first */
 	} else {
 		return refuse(who, name, "a number cannot be given for this dtype");
@@ -275,7 +366,7 @@ static int open_as(View *v, PyObject *o, const Known *k, const WeftDType *number
 {
 	switch (k->way) {
 	case BY_EXCHANGE:
-		return k->exchange->view_object(o, t) ? refuse_with_cause(who, name) : 0;
+		return open_exchanged(v, o, k, writable, who, name, t);
 	case BY_BUFFER:
 		return open_buffer(v, o, writable, who, name, t);
 	case BY_DLPACK:
@@ -294,6 +385,7 @@ static int open_as(View *v, PyObject *o, const Known *k, const WeftDType *number
 int view_open(View *v, PyObject *o, const WeftDType *number, bool writable, const char *who, const char *name, WeftTensor *t)
 {
 	v->close = NULL;
+	v->copy = NULL;
 	if (open_as(v, o, known_class(o), number, writable, who, name, t) < 0) {
 		view_close(v);
 		return -1;

@@ -273,7 +273,7 @@ static PyObject *trace_input(PyObject *self, PyObject *args)
 
 typedef WeftValue Declare(WeftTrace *, const char *name, const char *type, const void *data);
 
-/* (name, type, array): the session keeps the array, which must be row-major. */
+/* (name, type, array): the session keeps the array, which must be row-major, or its copy. */
 static PyObject *declare(PyObject *self, PyObject *args, Declare *f)
 {
 	Trace *t = (Trace *)self;
@@ -284,9 +284,12 @@ static PyObject *declare(PyObject *self, PyObject *args, Declare *f)
 	if (!PyArg_ParseTuple(args, "ss|O", &name, &type, &o) || !trace_ready(t))
 		return NULL;
 	if (o && o != Py_None) {
-		if (PyList_Append(t->session->held, o) < 0 || view_open(&v, o, NULL, false, "parameter", name, &data) < 0)
+		if (view_open(&v, o, NULL, false, "parameter", name, &data) < 0)
 			return NULL;
+		int held = PyList_Append(t->session->held, v.copy ? v.copy : o);
 		view_close(&v);
+		if (held < 0)
+			return NULL;
 	}
 	return checked_value(t, f(t->trace, name, type, data.data));
 }

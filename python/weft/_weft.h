@@ -32,6 +32,7 @@ enum { MOST_RANK = 12 };
  * view_close. */
 typedef struct View {
 	void (*close)(struct View *); /* NULL: nothing to give back */
+	PyObject *copy;               /* whose memory it is; NULL: the object's own */
 	int64_t shape[MOST_RANK], stride[MOST_RANK];
 	union {
 		Py_buffer buffer;
@@ -44,7 +45,8 @@ typedef struct View {
 } View;
 
 /* Fills in *t with the memory of a Python object: one with DLPack's C exchange interface (PyTorch),
- * the buffer protocol (NumPy), or __dlpack__; nothing is copied. With `number`, an object of Python
+ * the buffer protocol (NumPy), or __dlpack__. Nothing is copied, except a tensor of PyTorch whose
+ * elements are conjugated or negated only when they are read. With `number`, an object of Python
  * that is a number becomes a tensor of this dtype without dimensions. `writable`: the memory will
  * be written. who, name: "input", "x", for exceptions. */
 int view_open(View *, PyObject *, const WeftDType *number, bool writable, const char *who, const char *name, WeftTensor *t);

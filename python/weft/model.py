@@ -233,6 +233,6 @@ def _detached(value: Any) -> Any:
 
 def _contiguous(value: Any) -> Any:
     if hasattr(value, "detach"):
-        return value.detach().contiguous()
+        return value.detach().resolve_conj().resolve_neg().contiguous()
     import numpy
     return numpy.ascontiguousarray(value)

@@ -61,6 +61,27 @@ def test_errors(f, error, text):
         weft.trace(f, "f32[4]")
 
 
+def test_values_of_another_trace():
+    kept = []
+    weft.trace(lambda x: (kept.append(x.exp()), x + 1)[1], "f32[N]")
+    other = kept[0]
+    with pytest.raises(weft.Error, match="the trace has ended"):
+        other.exp()
+    for f in (lambda y: y * 3 + other, lambda y: y.add(other), lambda y: (y > 0).where(y, other), lambda y: other, lambda y: other + y):
+        with pytest.raises((ValueError, weft.Error), match="a value of another trace|the trace has ended"):
+            weft.trace(f, "f32[N]")
+    session = _weft.Session()
+    first, second = session.trace("a"), session.trace("b")
+    x, y = first.input("x", "f32[4]"), second.input("y", "f32[4]")
+    for call in (lambda: second.call("aten.add.Tensor", (y, x)), lambda: second.call("aten.cat", ([y, x],)), lambda: second.output("z", x),
+                 lambda: second.shape(x), lambda: second.result(x, 0), lambda: second.call("aten.neg", (), {"self": x}),
+                 lambda: second.while_loop([x], lambda v: v, lambda v: v), lambda: second.scan([y], [x], lambda v: v, 0)):
+        with pytest.raises(ValueError, match="this is a value of another trace"):
+            call()
+    second.output("z", second.call("aten.neg", (y,)))
+    assert "aten.neg" in second.end().text()
+
+
 def test_text_after_a_pass():
     g = weft.trace(lambda x: x.silu(), "f32[4]")
     assert "silu" in str(weft.show(g)) and str(weft.show(g, after="decompose")) == g.text("decompose") != g.text()

@@ -7,16 +7,18 @@
 
 #include "weft_trace.h"
 
-/* A value of a trace. */
+/* A value of a trace, which it does not keep alive: the trace's number tells it from all others. */
 typedef struct {
 	PyObject_HEAD
 	WeftValue value;
+	uint64_t trace;
 } Value;
 
 typedef struct {
 	PyObject_HEAD
 	Session *session;
-	WeftTrace *trace;
+	WeftTrace *trace; /* NULL: it has ended */
+	uint64_t number;
 } Trace;
 
 static PyTypeObject *value_type, *trace_type;
@@ -42,17 +44,29 @@ void memory_drop(Memory *m)
 	}
 }
 
-static PyObject *value_object(WeftValue v)
+static PyObject *value_object(const Trace *t, WeftValue v)
 {
 	Value *out = PyObject_New(Value, value_type);
 	if (out)
-		out->value = v;
+		*out = (Value){.ob_base = out->ob_base, .value = v, .trace = t->number};
 	return (PyObject *)out;
 }
 
 static bool is_value(PyObject *o)
 {
 	return Py_TYPE(o) == value_type;
+}
+
+/* Sets *v to the value, which must be one of this trace; else returns false with an exception. */
+static bool value_of(const Trace *t, PyObject *o, WeftValue *v)
+{
+	if (!is_value(o))
+		PyErr_Format(PyExc_TypeError, "expected a value of a trace, got %R", (PyObject *)Py_TYPE(o));
+	else if (((Value *)o)->trace != t->number)
+		PyErr_SetString(PyExc_ValueError, "this is a value of another trace");
+	else
+		*v = ((Value *)o)->value;
+	return !PyErr_Occurred();
 }
 
 bool is_size(PyObject *o)
@@ -103,11 +117,12 @@ const char *size_text(PyObject *o, Memory **m)
 	return text;
 }
 
-static bool set_element(WeftArg *a, uint32_t k, PyObject *o, Memory **m)
+static bool set_element(const Trace *t, WeftArg *a, uint32_t k, PyObject *o, Memory **m)
 {
 	switch (a->kind) {
 	case WEFT_ARG_VALUES:
-		((WeftValue *)(uintptr_t)a->u.values)[k] = is_value(o) ? ((Value *)o)->value : (WeftValue){0, 0};
+		if (is_value(o))
+			value_of(t, o, (WeftValue *)(uintptr_t)a->u.values + k);
 		break;
 	case WEFT_ARG_SIZES:
 		((const char **)(uintptr_t)a->u.texts)[k] = size_text(o, m);
@@ -124,7 +139,7 @@ static bool set_element(WeftArg *a, uint32_t k, PyObject *o, Memory **m)
 	return !PyErr_Occurred();
 }
 
-static bool list_argument(WeftArg *a, PyObject *list, Memory **m)
+static bool list_argument(const Trace *t, WeftArg *a, PyObject *list, Memory **m)
 {
 	Py_ssize_t n = PySequence_Size(list);
 	WeftArgKind kind = WEFT_ARG_NONE;
@@ -142,7 +157,7 @@ static bool list_argument(WeftArg *a, PyObject *list, Memory **m)
 	a->u.ints = memory;
 	for (Py_ssize_t k = 0; memory && k < n; k++) {
 		PyObject *o = PySequence_GetItem(list, k);
-		bool good = o && set_element(a, (uint32_t)k, o, m);
+		bool good = o && set_element(t, a, (uint32_t)k, o, m);
 		Py_XDECREF(o);
 		if (!good)
 			return false;
@@ -150,15 +165,16 @@ static bool list_argument(WeftArg *a, PyObject *list, Memory **m)
 	return memory;
 }
 
-static bool argument(WeftArg *a, PyObject *o, Memory **m)
+static bool argument(const Trace *t, WeftArg *a, PyObject *o, Memory **m)
 {
 	*a = weft_arg_none();
 	a->n = 1;
 	if (PyList_Check(o) || PyTuple_Check(o))
-		return list_argument(a, o, m);
+		return list_argument(t, a, o, m);
 	a->kind = kind_of(o);
-	if (a->kind == WEFT_ARG_VALUE)
-		*a = weft_arg(((Value *)o)->value);
+	WeftValue v;
+	if (a->kind == WEFT_ARG_VALUE && value_of(t, o, &v))
+		*a = weft_arg(v);
 	else if (a->kind == WEFT_ARG_BOOL)
 		a->u.b = o == Py_True;
 	else if (a->kind == WEFT_ARG_FLOAT)
@@ -182,7 +198,7 @@ static bool trace_ready(const Trace *t)
 
 static PyObject *checked_value(Trace *t, WeftValue v)
 {
-	return v.node ? value_object(v) : session_raise(t->session);
+	return v.node ? value_object(t, v) : session_raise(t->session);
 }
 
 /* call(op, args, named) -> Value */
@@ -198,9 +214,9 @@ static PyObject *trace_call(PyObject *self, PyObject *args)
 	WeftArg *a = memory_take(&m, (size_t)(all + 1) * sizeof *a);
 	bool good = a;
 	for (Py_ssize_t k = 0; good && k < n; k++)
-		good = argument(&a[k], PyTuple_GetItem(list, k), &m);
+		good = argument(t, &a[k], PyTuple_GetItem(list, k), &m);
 	while (good && named && PyDict_Next(named, &at, &key, &value)) {
-		good = argument(&a[n], value, &m);
+		good = argument(t, &a[n], value, &m);
 		a[n++].name = PyUnicode_AsUTF8AndSize(key, NULL);
 	}
 	if (good && !PyErr_Occurred()) {
@@ -211,22 +227,13 @@ static PyObject *trace_call(PyObject *self, PyObject *args)
 	return out;
 }
 
-static bool value_of(PyObject *o, WeftValue *v)
-{
-	if (!is_value(o))
-		PyErr_Format(PyExc_TypeError, "expected a value of a trace, got %R", (PyObject *)Py_TYPE(o));
-	else
-		*v = ((Value *)o)->value;
-	return is_value(o);
-}
-
 static PyObject *trace_result(PyObject *self, PyObject *args)
 {
 	Trace *t = (Trace *)self;
 	PyObject *o;
 	unsigned k;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "OI", &o, &k) || !value_of(o, &v) || !trace_ready(t))
+	if (!PyArg_ParseTuple(args, "OI", &o, &k) || !value_of(t, o, &v) || !trace_ready(t))
 		return NULL;
 	return checked_value(t, weft_trace_result(t->trace, v, k));
 }
@@ -237,7 +244,7 @@ static PyObject *trace_shape(PyObject *self, PyObject *o)
 	Trace *t = (Trace *)self;
 	int64_t shape[12];
 	WeftValue v;
-	if (!value_of(o, &v) || !trace_ready(t))
+	if (!value_of(t, o, &v) || !trace_ready(t))
 		return NULL;
 	int32_t rank = weft_trace_shape(t->trace, v, shape);
 	if (rank < 0)
@@ -315,7 +322,7 @@ static PyObject *trace_size(PyObject *self, PyObject *args)
 	PyObject *o;
 	long long lo, hi;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "sOLL", &name, &o, &lo, &hi) || !value_of(o, &v) || !trace_ready((Trace *)self))
+	if (!PyArg_ParseTuple(args, "sOLL", &name, &o, &lo, &hi) || !value_of((Trace *)self, o, &v) || !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_size(((Trace *)self)->trace, name, v, lo, hi);
 	Py_RETURN_NONE;
@@ -333,7 +340,7 @@ static PyObject *trace_output(PyObject *self, PyObject *args)
 	const char *name;
 	PyObject *o;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "sO", &name, &o) || !value_of(o, &v) || !trace_ready((Trace *)self))
+	if (!PyArg_ParseTuple(args, "sO", &name, &o) || !value_of((Trace *)self, o, &v) || !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_output(((Trace *)self)->trace, name, v);
 	Py_RETURN_NONE;
@@ -343,7 +350,7 @@ static PyObject *trace_assign(PyObject *self, PyObject *args)
 {
 	PyObject *state, *to;
 	WeftValue s, v;
-	if (!PyArg_ParseTuple(args, "OO", &state, &to) || !value_of(state, &s) || !value_of(to, &v) || !trace_ready((Trace *)self))
+	if (!PyArg_ParseTuple(args, "OO", &state, &to) || !value_of((Trace *)self, state, &s) || !value_of((Trace *)self, to, &v) || !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_assign(((Trace *)self)->trace, s, v);
 	Py_RETURN_NONE;
@@ -360,13 +367,13 @@ static PyObject *trace_line(PyObject *self, PyObject *text)
 
 /* ---- graphs, branches, loops ---- */
 
-static WeftValue *values_of(PyObject *list, uint32_t *n)
+static WeftValue *values_of(const Trace *t, PyObject *list, uint32_t *n)
 {
 	Py_ssize_t count = PySequence_Size(list);
 	WeftValue *out = list_memory(count, sizeof *out);
 	for (Py_ssize_t k = 0; out && k < count; k++) {
 		PyObject *o = PySequence_GetItem(list, k);
-		bool good = o && value_of(o, &out[k]);
+		bool good = o && value_of(t, o, &out[k]);
 		Py_XDECREF(o);
 		if (!good) {
 			free(out);
@@ -399,7 +406,7 @@ static PyObject *trace_graph(PyObject *self, PyObject *args)
 	uint32_t n;
 	if (!PyArg_ParseTuple(args, "O!OI", graph_type, &graph, &list, &nout) || !trace_ready(t))
 		return NULL;
-	WeftValue *in = values_of(list, &n), *out = in ? list_memory(nout, sizeof *out) : NULL;
+	WeftValue *in = values_of(t, list, &n), *out = in ? list_memory(nout, sizeof *out) : NULL;
 	if (out) {
 		weft_trace_graph(t->trace, ((Graph *)graph)->graph, in, n, out, nout);
 		result = value_list(t, out, nout);
@@ -421,7 +428,7 @@ static void run_body(Bodies *b, int which, const WeftValue *in, WeftValue *out)
 	uint32_t n = 0;
 	PyObject *list = PyErr_Occurred() ? NULL : value_list(b->t, in, b->nin);
 	PyObject *result = list ? PyObject_CallFunctionObjArgs(b->body[which], list, NULL) : NULL;
-	WeftValue *v = result ? values_of(result, &n) : NULL;
+	WeftValue *v = result ? values_of(b->t, result, &n) : NULL;
 	if (v && n == b->nout[which])
 		memcpy(out, v, n * sizeof *v);
 	else if (v)
@@ -450,7 +457,7 @@ static PyObject *trace_cond(PyObject *self, PyObject *args)
 	PyObject *condition, *yes, *no, *result = NULL;
 	unsigned nout;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "OOOI", &condition, &yes, &no, &nout) || !value_of(condition, &v) || !trace_ready(t))
+	if (!PyArg_ParseTuple(args, "OOOI", &condition, &yes, &no, &nout) || !value_of(t, condition, &v) || !trace_ready(t))
 		return NULL;
 	Bodies b = {{yes, no}, t, 0, {nout, nout}};
 	WeftValue *out = list_memory(nout, sizeof *out);
@@ -471,7 +478,7 @@ static PyObject *trace_while(PyObject *self, PyObject *args)
 	uint32_t n;
 	if (!PyArg_ParseTuple(args, "OOO|L", &list, &test, &body, &most) || !trace_ready(t))
 		return NULL;
-	WeftValue *in = values_of(list, &n), *out = in ? list_memory(n, sizeof *out) : NULL;
+	WeftValue *in = values_of(t, list, &n), *out = in ? list_memory(n, sizeof *out) : NULL;
 	if (out) {
 		Bodies b = {{test, body}, t, n, {1, n}};
 		weft_while_loop(t->trace, in, n, body_first, body_second, most, &b, out);
@@ -492,7 +499,7 @@ static PyObject *trace_scan(PyObject *self, PyObject *args)
 	uint32_t ninit = 0, nxs = 0;
 	if (!PyArg_ParseTuple(args, "OOOI|p", &carried, &slices, &body, &ny, &reverse) || !trace_ready(t))
 		return NULL;
-	WeftValue *init = values_of(carried, &ninit), *xs = init ? values_of(slices, &nxs) : NULL;
+	WeftValue *init = values_of(t, carried, &ninit), *xs = init ? values_of(t, slices, &nxs) : NULL;
 	WeftValue *in = xs ? list_memory((Py_ssize_t)ninit + nxs, sizeof *in) : NULL;
 	WeftValue *out = in ? list_memory((Py_ssize_t)ninit + ny, sizeof *out) : NULL;
 	if (out) {
@@ -532,8 +539,9 @@ PyObject *session_trace(PyObject *self, PyObject *name)
 	Trace *t = PyObject_New(Trace, trace_type);
 	if (!t)
 		return NULL;
+	static uint64_t traces;
 	Py_INCREF(self);
-	*t = (Trace){.ob_base = t->ob_base, .session = s, .trace = trace};
+	*t = (Trace){.ob_base = t->ob_base, .session = s, .trace = trace, .number = ++traces};
 	return (PyObject *)t;
 }
 

@@ -125,6 +125,7 @@ def test_check_and_explain():
             return x + float(torch.compiler.is_compiling())
     with pytest.raises(AssertionError, match="output"):
         weft.check(Wrong(), (torch.ones(3),))
+    assert weft.check(torch.nn.Softmax(1), (torch.full((2, 3), -float("inf")),)).worst == 0
     e = weft.explain(net, torch.randn(2, 4))
     assert (e.graphs, e.compiled, e.reasons) == (2, 2, []) and "everything is compiled" in str(e)
 

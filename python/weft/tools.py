@@ -21,7 +21,7 @@ class Check:
 
 def check(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, rtol: float = 1e-4, atol: float = 1e-5, **options: Any) -> Check:
     """Compiles a module and compares its results with those of eager mode on the example inputs. Raises
-    AssertionError where they differ. options are those of weft.compile."""
+    AssertionError where they differ; NaN equals NaN. options are those of weft.compile."""
     import torch
     from weft.compiler import compile
     model = compile(module, args, kwargs, **options)
@@ -32,8 +32,9 @@ def check(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = No
     got = got if isinstance(got, tuple) else (got,)
     worst, at = 0.0, 0
     for k, (a, b) in enumerate(zip(got, want)):
-        torch.testing.assert_close(a, b, rtol=rtol, atol=atol, msg=lambda text, k=k: f"output {model.outputs[k].name}: {text}")
-        difference = (a.double() - b.double()).abs().max().item() if a.numel() and not a.is_complex() else 0.0
+        torch.testing.assert_close(a, b, rtol=rtol, atol=atol, equal_nan=True, msg=lambda text, k=k: f"output {model.outputs[k].name}: {text}")
+        differences = (a.double() - b.double()).abs().nan_to_num(0) if a.numel() and not a.is_complex() else torch.zeros(1)
+        difference = differences.max().item()
         if difference > worst:
             worst, at = difference, k
     return Check(worst, at, model)

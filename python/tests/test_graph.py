@@ -37,6 +37,34 @@ def test_numbers_and_indices():
 
 
 @compiled_here
+def test_numbers_and_tensors_on_the_left():
+    w = np.linspace(1, 2, 12, dtype="f4").reshape(3, 4)
+    f = lambda x: (w * x, w - x, w / x, w @ x.T, w < x, 2 - x, 2 / x, 2 ** x, 7 // x, 7 % x, abs(-x), x // 2, x % 2)
+    x = np.arange(1, 13, dtype="f4").reshape(3, 4)
+    for got, want in zip(weft.trace(f, "f32[3, 4]").compile()(x), f(x)):
+        assert got.dtype == want.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    f = lambda n: (2 - n, 7 // n, 7 % n, n // 2, n % 2, 2 ** n, n & 3, 3 | n, n ^ 1, ~n)
+    n = np.arange(1, 7, dtype="i1")
+    for got, want in zip(weft.trace(f, "i8[6]").compile()(n), f(n)):
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+    b = np.array([True, False])
+    assert weft.trace(lambda x: ~x & True, "bool[2]").compile()(b).tolist() == [False, True]
+    assert weft.trace(lambda x: x * np.arange(3, dtype=">f4"), "f32[3]").compile()(np.ones(3, "f4")).tolist() == [0, 1, 2]
+
+
+@compiled_here
+def test_rows():
+    def f(x):
+        a, b, c = x
+        return a + b * c, len(x) * a
+    x = np.arange(6, dtype="f4").reshape(3, 2)
+    for got, want in zip(weft.trace(f, "f32[3, 2]").compile()(x), f(x)):
+        assert np.array_equal(got, want)
+
+
+@compiled_here
 def test_transforms():
     f = weft.trace(lambda x: (x * x * x).sum(), "f32[4]", name="cubes")
     x = np.arange(4, dtype="f4")
@@ -55,10 +83,28 @@ def test_transforms():
     (lambda x: 3, TypeError, "returns int"),
     (lambda x: x.view([3, 3]), weft.Error, "aten.view"),
     (lambda x: x[x], TypeError, "index"),
+    (lambda x: x if x.sum() > 0 else -x, TypeError, "neither true nor false"),
+    (lambda x: not x, TypeError, "neither true nor false"),
+    (lambda x: x * np.array(["a"]), TypeError, "a constant of dtype <U1, which Weft lacks"),
+    (lambda x: x[7], weft.Error, "select index: 8 <= 4"),
+    (lambda x: list(x[0]), TypeError, "an array without dimensions has no length"),
+    (lambda x: x.dropout(0.5, True), weft.Error, "pass rng=key, where key is an array of u64.2."),
 ])
 def test_errors(f, error, text):
     with pytest.raises(error, match=text):
         weft.trace(f, "f32[4]")
+
+
+def test_rows_whose_number_is_unknown():
+    with pytest.raises(TypeError, match="known only when the model runs"):
+        weft.trace(list, "f32[N]")
+
+
+@compiled_here
+def test_a_key_of_random_numbers():
+    m = weft.trace(lambda x, key: x.dropout(0.5, True, rng=key), "f32[64]", "u64[2]").compile()
+    x, key = np.ones(64, "f4"), np.array([1, 2], "u8")
+    assert np.array_equal(m(x, key), m(x, key)) and not np.array_equal(m(x, key), m(x, key + 1))
 
 
 def test_values_of_another_trace():
@@ -80,6 +126,21 @@ def test_values_of_another_trace():
             call()
     second.output("z", second.call("aten.neg", (y,)))
     assert "aten.neg" in second.end().text()
+
+
+def test_arguments_of_transforms():
+    g = weft.trace(lambda x, w: (x @ w, (w * w).sum()), "f32[B, 4]", "f32[4, 3]", symbols={"B": (1, 9)})
+    for f, text in ((lambda: g.vjp(wrt=[]), "nothing to differentiate by"), (lambda: g.jvp([]), "nothing to differentiate by"),
+                    (lambda: g.vjp(outputs=[]), "outputs is empty"), (lambda: g.vjp("w", outputs=[-1]), "there is no output -1: the graph has 2"),
+                    (lambda: g.vjp("w", outputs=[2]), "there is no output 2"), (lambda: g.vmap(in_dims=[0]), "in_dims has length 1, the graph has 2 inputs"),
+                    (lambda: g.vmap(out_dims=[0] * 3), "out_dims has length 3, the graph has 2 outputs"),
+                    (lambda: g.vmap(randomness="some"), "randomness is"),
+                    (lambda: weft.trace(lambda x: x, "f32[N]", symbols={"Q": (1, 2)}), "no type has the size Q; their sizes are N")):
+        with pytest.raises(ValueError, match=text):
+            f()
+    assert len(g.vjp("w", outputs=[1]).outputs) and len(g.vmap(in_dims=[0, None], out_dims=[0, 0]).inputs) == 2
+    with pytest.raises(weft.Error, match="hello: there is no such file; a graph in text form begins with"):
+        weft.graph("hello")
 
 
 def test_text_after_a_pass():

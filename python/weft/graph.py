@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft import _weft
@@ -56,24 +57,43 @@ class Graph(Nodes):
 
     def vjp(self, wrt: str | Sequence[str] = "inputs", outputs: Sequence[int] | None = None) -> Graph:
         """Gradients: further inputs are ct.NAME for each output, further outputs g.NAME (docs/transforms.md)."""
-        return Graph(self.raw.session.vjp(self.raw, _names(wrt), outputs))
+        count = len(self.outputs)
+        for k in outputs or ():
+            if not 0 <= k < count:
+                raise ValueError(f"vjp: outputs: there is no output {k}: the graph has {count}, numbered from 0")
+        if outputs is not None and not outputs:
+            raise ValueError("vjp: outputs is empty: there is nothing to differentiate")
+        return Graph(self.raw.session.vjp(self.raw, differentiated(wrt), outputs))
 
     def jvp(self, wrt: str | Sequence[str] = "inputs") -> Graph:
         """Directional derivatives: further inputs are t.NAME, further outputs jy.NAME."""
-        return Graph(self.raw.session.jvp(self.raw, _names(wrt)))
+        return Graph(self.raw.session.jvp(self.raw, differentiated(wrt)))
 
     def vmap(self, size: int | None = None, in_dims: Sequence[int | None] | int = 0, out_dims: Sequence[int | None] | int = 0,
              randomness: str = "error") -> Graph:
-        """A batch of calls, as torch.func.vmap. size None: of any size."""
-        many = lambda dims: [dims] if isinstance(dims, int) else list(dims)
-        return Graph(self.raw.session.vmap(self.raw, size or 0, many(in_dims), many(out_dims), _RANDOM[randomness]))
+        """A batch of calls, as torch.func.vmap. size None: of any size. in_dims, out_dims: one number for all inputs
+        or outputs, or a list with one for each."""
+        def many(dims: Sequence[int | None] | int, which: str, count: int) -> list[int | None]:
+            if isinstance(dims, int):
+                return [dims]
+            if len(dims) != count:
+                raise ValueError(f"vmap: {which}_dims has length {len(dims)}, the graph has {count} {which}puts")
+            return list(dims)
+        if randomness not in _RANDOM:
+            raise ValueError(f"vmap: randomness is \"error\", \"same\" or \"different\", not {randomness!r}")
+        dims = many(in_dims, "in", len(self.inputs)), many(out_dims, "out", len(self.outputs))
+        return Graph(self.raw.session.vmap(self.raw, size or 0, *dims, _RANDOM[randomness]))
 
     def __repr__(self) -> str:
         return f"<weft.Graph ({', '.join(map(str, self.inputs))}) -> ({', '.join(map(str, self.outputs))})>"
 
 
-def _names(wrt: str | Sequence[str]) -> list[str]:
-    return [wrt] if isinstance(wrt, str) else list(wrt)
+def differentiated(wrt: str | Sequence[str]) -> list[str]:
+    """The names that an argument wrt= or grad= has."""
+    names = [wrt] if isinstance(wrt, str) else list(wrt)
+    if not names:
+        raise ValueError("nothing to differentiate by: expected \"inputs\", \"params\" or names")
+    return names
 
 
 def graph(model: Any, args: Any = None, kwargs: Any = None, *, dynamic_shapes: Any = None, rng_input: bool = False) -> Graph:
@@ -81,8 +101,10 @@ def graph(model: Any, args: Any = None, kwargs: Any = None, *, dynamic_shapes: A
     if isinstance(model, Graph):
         return model
     session = _weft.Session()
-    if isinstance(model, str) and model.lstrip().startswith("graph "):
+    if isinstance(model, str) and (model.lstrip().startswith("graph ") or "\n" in model):
         return Graph(session.parse(model, "graph"))
+    if isinstance(model, str) and not os.path.exists(model):
+        raise _weft.Error(f"{model}: there is no such file; a graph in text form begins with \"graph @NAME\"")
     from weft.compiler import archive
     source, label = archive(model, args, kwargs, dynamic_shapes)
     return Graph(session.load(source, label, rng_input))
@@ -169,6 +191,7 @@ def _choose(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> str:
 
 class Array:
     """A value of a trace. Methods are ATen's operators: x.relu(), x.sum([0], keepdim=True)."""
+    __array_ufunc__ = None  # NumPy leaves its operators to those of this class
 
     def __init__(self, trace: Any, value: Any):
         self._trace, self._value = trace, value
@@ -188,6 +211,20 @@ class Array:
         if name not in _schemas():
             raise AttributeError(f"Weft has no operator aten.{name}")
         return functools.partial(_call, self._trace, name, self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("an array of a trace is neither true nor false: its elements are known only when the model runs. Choose elements by "
+                        "condition.where(a, b), combine conditions by & and |, compare twice instead of a < x < b")
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape or shape[0] is None:
+            raise TypeError("an array without dimensions has no length" if not shape else "the length of this array is known only when the model runs")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        """The rows, where their number is known."""
+        return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, index: Any) -> Array:
         out, at = self, 0
@@ -211,7 +248,12 @@ def _call(trace: Any, name: str, *args: Any, **named: Any) -> Any:
     args = tuple(_lifted(trace, a) for a in args)
     named = {k: _lifted(trace, v) for k, v in named.items()}
     full = _choose(name, args, named)
-    value = trace.call(full, _plain(args), {k: _plain(v) for k, v in named.items()})
+    try:
+        value = trace.call(full, _plain(args), {k: _plain(v) for k, v in named.items()})
+    except _weft.Error as e:
+        if "has no key (argument rng)" not in str(e):
+            raise
+        raise _weft.Error(f"{e}: pass rng=key, where key is an array of u64[2], and another stream= to each call with the same key") from None
     n = _returns()[full]
     return Array(trace, value) if n == 1 else tuple(Array(trace, trace.result(value, k)) for k in range(n))
 
@@ -227,7 +269,9 @@ def _lifted(trace: Any, a: Any) -> Any:
         return a.item() if hasattr(a, "item") and not isinstance(a, Array) else a
     from weft.model import _NUMPY, _contiguous
     a = _contiguous(a)
-    dtype = {v: k for k, v in _NUMPY.items()}[str(a.dtype).removeprefix("torch.")]
+    dtype = {v: k for k, v in _NUMPY.items()}.get(str(a.dtype).removeprefix("torch."))
+    if dtype is None:
+        raise TypeError(f"a constant of dtype {a.dtype}, which Weft lacks")
     return Array(trace, trace.param(f"constant_{next(_numbers)}", f"{dtype}[{', '.join(map(str, a.shape))}]", a))
 
 
@@ -248,23 +292,36 @@ def _returns() -> dict[str, int]:
     return out
 
 
-def _operator(name: str, reverse: bool = False) -> Callable[..., Array]:
+def _operator(name: str) -> Callable[[Array, Any], Array]:
+    return lambda self, other: _call(self._trace, name, self, other)
+
+
+def _of_number(name: str) -> Callable[[Array, Any], Array]:
+    return lambda self, number: _call(self._trace, name, number, self)
+
+
+def _reversed(name: str, of_number: Callable[[Array, Any], Array]) -> Callable[[Array, Any], Array]:
+    """An operator whose left side is no Array: an array of NumPy or a tensor, which becomes a constant, or a number."""
     def f(self: Array, other: Any) -> Array:
-        if reverse and not isinstance(other, Array):
-            if name in ("sub", "div", "pow"):
-                other = Array(self._trace, self._trace.call("aten.scalar_tensor", (float(other),), {}))
-            else:
-                return _call(self._trace, name, self, other)
-        return _call(self._trace, name, *((other, self) if reverse else (self, other)))
+        left = _lifted(self._trace, other)
+        return _call(self._trace, name, left, self) if isinstance(left, Array) else of_number(self, left)
     return f
 
 
-for _name, _method in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "matmul": "matmul"}.items():
+# By Python's name: ATen's operator, and what it is with a number on the left, whose dtype does not count.
+_OPERATORS: dict[str, tuple[str, Callable[[Array, Any], Array]]] = {
+    "add": ("add", _operator("add")), "mul": ("mul", _operator("mul")), "matmul": ("matmul", _of_number("matmul")),
+    "sub": ("sub", _operator("rsub")), "truediv": ("div", lambda self, number: self.reciprocal() * number),
+    "floordiv": ("floor_divide", lambda self, number: (self.zeros_like() + number) // self),
+    "mod": ("remainder", _of_number("remainder")), "pow": ("pow", _of_number("pow")), "and": ("bitwise_and", _operator("bitwise_and")),
+    "or": ("bitwise_or", _operator("bitwise_or")), "xor": ("bitwise_xor", _operator("bitwise_xor"))}
+for _name, (_method, _number) in _OPERATORS.items():
     setattr(Array, f"__{_name}__", _operator(_method))
-    setattr(Array, f"__r{_name}__", _operator(_method, True))
+    setattr(Array, f"__r{_name}__", _reversed(_method, _number))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Array, f"__{_name}__", _operator(_name))
-Array.__neg__ = lambda self: _call(self._trace, "neg", self)  # type: ignore[attr-defined]
+for _name, _method in {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}.items():
+    setattr(Array, f"__{_name}__", functools.partialmethod(lambda self, name: _call(self._trace, name, self), _method))
 
 
 def trace(function: Callable[..., Any], *types: str, symbols: dict[str, tuple[int, int]] | None = None, name: str | None = None) -> Graph:
@@ -280,7 +337,10 @@ def traced(session: Any, function: Callable[..., Any], types: Sequence[str], sym
     """What weft.trace does, in a session."""
     import inspect
     t = session.trace(name)
+    used = set(re.findall(r"[^\W\d]\w*", " ".join(type[type.find("["):] for type in types)))
     for size, (lo, hi) in (symbols or {}).items():
+        if size not in used:
+            raise ValueError(f"symbols: no type has the size {size}; their sizes are {', '.join(sorted(used)) or 'numbers'}")
         t.symbol(size, lo, hi)
     parameters = list(inspect.signature(function).parameters)
     if len(parameters) < len(types):

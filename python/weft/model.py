@@ -232,7 +232,9 @@ def _detached(value: Any) -> Any:
 
 
 def _contiguous(value: Any) -> Any:
+    """The value as a row-major tensor or array in native byte order, whose memory has its elements as they are read."""
     if hasattr(value, "detach"):
         return value.detach().resolve_conj().resolve_neg().contiguous()
     import numpy
-    return numpy.ascontiguousarray(value)
+    array = numpy.asarray(value, order="C")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

@@ -124,6 +124,8 @@ def test_sizes_from_data(compiled):
     (lambda m, x: m(x, out=np.zeros(16, "f4")[::2]), ValueError, "out: output .* the tensor has other strides"),
     (lambda m, x: m(x, out=b"12345678"), BufferError, "out: output .* not writable"),
     (lambda m, x: m(x, out=x), ValueError, "overlap"),
+    (lambda m, x: m(x, out={"zz": x}), TypeError, "out: run has no output 'zz'; its outputs are "),
+    (lambda m, x: m(x, out={m.outputs[0].name: np.zeros(8, "f4"), 3: x}), TypeError, "out: run has no output 3; its outputs are "),
 ])
 def test_errors_name_the_argument(compiled, call, error, text):
     m = compiled(PLUS)

@@ -136,6 +136,28 @@ def test_a_lower_precision():
         weft.compile(net, (x,), precision="f8")
 
 
+def test_arguments_of_compile():
+    net, x = Net().eval(), torch.randn(2, 4)
+    with pytest.raises(TypeError, match=r"args is a tuple of example inputs, \(x,\), not Tensor"):
+        weft.compile(net, x)
+    with pytest.raises(ValueError, match="target='x86-64-v3' needs path="):
+        weft.compile(net, (x,), target="x86-64-v3")
+    with pytest.raises(ValueError, match="nothing to differentiate by"):
+        weft.compile(net, (x,), grad=[])
+    with pytest.raises(ValueError, match="option jobs: expected 0 to 4294967295, got -1"):
+        weft.compile(net, (x,), jobs=-1)
+    with pytest.raises(TypeError, match="option tune: expected a text, got 3"):
+        weft.compile(net, (x,), tune=3)
+    m = weft.compile(net, (x,), target="native")
+    for n in (-1, 2**31, 2**40, 2**70):
+        with pytest.raises(ValueError, match=f"threads: expected 0 to 2147483647, got {n}"):
+            m.threads = n
+    with pytest.raises(TypeError):
+        m.threads = "2"
+    m.threads = 2
+    assert m.threads == 2
+
+
 def test_gradients_that_export_loses():
     class Straight(torch.autograd.Function):
         @staticmethod

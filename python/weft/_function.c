@@ -108,16 +108,21 @@ static const char *input_name(const Function *f, uint32_t k)
 	return weft_input(f->model, f->entry, k)->name;
 }
 
-static PyObject *input_names(const Function *f)
+/* The names of a list, which is given away, as "a, b". NULL with an exception. */
+static PyObject *joined(PyObject *list)
 {
-	PyObject *list = PyList_New(0), *text = NULL, *comma = PyUnicode_FromString(", ");
-	for (uint32_t k = 0; list && k < f->entry->ninput; k++)
-		PyList_Append(list, f->name[k]);
-	if (list && comma)
-		text = PyUnicode_Join(comma, list);
+	PyObject *comma = PyUnicode_FromString(", "), *text = list && comma ? PyUnicode_Join(comma, list) : NULL;
 	Py_XDECREF(list);
 	Py_XDECREF(comma);
 	return text;
+}
+
+static PyObject *input_names(const Function *f)
+{
+	PyObject *list = PyList_New(0);
+	for (uint32_t k = 0; list && k < f->entry->ninput; k++)
+		PyList_Append(list, f->name[k]);
+	return joined(list);
 }
 
 static int bad_count(const Function *f, Py_ssize_t n)
@@ -253,8 +258,31 @@ static PyObject *chosen_output(const Function *f, PyObject *out, uint32_t k, con
 	return o == Py_None ? NULL : o;
 }
 
+/* Each name of a dict must be that of an output. */
+static int check_names(const Function *f, PyObject *dict)
+{
+	Py_ssize_t found = 0, at = 0;
+	PyObject *name = NULL, *value;
+	for (uint32_t k = 0; k < f->entry->noutput; k++)
+		found += PyDict_GetItemString(dict, weft_output(f->model, f->entry, k)->name) != NULL;
+	if (found == PyDict_Size(dict))
+		return 0;
+	PyObject *list = PyList_New(0);
+	for (uint32_t k = 0; list && k < f->entry->noutput; k++)
+		list_put(&list, PyUnicode_FromString(weft_output(f->model, f->entry, k)->name));
+	while (list && PyDict_Next(dict, &at, &name, &value) && PySequence_Contains(list, name) == 1)
+		;
+	PyObject *names = joined(list);
+	if (names)
+		PyErr_Format(PyExc_TypeError, "out: %s has no output %R; its outputs are %U", f->entry->name, name, names);
+	Py_XDECREF(names);
+	return -1;
+}
+
 static int check_out(const Function *f, PyObject *out)
 {
+	if (out && PyDict_Check(out))
+		return check_names(f, out);
 	Py_ssize_t n = !out ? -1 : PyTuple_Check(out) ? PyTuple_Size(out) : PyList_Check(out) ? PyList_Size(out) : -1;
 	if (n >= 0 && n != f->entry->noutput) {
 		PyErr_Format(PyExc_TypeError, "out: expected %u tensors, got %zd", (unsigned)f->entry->noutput, n);
@@ -559,10 +587,35 @@ static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *name
 	return (PyObject *)f;
 }
 
+static PyObject *threads_get(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyLong_FromLong(((Function *)self)->threads);
+}
+
+static int threads_set(PyObject *self, PyObject *value, void *unused)
+{
+	(void)unused;
+	PyObject *whole = value ? PyNumber_Index(value) : NULL;
+	int overflow = 0;
+	long long n = whole ? PyLong_AsLongLongAndOverflow(whole, &overflow) : -1;
+	Py_XDECREF(whole);
+	if (!whole || overflow || n < 0 || n > INT32_MAX) {
+		if (!PyErr_Occurred())
+			PyErr_Format(PyExc_ValueError, "threads: expected 0 to %d, got %R", INT32_MAX, value ? value : Py_None);
+		return -1;
+	}
+	((Function *)self)->threads = (int32_t)n;
+	return 0;
+}
+
+static PyGetSetDef function_fields[] = {
+	{"threads", threads_get, threads_set, "The most threads of a call; 0: the number of processors.", NULL},
+	{0},
+};
 static PyMemberDef function_members[] = {
 	{"instance", T_OBJECT, offsetof(Function, instance), READONLY, "The instance whose weights and state the calls use."},
 	{"like", T_OBJECT, offsetof(Function, like), 0, "A tensor of whose class the outputs of calls without tensors are."},
-	{"threads", T_INT, offsetof(Function, threads), 0, "The most threads of a call; 0: the number of processors."},
 	{0},
 };
 static PyMethodDef function_methods[] = {
@@ -574,6 +627,7 @@ static PyType_Slot function_slots[] = {
 	{Py_tp_dealloc, function_dealloc},
 	{Py_tp_call, function_call},
 	{Py_tp_members, function_members},
+	{Py_tp_getset, function_fields},
 	{Py_tp_methods, function_methods},
 	{Py_tp_doc, "An entry of an instance, to be called."},
 	{0, NULL},

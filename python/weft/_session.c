@@ -422,12 +422,18 @@ static int set_option(WeftOptions *o, PyObject *key, PyObject *value)
 			continue;
 		if (value == Py_None)
 			return 0;
-		if (option_fields[k].kind == IS_TEXT)
+		if (option_fields[k].kind == IS_TEXT && PyUnicode_Check(value)) {
 			*(const char **)field = PyUnicode_AsUTF8AndSize(value, NULL);
-		else if (option_fields[k].kind == IS_BOOL)
+		} else if (option_fields[k].kind == IS_TEXT) {
+			PyErr_Format(PyExc_TypeError, "compile: option %s: expected a text, got %R", name, value);
+		} else if (option_fields[k].kind == IS_BOOL) {
 			*(bool *)field = PyObject_IsTrue(value) == 1;
-		else
-			*(uint32_t *)field = (uint32_t)PyLong_AsLong(value);
+		} else {
+			unsigned long n = PyLong_AsUnsignedLong(value);
+			if (PyErr_Occurred() || n > UINT32_MAX)
+				PyErr_Format(PyExc_ValueError, "compile: option %s: expected 0 to %u, got %R", name, UINT32_MAX, value);
+			*(uint32_t *)field = (uint32_t)n;
+		}
 		return PyErr_Occurred() ? -1 : 0;
 	}
 	if (name)

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from weft import _weft
+from weft.graph import differentiated
 from weft.model import Model, load
 
 _SHARED = 10  # WEFT_EMIT_SHARED
@@ -36,8 +37,7 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     if precision is not None:
         session.set_precision(graph, precision)
     if grad is not None:
-        wrt = [grad] if isinstance(grad, str) else list(grad)
-        forward, backward = session.split(graph, wrt)
+        forward, backward = session.split(graph, differentiated(grad))
         graph = session.join(["run", "forward_saving", "backward"], [graph, forward, backward])
     return _made(session, graph, given, path)
 
@@ -52,6 +52,8 @@ def join(models: dict[str, Any], *, target: str | None = None, path: str | os.Pa
 
 
 def _made(session: Any, graph: Any, given: dict[str, Any], path: str | os.PathLike[str] | None) -> Model:
+    if path is None and given["target"] not in (None, "native"):
+        raise ValueError(f"weft.compile: target={given['target']!r} needs path=: without a path the code is for this processor")
     if path is None:
         return Model(session.jit(graph, given))
     session.emit(graph, _SHARED, path, given)
@@ -69,9 +71,12 @@ def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, grad: bool 
         label = type(model).__name__
         if args is None and kwargs is None:
             raise TypeError("weft.compile: a module needs example inputs: weft.compile(module, (x,))")
-        program = torch.export.export(model, tuple(args or ()), kwargs, dynamic_shapes=dynamic_shapes)
+        if not isinstance(args, (tuple, list, type(None))):
+            raise TypeError(f"weft.compile: args is a tuple of example inputs, (x,), not {type(args).__name__}")
+        args = tuple(args or ())
+        program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
         if grad:
-            _same_gradients(model, program, tuple(args or ()), kwargs or {})
+            _same_gradients(model, program, args, kwargs or {})
         model = program
     elif isinstance(model, torch.export.ExportedProgram):
         label = "model"

@@ -36,7 +36,7 @@ def test_bf16(compiled):
 
 @pytest.mark.parametrize("bad, error, text", [
     (torch.arange(8.0).to_sparse(), TypeError, "input x: expected a dense tensor in memory, got one of layout torch.sparse_coo on cpu"),
-    (torch.empty(8, device="meta"), TypeError, "input x: expected a dense tensor in memory, got one of layout torch.strided on meta"),
+    (torch.empty(8, device="meta"), TypeError, "input x: expected a dense tensor in memory, got one of layout torch.strided on meta .Cannot pack tensors on meta"),
     (torch.arange(8.0, dtype=torch.float64), ValueError, "input x has dtype f64, expected f32"),
 ])
 def test_tensors_that_are_refused(compiled, bad, error, text):
@@ -68,6 +68,8 @@ def test_constants_and_weights_with_the_conjugate_bit():
     z, x = torch.tensor([1 + 2j, 3 - 1j]), torch.tensor([1j, 2.0])
     for w in (z.conj(), z.conj().imag):
         assert torch.equal(weft.trace(lambda x: x * w, "c64[2]").compile()(x), x * w)
+    with pytest.raises(TypeError, match="expected a dense tensor, got one of layout torch.sparse_coo"):
+        weft.trace(lambda x: x * z.to_sparse(), "c64[2]")
 
     class Scaled(torch.nn.Module):
         def __init__(self):

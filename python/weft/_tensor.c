@@ -139,19 +139,30 @@ static int refuse(const char *who, const char *name, const char *what)
 	return -1;
 }
 
+/* The first line of an exception's text, or NULL without an exception. */
+static PyObject *first_line(PyObject *value)
+{
+	PyObject *text = value ? PyObject_Str(value) : NULL, *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
+	PyObject *line = lines && PyList_Size(lines) ? PyList_GetItem(lines, 0) : NULL;
+	Py_XINCREF(line);
+	Py_XDECREF(text);
+	Py_XDECREF(lines);
+	PyErr_Clear();
+	return line;
+}
+
 /* An exception of somebody else's, with the name in front; of several lines, the first one. */
 static int refuse_with_cause(const char *who, const char *name)
 {
 	PyObject *type, *value, *trace;
 	PyErr_Fetch(&type, &value, &trace);
 	PyErr_NormalizeException(&type, &value, &trace);
-	PyObject *text = value ? PyObject_Str(value) : NULL, *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
-	if (lines && PyList_Size(lines))
-		PyErr_Format(type, "%s %s: %U", who, name, PyList_GetItem(lines, 0));
+	PyObject *line = first_line(value);
+	if (line)
+		PyErr_Format(type, "%s %s: %U", who, name, line);
 	else
 		PyErr_Format(PyExc_TypeError, "%s %s: no tensor", who, name);
-	Py_XDECREF(text);
-	Py_XDECREF(lines);
+	Py_XDECREF(line);
 	Py_XDECREF(type);
 	Py_XDECREF(value);
 	Py_XDECREF(trace);
@@ -258,23 +269,24 @@ static int open_dlpack(View *v, PyObject *o, bool writable, const char *who, con
 	return 0;
 }
 
-/* A tensor that its class cannot show: one that is sparse, or has no memory. */
+/* A tensor that its class cannot show: one that is sparse, quantised, or has no memory. */
 static int refuse_exchanged(PyObject *o, const char *who, const char *name)
 {
 	PyObject *type, *value, *trace;
 	PyErr_Fetch(&type, &value, &trace);
+	PyErr_NormalizeException(&type, &value, &trace);
 	PyObject *layout = PyObject_GetAttrString(o, "layout"), *device = layout ? PyObject_GetAttrString(o, "device") : NULL;
-	if (device) {
-		PyErr_Format(PyExc_TypeError, "%s %s: expected a dense tensor in memory, got one of layout %S on %S", who, name, layout, device);
-		Py_XDECREF(type);
-		Py_XDECREF(value);
-		Py_XDECREF(trace);
-	} else {
-		PyErr_Restore(type, value, trace);
-		refuse_with_cause(who, name);
-	}
+	PyObject *line = first_line(value);
+	if (device && line)
+		PyErr_Format(PyExc_TypeError, "%s %s: expected a dense tensor in memory, got one of layout %S on %S (%U)", who, name, layout, device, line);
+	else
+		refuse(who, name, "expected a dense tensor in memory");
+	Py_XDECREF(line);
 	Py_XDECREF(layout);
 	Py_XDECREF(device);
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+	Py_XDECREF(trace);
 	return -1;
 }
 

@@ -234,6 +234,8 @@ def _detached(value: Any) -> Any:
 def _contiguous(value: Any) -> Any:
     """The value as a row-major tensor or array in native byte order, whose memory has its elements as they are read."""
     if hasattr(value, "detach"):
+        if str(value.layout) != "torch.strided":
+            raise TypeError(f"expected a dense tensor, got one of layout {value.layout}")
         return value.detach().resolve_conj().resolve_neg().contiguous()
     import numpy
     array = numpy.asarray(value, order="C")

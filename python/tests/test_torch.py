@@ -68,7 +68,7 @@ def test_constants_and_weights_with_the_conjugate_bit():
     z, x = torch.tensor([1 + 2j, 3 - 1j]), torch.tensor([1j, 2.0])
     for w in (z.conj(), z.conj().imag):
         assert torch.equal(weft.trace(lambda x: x * w, "c64[2]").compile()(x), x * w)
-    with pytest.raises(TypeError, match="expected a dense tensor, got one of layout torch.sparse_coo"):
+    with pytest.raises(TypeError, match="constant: expected a dense tensor, got one of layout torch.sparse_coo"):
         weft.trace(lambda x: x * z.to_sparse(), "c64[2]")
 
     class Scaled(torch.nn.Module):

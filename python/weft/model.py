@@ -132,7 +132,7 @@ class Model(Function):
 
     def set_weights(self, weights: Mapping[str, Any], *, strict: bool = True) -> None:
         """Replaces parameters, as in a state dictionary. The model was compiled with replaceable=True."""
-        self.instance.set_weights({name: _contiguous(w) for name, w in weights.items()}, not strict)
+        self.instance.set_weights({name: _contiguous(w, f"weight {name}") for name, w in weights.items()}, not strict)
 
     def weights(self, *names: str) -> dict[str, Any]:
         """Copies of the replaceable parameters; of all of them if no names are given."""
@@ -231,11 +231,11 @@ def _detached(value: Any) -> Any:
     return value.detach() if hasattr(value, "detach") else value
 
 
-def _contiguous(value: Any) -> Any:
+def _contiguous(value: Any, what: str = "constant") -> Any:
     """The value as a row-major tensor or array in native byte order, whose memory has its elements as they are read."""
     if hasattr(value, "detach"):
         if str(value.layout) != "torch.strided":
-            raise TypeError(f"expected a dense tensor, got one of layout {value.layout}")
+            raise TypeError(f"{what}: expected a dense tensor, got one of layout {value.layout}")
         return value.detach().resolve_conj().resolve_neg().contiguous()
     import numpy
     array = numpy.asarray(value, order="C")

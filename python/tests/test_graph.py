@@ -143,6 +143,14 @@ def test_arguments_of_transforms():
         weft.graph("hello")
 
 
+def test_an_earlier_error_is_told_again():
+    trace = _weft.Session().trace("f")
+    x = trace.input("x", "f32[4]")
+    for text in (r"aten.view.*\[3, 3\]|aten.view", "an earlier error of this graph or trace: .*aten.view"):
+        with pytest.raises(weft.Error, match=text):
+            trace.call("aten.view", (x, [3, 3]))
+
+
 def test_text_after_a_pass():
     g = weft.trace(lambda x: x.silu(), "f32[4]")
     assert "silu" in str(weft.show(g)) and str(weft.show(g, after="decompose")) == g.text("decompose") != g.text()

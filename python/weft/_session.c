@@ -10,9 +10,28 @@ PyTypeObject *session_type, *graph_type;
 
 /* ---- messages ---- */
 
+/* "where: text" */
+static PyObject *message_line(WeftMessage m)
+{
+	return *m.where ? PyUnicode_FromFormat("%s: %s", m.where, m.text) : PyUnicode_FromString(m.text);
+}
+
+/* What is said where an earlier error is why nothing was done: that error. */
+static PyObject *earlier_error(Session *s)
+{
+	for (uint32_t k = weft_nmessages(s->w); k--;)
+		if (weft_message(s->w, k).severity == WEFT_ERROR) {
+			PyObject *line = message_line(weft_message(s->w, k));
+			PyObject *text = line ? PyUnicode_FromFormat("an earlier error of this graph or trace: %U", line) : NULL;
+			Py_XDECREF(line);
+			return text;
+		}
+	return PyUnicode_FromString("no message was given");
+}
+
 PyObject *session_raise(Session *s)
 {
-	PyObject *lines = PyList_New(0), *line, *newline = PyUnicode_FromString("\n"), *text = NULL;
+	PyObject *lines = PyList_New(0), *newline = PyUnicode_FromString("\n"), *text = NULL;
 	uint32_t n = weft_nmessages(s->w);
 	if (PyErr_Occurred()) { /* of a callback: what the compiler says follows from it */
 		s->told = n;
@@ -24,13 +43,11 @@ PyObject *session_raise(Session *s)
 		WeftMessage m = weft_message(s->w, k);
 		if (m.severity != WEFT_ERROR)
 			continue;
-		line = *m.where ? PyUnicode_FromFormat("%s: %s", m.where, m.text) : PyUnicode_FromString(m.text);
-		if (line)
-			PyList_Append(lines, line), Py_DECREF(line);
+		list_put(&lines, message_line(m));
 	}
 	s->told = n;
 	if (lines && newline)
-		text = PyUnicode_Join(newline, lines);
+		text = PyList_Size(lines) ? PyUnicode_Join(newline, lines) : earlier_error(s);
 	if (text)
 		PyErr_SetObject(weft_error, text);
 	Py_XDECREF(text);

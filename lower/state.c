@@ -74,9 +74,20 @@ static bool is_donated(const Lower *s, uint32_t root)
 	return root >= s->l->state.n;
 }
 
+/* By input: the value that replaces it; none for inputs that nothing replaces. */
+static Node *replacements(const Lower *s)
+{
+	Node *by = ARENA_ARRAY(s->arena, Node, s->g->input.n);
+	for (uint32_t k = 0; k < s->g->output.n; k++)
+		if (lower_replaces(s, k))
+			by[s->g->output.data[k].writes] = lower_output(s->g, k);
+	return by;
+}
+
 void lower_state_begin(Lower *s)
 {
 	LowerState *st = s->state;
+	const Node *by = replacements(s);
 	st->again = false;
 	st->version.n = st->checked.n = 0;
 	memcpy(s->stored, st->stored, s->g->node.n * sizeof *s->stored);
@@ -89,7 +100,8 @@ void lower_state_begin(Lower *s)
 		array_push(s->arena, &s->l->state,
 		           (LoweredState){.name = in->name, .dtype = c->dtype, .rank = c->rank, .dim = c->dim, .init = in->init, .kind = in->kind});
 		Node n = lower_input(s->g, in->node);
-		BufId b = new_buffer(s, BUF_STATE, st->version.n, n);
+		bool unread = dtype_is_complex(node_type(s->g, n)->dtype); /* else n is its pairs */
+		BufId b = new_buffer(s, BUF_STATE, st->version.n, unread && by[k].i ? by[k] : n);
 		push_version(s, (StateVersion){.buf = b, .root = st->version.n});
 		lower_add_place(s, n, (NodePlace){.buf = b});
 	}

@@ -64,7 +64,7 @@ def test_conjugate_and_negative_bits(compiled):
         real1(torch.ones(1), out=z[:1].conj().imag)
 
 
-def test_constants_and_weights_with_the_conjugate_bit():
+def test_constants_weights_and_state_with_the_conjugate_bit():
     z, x = torch.tensor([1 + 2j, 3 - 1j]), torch.tensor([1j, 2.0])
     for w in (z.conj(), z.conj().imag):
         assert torch.equal(weft.trace(lambda x: x * w, "c64[2]").compile()(x), x * w)
@@ -81,6 +81,19 @@ def test_constants_and_weights_with_the_conjugate_bit():
     m = weft.compile(Scaled(), (x,), replaceable=True)
     m.set_weights({"w": z.conj()})
     assert torch.equal(m(x), x * z.conj()) and torch.equal(m.weights("w")["w"], z.conj())
+
+    class Keeps(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("last", torch.zeros(2, dtype=torch.complex64))
+
+        def forward(self, x):
+            self.last.copy_(x)
+            return x.real
+    m = weft.compile(Keeps(), (x,))
+    assert torch.equal(m(x), x.real) and torch.equal(m.state["last"], x)
+    m.state["last"] = z.conj()
+    assert torch.equal(m.state["last"], z.conj())
     session = weft._weft.Session()
     t = session.trace("f")
     t.output("y", t.call("aten.mul.Tensor", (t.input("x", "c64[2]"), t.param("w", "c64[2]", z.conj()))))

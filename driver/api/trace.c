@@ -148,7 +148,8 @@ Build tracing_build(WeftTrace *t, const char *where)
 	return (Build){.g = t->scope->g, .loc = t->loc, .where = where};
 }
 
-/* A size between lo and hi by the name that the caller gave; a SIZE is an extent and not negative. None after ctx_error. */
+/* A size between lo and hi by the name that the caller gave; a SIZE is an extent and not negative.
+ * None after ctx_error. */
 static Sym new_size(const TraceStep *s, SymVarKind kind)
 {
 	SymTab *syms = s->t->model.g->ir->syms;

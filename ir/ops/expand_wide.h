@@ -15,8 +15,8 @@
  * rounds once by itself. */
 bool expand_rounds_often(const Build *b, Node n, Node prev, Node y);
 
-/* Adds a copy of n, whose result has that type, in which operands of a storage type are converted to
- * f32 and results of one are f32. Returns the copy, which the caller erases. */
+/* Adds a copy of n, whose result has that type, in which operands of a storage type are converted
+ * to f32 and results of one are f32. Returns the copy, which the caller erases. */
 Node expand_widen(Build *b, Node n, TypeId result);
 /* Returns y converted to the dtype of `type`, which y's type may differ from in dtypes only; of a
  * tuple each element. */

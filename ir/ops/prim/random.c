@@ -24,7 +24,6 @@ OP(philox_high) {
 	.sample = PHILOX_SAMPLE,
 };
 
-
 #define AES_SAMPLE                                                                                            \
 	"u64[3] of 0 7 5000000000, u64[3] of 0 3 9000000000, u64[3] of 0 11 7000000000, u64[3] of 0 13 3000000000"
 

@@ -337,6 +337,15 @@ def test_a_singular_matrix():
     assert torch.allclose(f(torch.eye(3) * 2, torch.ones(3)), torch.full((3,), 0.5))
 
 
+def test_checks_are_compiled_twice():
+    class M(nn.Module):
+        def forward(self, x):
+            return torch.linalg.cholesky(x @ x.mT + torch.eye(3))
+    for _ in range(2):
+        torch._dynamo.reset()  # what AOTAutograd's cache kept is taken, if anything
+        both(M(), torch.randn(3, 3, requires_grad=True))
+
+
 def test_histograms():
     f = lambda x: torch.histogramdd(x, bins=[3, 2])
     x = torch.rand(20, 2)

@@ -87,7 +87,9 @@ class Compiled(Boxed):
 
     def __init__(self, lowering: fx.Lowering, later: bool = False):
         super().__init__()
-        self.text = lowering.graph.text() if not lowering.nparam else None
+        # An entry of AOTAutograd's cache calls without the tokens that order effects.
+        effects = any(n.target is torch.ops.higher_order.with_effects for n in lowering.gm.graph.nodes)
+        self.text = lowering.graph.text() if not lowering.nparam and not effects else None
         self.name = lowering.name
         self._take = lowering.tensors
         self._more = lowering.more

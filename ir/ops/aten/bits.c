@@ -118,10 +118,9 @@ OP(aten_view_dtype){
 /* 2^e for an integer that is the exponent of a normal number. */
 static Node power_of_two(Build *b, Node e, bool wide)
 {
-	DType bits = wide ? DT_i64 : DT_i32;
 	Node k = b_bin(b, OP_add, e, aten_like(b, e, wide ? 1023 : 127));
 	k = b_bin(b, OP_shift_left, k, aten_like(b, k, wide ? 52 : 23));
-	return k.i ? b_node(b, OP_bitcast, &k, 1, (Attr[]){attr_none(), attr_dtype(wide ? DT_f64 : DT_f32)}, 2) : b_convert(b, k, bits);
+	return aten_bitcast(b, k, wide ? DT_f64 : DT_f32);
 }
 
 /* x = m * 2^e with 0.5 <= |m| < 1; what has no exponent is m. Small numbers are scaled first. */
@@ -135,7 +134,7 @@ static Node build_frexp(Build *b, Node n)
 	bool wide = node_dtype(b->g, v) == DT_f64;
 	Node small = b_bin_scalar(b, OP_lt, b_un(b, OP_abs, v), wide ? 0x1p-1000 : 0x1p-100), up = b_bin_scalar(b, OP_mul, v, 0x1p64);
 	Node scaled = b_select(b, small, up, v);
-	Node k = b_node(b, OP_bitcast, &scaled, 1, (Attr[]){attr_none(), attr_dtype(wide ? DT_i64 : DT_i32)}, 2);
+	Node k = aten_bitcast(b, scaled, wide ? DT_i64 : DT_i32);
 	k = b_bin(b, OP_bit_and, b_bin(b, OP_shift_right, k, aten_like(b, k, wide ? 52 : 23)), aten_like(b, k, wide ? 2047 : 255));
 	Node e = b_bin(b, OP_sub, k, aten_like(b, k, wide ? 1022 : 126));
 	Node none = b_bin(b, OP_bit_or, b_bin_scalar(b, OP_eq, v, 0), b_un(b, OP_bit_not, b_un(b, OP_isfinite, v)));

@@ -866,9 +866,7 @@ static Node build_hash_tensor(Build *b, Node n)
 		return b_error(b, "hash_tensor of this dtype or in this mode");
 	uint32_t dims = aten_dims(b, n, "dim", node_rank(b->g, x));
 	x = b_convert(b, x, dtype_is_float(node_dtype(b->g, x)) ? DT_f64 : DT_i64);
-	Attr attr[] = {attr_none(), attr_dtype(DT_u64)};
-	return aten_reduce(b, REDUCE_XOR, b_node(b, OP_bitcast, &x, 1, attr, 2), dims,
-			   keepdim(b, n));
+	return aten_reduce(b, REDUCE_XOR, aten_bitcast(b, x, DT_u64), dims, keepdim(b, n));
 }
 OP(aten_hash_tensor){
 	.schema = "aten.hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) "

@@ -60,13 +60,16 @@ static bool is_value(PyObject *o)
 /* Sets *v to the value, which must be one of this trace; else returns false with an exception. */
 static bool value_of(const Trace *t, PyObject *o, WeftValue *v)
 {
-	if (!is_value(o))
+	if (!is_value(o)) {
 		PyErr_Format(PyExc_TypeError, "expected a value of a trace, got %R", (PyObject *)Py_TYPE(o));
-	else if (((Value *)o)->trace != t->number)
+		return false;
+	}
+	if (((Value *)o)->trace != t->number) {
 		PyErr_SetString(PyExc_ValueError, "this is a value of another trace");
-	else
-		*v = ((Value *)o)->value;
-	return !PyErr_Occurred();
+		return false;
+	}
+	*v = ((Value *)o)->value;
+	return true;
 }
 
 bool is_size(PyObject *o)

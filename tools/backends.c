@@ -22,9 +22,9 @@ static void write_all(const WeftBackendInfo *b, uint32_t n)
 	json_open(&j, "backends", '[');
 	for (uint32_t k = 0; k < n; k++) {
 		json_open(&j, NULL, '{');
-		json_string(&j, "name", b[k].name);
-		json_string(&j, "about", b[k].about);
-		json_bool(&j, "available", b[k].available);
+		json_put_string(&j, "name", b[k].name);
+		json_put_string(&j, "about", b[k].about);
+		json_put_bool(&j, "available", b[k].available);
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');

@@ -235,16 +235,16 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 	s->failed += !r->c.ok;
 	if (s->json.f) {
 		json_open(&s->json, NULL, '{');
-		json_string(&s->json, "model", c->model);
-		json_string(&s->json, "reference", ref);
-		json_bool(&s->json, "passed", r->c.ok);
-		json_number(&s->json, "error", r->c.error);
-		json_number(&s->json, "allowed", r->c.allowed);
+		json_put_string(&s->json, "model", c->model);
+		json_put_string(&s->json, "reference", ref);
+		json_put_bool(&s->json, "passed", r->c.ok);
+		json_put_number(&s->json, "error", r->c.error);
+		json_put_number(&s->json, "allowed", r->c.allowed);
 		if (r->theirs >= 0)
-			json_number(&s->json, "theirs", r->theirs);
-		json_number(&s->json, "ratio", r->c.ratio);
-		json_number(&s->json, "seconds", r->seconds);
-		json_string(&s->json, "text", r->text);
+			json_put_number(&s->json, "theirs", r->theirs);
+		json_put_number(&s->json, "ratio", r->c.ratio);
+		json_put_number(&s->json, "seconds", r->seconds);
+		json_put_string(&s->json, "text", r->text);
 		json_close(&s->json, '}');
 		return;
 	}
@@ -339,11 +339,11 @@ static void print_summary(Summary *s)
 		qsort(s->ratio, (size_t)s->nratio, sizeof *s->ratio, by_value);
 	if (s->json.f) {
 		json_close(&s->json, ']');
-		json_number(&s->json, "passed", s->passed);
-		json_number(&s->json, "failed", s->failed);
-		json_number(&s->json, "skipped", s->skipped);
+		json_put_number(&s->json, "passed", s->passed);
+		json_put_number(&s->json, "failed", s->failed);
+		json_put_number(&s->json, "skipped", s->skipped);
 		if (s->nratio)
-			json_number(&s->json, "median_ratio", s->ratio[s->nratio / 2]);
+			json_put_number(&s->json, "median_ratio", s->ratio[s->nratio / 2]);
 		json_close(&s->json, '}');
 		return;
 	}

@@ -224,31 +224,31 @@ static void summary_json(const WeftReport *r, double seconds)
 {
 	Json j = {.f = stdout};
 	json_open(&j, NULL, '{');
-	json_number(&j, "operators", r->operators);
-	json_number(&j, "kernels", r->kernels);
-	json_number(&j, "distinct", r->distinct);
-	json_number(&j, "flops", r->flops);
-	json_number(&j, "weight_bytes", (double)r->weight_bytes);
-	json_number(&j, "copied_bytes", (double)r->copied_bytes);
-	json_number(&j, "workspace_bytes", (double)r->workspace_bytes);
-	json_number(&j, "code_bytes", (double)r->code_bytes);
-	json_number(&j, "units", r->objects);
-	json_number(&j, "cached", r->cached);
-	json_number(&j, "peak_bytes", peak_memory());
-	json_number(&j, "seconds", seconds);
+	json_put_number(&j, "operators", r->operators);
+	json_put_number(&j, "kernels", r->kernels);
+	json_put_number(&j, "distinct", r->distinct);
+	json_put_number(&j, "flops", r->flops);
+	json_put_number(&j, "weight_bytes", (double)r->weight_bytes);
+	json_put_number(&j, "copied_bytes", (double)r->copied_bytes);
+	json_put_number(&j, "workspace_bytes", (double)r->workspace_bytes);
+	json_put_number(&j, "code_bytes", (double)r->code_bytes);
+	json_put_number(&j, "units", r->objects);
+	json_put_number(&j, "cached", r->cached);
+	json_put_number(&j, "peak_bytes", peak_memory());
+	json_put_number(&j, "seconds", seconds);
 	json_open(&j, "phases", '{');
 	for (uint32_t k = 0; k < r->nphase; k++)
-		json_number(&j, r->phase[k].name, r->phase[k].seconds);
+		json_put_number(&j, r->phase[k].name, r->phase[k].seconds);
 	json_close(&j, '}');
 	json_open(&j, "entries", '[');
 	for (uint32_t k = 0; k < r->nentry; k++) {
 		const WeftEntryReport *e = &r->entry[k];
 		json_open(&j, NULL, '{');
-		json_string(&j, "name", e->name);
-		json_number(&j, "operators", e->operators);
-		json_number(&j, "kernels", e->nkernel);
-		json_number(&j, "flops", e->flops);
-		json_number(&j, "workspace_bytes", (double)e->workspace_bytes);
+		json_put_string(&j, "name", e->name);
+		json_put_number(&j, "operators", e->operators);
+		json_put_number(&j, "kernels", e->nkernel);
+		json_put_number(&j, "flops", e->flops);
+		json_put_number(&j, "workspace_bytes", (double)e->workspace_bytes);
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');
@@ -256,11 +256,11 @@ static void summary_json(const WeftReport *r, double seconds)
 	for (uint32_t k = 0; k < r->nstate; k++) {
 		const WeftStateReport *s = &r->state[k];
 		json_open(&j, NULL, '{');
-		json_string(&j, "name", s->name);
-		json_number(&j, "bytes", (double)s->bytes);
-		json_string(&j, "written_by", s->written_by);
-		json_string(&j, "read_by", s->read_by);
-		json_string(&j, "constant_in", s->constant_in);
+		json_put_string(&j, "name", s->name);
+		json_put_number(&j, "bytes", (double)s->bytes);
+		json_put_string(&j, "written_by", s->written_by);
+		json_put_string(&j, "read_by", s->read_by);
+		json_put_string(&j, "constant_in", s->constant_in);
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');

@@ -72,13 +72,13 @@ void json_close(Json *j, char bracket)
 		fputc('\n', j->f);
 }
 
-void json_string(Json *j, const char *key, const char *value)
+void json_put_string(Json *j, const char *key, const char *value)
 {
 	begin(j, key);
 	text(j, value);
 }
 
-void json_number(Json *j, const char *key, double value)
+void json_put_number(Json *j, const char *key, double value)
 {
 	begin(j, key);
 	if (!isfinite(value))
@@ -89,7 +89,7 @@ void json_number(Json *j, const char *key, double value)
 		fprintf(j->f, "%.9g", value);
 }
 
-void json_bool(Json *j, const char *key, bool value)
+void json_put_bool(Json *j, const char *key, bool value)
 {
 	begin(j, key);
 	fputs(value ? "true" : "false", j->f);

@@ -52,16 +52,16 @@ static void print_long(const WeftOperator *o)
 static void print_json(Json *j, const WeftOperator *o)
 {
 	json_open(j, NULL, '{');
-	json_string(j, "name", o->name);
-	json_string(j, "schema", o->schema);
-	json_string(j, "aliases", o->aliases);
-	json_string(j, "doc", o->doc);
-	json_string(j, "kind", o->kind);
-	json_string(j, "definition", o->definition);
-	json_string(j, "dtypes", o->dtypes);
-	json_string(j, "derivative", o->derivative);
-	json_string(j, "batch", o->batch);
-	json_string(j, "deviates", o->deviates);
+	json_put_string(j, "name", o->name);
+	json_put_string(j, "schema", o->schema);
+	json_put_string(j, "aliases", o->aliases);
+	json_put_string(j, "doc", o->doc);
+	json_put_string(j, "kind", o->kind);
+	json_put_string(j, "definition", o->definition);
+	json_put_string(j, "dtypes", o->dtypes);
+	json_put_string(j, "derivative", o->derivative);
+	json_put_string(j, "batch", o->batch);
+	json_put_string(j, "deviates", o->deviates);
 	json_close(j, '}');
 }
 

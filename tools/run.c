@@ -81,17 +81,17 @@ static void describe(const Session *s)
 	Json j = {.f = stdout};
 	char type[16];
 	json_open(&j, NULL, '{');
-	json_number(&j, "seconds", s->seconds);
-	json_number(&j, "calls", s->ncall);
+	json_put_number(&j, "seconds", s->seconds);
+	json_put_number(&j, "calls", s->ncall);
 	json_open(&j, "outputs", '[');
 	for (uint32_t k = 0; s->ncall && k < s->r->noutput; k++) {
 		const WeftTensor *t = &s->call[s->ncall - 1].tensor[k];
 		json_open(&j, NULL, '{');
-		json_string(&j, "name", runner_output(s->r, k)->name);
-		json_string(&j, "dtype", dtype_text(t->dtype, type));
+		json_put_string(&j, "name", runner_output(s->r, k)->name);
+		json_put_string(&j, "dtype", dtype_text(t->dtype, type));
 		json_open(&j, "shape", '[');
 		for (int32_t d = 0; d < t->ndim; d++)
-			json_number(&j, NULL, (double)t->shape[d]);
+			json_put_number(&j, NULL, (double)t->shape[d]);
 		json_close(&j, ']');
 		json_close(&j, '}');
 	}

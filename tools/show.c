@@ -66,14 +66,14 @@ static void print_tensors(Json *j, const char *what, const WeftModel *m, const W
 			continue;
 		}
 		json_open(j, NULL, '{');
-		json_string(j, "name", t->name);
-		json_string(j, "dtype", dtype_text(t->dtype, type));
-		json_string(j, "shape", shape);
-		json_string(j, "role", t->role);
+		json_put_string(j, "name", t->name);
+		json_put_string(j, "dtype", dtype_text(t->dtype, type));
+		json_put_string(j, "shape", shape);
+		json_put_string(j, "role", t->role);
 		if (t->requires_grad)
-			json_bool(j, "requires_grad", true);
+			json_put_bool(j, "requires_grad", true);
 		if (t->holder)
-			json_string(j, "holder", t->holder);
+			json_put_string(j, "holder", t->holder);
 		json_close(j, '}');
 	}
 	if (j->f)
@@ -88,9 +88,9 @@ static void print_symbols(Json *j, const WeftModel *m, const WeftSymbolInfo *fir
 		const WeftSymbolInfo *s = m ? weft_element(m, WEFT_SYMBOL_INFO, first, k) : &first[k];
 		if (j->f) {
 			json_open(j, NULL, '{');
-			json_string(j, "name", s->name);
-			json_number(j, "lo", (double)s->lo);
-			json_number(j, "hi",
+			json_put_string(j, "name", s->name);
+			json_put_number(j, "lo", (double)s->lo);
+			json_put_number(j, "hi",
 				    s->hi == INT64_MAX ? (double)1 / 0.0 : (double)s->hi);
 			json_close(j, '}');
 		} else if (s->hi == INT64_MAX) {
@@ -111,7 +111,7 @@ static void print_guards(Json *j, const char *const *g, uint32_t n)
 		json_open(j, "guards", '[');
 	for (uint32_t k = 0; k < n; k++)
 		if (j->f)
-			json_string(j, NULL, g[k]);
+			json_put_string(j, NULL, g[k]);
 		else
 			printf("%-8s %s\n", k ? "" : "guards", g[k]);
 	if (j->f)
@@ -126,7 +126,7 @@ static void print_operators(Json *j, const WeftOpCount *op, uint32_t n)
 		puts("operators");
 	for (uint32_t k = 0; k < n; k++)
 		if (j->f)
-			json_number(j, op[k].name, op[k].count);
+			json_put_number(j, op[k].name, op[k].count);
 		else
 			printf("%8u %s\n", op[k].count, op[k].name);
 	if (j->f)
@@ -169,12 +169,12 @@ static void print_estimate(const WeftKernelInfo *k)
 static void print_estimate_json(Json *j, const WeftEstimate *e)
 {
 	json_open(j, "estimate", '{');
-	json_string(j, "device", e->device);
-	json_number(j, "start", e->start);
-	json_number(j, "memory", e->memory);
-	json_number(j, "units", e->units);
-	json_number(j, "waits", e->waits);
-	json_number(j, "library", e->library);
+	json_put_string(j, "device", e->device);
+	json_put_number(j, "start", e->start);
+	json_put_number(j, "memory", e->memory);
+	json_put_number(j, "units", e->units);
+	json_put_number(j, "waits", e->waits);
+	json_put_number(j, "library", e->library);
 	json_close(j, '}');
 }
 
@@ -197,17 +197,17 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 	}
 	if (!k->why)
 		return;
-	json_string(j, "why", k->why);
+	json_put_string(j, "why", k->why);
 	if (k->stored)
-		json_string(j, "stored", k->stored);
+		json_put_string(j, "stored", k->stored);
 	if (k->plan)
-		json_string(j, "plan", k->plan);
+		json_put_string(j, "plan", k->plan);
 	json_open(j, "refused", '[');
 	for (uint32_t i = 0; i < k->nrefused; i++) {
 		json_open(j, NULL, '{');
-		json_string(j, "schedule", k->refused[i].schedule);
-		json_string(j, "why", k->refused[i].why);
-		json_bool(j, "near", k->refused[i].near);
+		json_put_string(j, "schedule", k->refused[i].schedule);
+		json_put_string(j, "why", k->refused[i].why);
+		json_put_bool(j, "near", k->refused[i].near);
 		json_close(j, '}');
 	}
 	json_close(j, ']');
@@ -237,19 +237,19 @@ static void print_kernels(Json *j, const WeftKernelInfo *kernel, uint32_t n)
 			continue;
 		}
 		json_open(j, NULL, '{');
-		json_string(j, "name", i->name);
+		json_put_string(j, "name", i->name);
 		if (i->function)
-			json_string(j, "function", i->function);
-		json_string(j, "algorithm", i->algorithm);
-		json_number(j, "flops", i->flops);
-		json_number(j, "bytes", i->bytes);
+			json_put_string(j, "function", i->function);
+		json_put_string(j, "algorithm", i->algorithm);
+		json_put_number(j, "flops", i->flops);
+		json_put_number(j, "bytes", i->bytes);
 		if (i->seconds > 0)
-			json_number(j, "seconds", i->seconds);
+			json_put_number(j, "seconds", i->seconds);
 		if (i->estimate)
 			print_estimate_json(j, i->estimate);
 		if (i->line) {
-			json_string(j, "line", i->line);
-			json_number(j, "lines", i->nline);
+			json_put_string(j, "line", i->line);
+			json_put_number(j, "lines", i->nline);
 		}
 		print_reasons(j, i);
 		json_close(j, '}');
@@ -305,19 +305,19 @@ static void print_manifest(Json *j, const WeftModel *m)
 	char a[32];
 	for (size_t k = 0; k < sizeof pair / sizeof *pair; k++)
 		if (j->f)
-			json_string(j, pair[k][0], pair[k][1]);
+			json_put_string(j, pair[k][0], pair[k][1]);
 		else if (*pair[k][1])
 			printf("%-8s %s\n", pair[k][0], pair[k][1]);
 	const char *calls = m->user_ops;
 	if (calls && j->f)
-		json_string(j, "calls", calls);
+		json_put_string(j, "calls", calls);
 	else if (calls)
 		printf("%-8s %s\n", "calls", calls);
 	if (j->f) {
-		json_number(j, "weight_bytes", (double)m->weights_bytes);
-		json_bool(j, "replaceable", m->replaceable);
+		json_put_number(j, "weight_bytes", (double)m->weights_bytes);
+		json_put_bool(j, "replaceable", m->replaceable);
 		if (!m->weights && m->weights_file)
-			json_string(j, "weights_file", m->weights_file);
+			json_put_string(j, "weights_file", m->weights_file);
 		return;
 	}
 	printf("%-8s %sB%s%s%s\n", "weights", human((double)m->weights_bytes, a),
@@ -352,9 +352,9 @@ static void print_uses(Json *j, const WeftModel *m, const WeftEntry *e)
 			continue;
 		if (j->f) {
 			json_open(j, NULL, '{');
-			json_string(j, "state", weft_state_info(m, k)->name);
-			json_bool(j, "reads", reads);
-			json_bool(j, "writes", writes);
+			json_put_string(j, "state", weft_state_info(m, k)->name);
+			json_put_bool(j, "reads", reads);
+			json_put_bool(j, "writes", writes);
 			json_close(j, '}');
 			continue;
 		}
@@ -387,7 +387,7 @@ static void open_entry(Json *j, const char *name)
 		return;
 	}
 	json_open(j, NULL, '{');
-	json_string(j, "name", name);
+	json_put_string(j, "name", name);
 }
 
 static int show_object(const char *path, const Args *a)
@@ -506,7 +506,7 @@ static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const Args *a,
 		if (r && !j->f && !n)
 			print_totals(r);
 		if (r && j->f && *r->floats)
-			json_string(j, "floats", r->floats);
+			json_put_string(j, "floats", r->floats);
 		if (r)
 			print_kernels(j, r->entry[k].kernel, r->entry[k].nkernel);
 		if (several && j->f)

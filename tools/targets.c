@@ -70,11 +70,11 @@ static void write_object(Json *j, const WeftTargetInfo *t)
 	};
 	json_open(j, NULL, '{');
 	for (size_t k = 0; k < sizeof text / sizeof *text; k++)
-		json_string(j, text[k].key, text[k].text);
+		json_put_string(j, text[k].key, text[k].text);
 	for (size_t k = 0; k < sizeof number / sizeof *number; k++)
-		json_number(j, number[k].key, number[k].n);
+		json_put_number(j, number[k].key, number[k].n);
 	for (size_t k = 0; k < sizeof truth / sizeof *truth; k++)
-		json_bool(j, truth[k].key, truth[k].yes);
+		json_put_bool(j, truth[k].key, truth[k].yes);
 	json_close(j, '}');
 }
 

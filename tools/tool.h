@@ -175,12 +175,12 @@ void json_open(Json *, const char *key, char bracket);
 /* Ends the innermost object ('}') or list (']'). The end of the whole value adds a line break. */
 void json_close(Json *, char bracket);
 /* Writes a text as a member of the open object, or an element of the open list. */
-void json_string(Json *, const char *key, const char *value);
+void json_put_string(Json *, const char *key, const char *value);
 /* Writes a number as a member or an element: an integer below 1e15 exactly, others with 9 digits;
  * one that is not finite as the text "nan", "inf" or "-inf". */
-void json_number(Json *, const char *key, double value);
+void json_put_number(Json *, const char *key, double value);
 /* Writes true or false as a member or an element. */
-void json_bool(Json *, const char *key, bool value);
+void json_put_bool(Json *, const char *key, bool value);
 
 /* ---- executing a model ---- */
 

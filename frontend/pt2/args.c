@@ -606,6 +606,15 @@ static DType tensors_dtype(Scope *s, const json_t *node, const Schema *schema)
 	return promote_result(&p);
 }
 
+/* An argument of ours, which no file has: whether operand 0 is row-major in PyTorch, where the
+ * factors of a matrix depend on it. */
+static void read_row_major(Scope *s, const Schema *schema, Call *c)
+{
+	for (uint32_t k = 0; k < schema->narg; k++)
+		if (is(schema->arg[k].name, "row_major") && c->value.n && c->value.data[0])
+			c->attr[k] = attr_bool(meta_is_contiguous(s->st->im, &s->st->value.data[c->value.data[0]].meta));
+}
+
 bool call_read_as(Scope *s, const json_t *node, const Schema *schema, Call *c)
 {
 	TRY(check_names(s, node, schema));
@@ -618,6 +627,7 @@ bool call_read_as(Scope *s, const json_t *node, const Schema *schema, Call *c)
 		else
 			TRY(absent_arg(s, schema, &schema->arg[k], c, &c->attr[k]));
 	}
+	read_row_major(s, schema, c);
 	return c->in.n <= UINT16_MAX ||
 	       ctx_error(s->st->im->ctx, s->where, "too many operands: %u", c->in.n);
 }

@@ -483,6 +483,41 @@ static bool import_assert_metadata(Scope *s, const json_t *node)
 			 dtype_name(is), dtype_name(want));
 }
 
+/* ---- effects ---- */
+
+const char *effects_target(const json_t *node)
+{
+	const json_t *input = json_array_get(json_object_get(node, "inputs"), 1);
+	return json_str(json_object_get(input, "arg"), "as_operator");
+}
+
+/* with_effects(token, operator, arguments...) gives the next token and the results. Nodes keep
+ * their order here, so that nothing reads a token. */
+static bool import_with_effects(Scope *s, const json_t *node)
+{
+	const char *target = effects_target(node);
+	size_t i;
+	json_t *x, *call = json_object(), *inputs = json_array(), *outputs = json_array();
+	json_array_foreach(json_object_get(node, "inputs"), i, x)
+	{
+		if (i >= 2)
+			json_array_append(inputs, x);
+	}
+	json_array_foreach(json_object_get(node, "outputs"), i, x)
+	{
+		if (i >= 1 && !json_object_get(x, "as_none"))
+			json_array_append(outputs, x);
+	}
+	json_object_set_new(call, "target", json_string(target ? target : ""));
+	json_object_set_new(call, "inputs", inputs);
+	json_object_set_new(call, "outputs", outputs);
+	json_object_set(call, "name", json_object_get(node, "name"));
+	json_object_set(call, "metadata", json_object_get(node, "metadata"));
+	bool ok = call && scope_node(s, call);
+	json_decref(call);
+	return ok;
+}
+
 /* ---- dispatch ---- */
 
 static bool import_op(Scope *s, const json_t *node, const Target *t)
@@ -546,6 +581,8 @@ bool scope_node(Scope *s, const json_t *node)
 		return import_inner_tensor(s, node);
 	case TARGET_REGION:
 		return import_region_mark(s, node);
+	case TARGET_EFFECTS:
+		return import_with_effects(s, node);
 	case TARGET_USER:
 		return import_user(s, node, t.user);
 	default:

@@ -419,6 +419,8 @@ typedef enum {
 	TARGET_INNER_TENSOR, /* a tensor of a weight that wraps tensors */
 	TARGET_REGION,       /* a mark of torch.vmap or torch.func.jvp inside of a model */
 	TARGET_USER,         /* a user operator */
+	TARGET_EFFECTS,      /* with_effects: an operator that must not move past others of its
+	                        kind */
 	TARGET_INLINE,       /* a call with a graph as argument, which is executed in place */
 	TARGET_COND,
 	TARGET_WHILE,
@@ -479,6 +481,8 @@ bool region_begins(const json_t *node);
 /* Imports the level that node *at of the scope's graph opens, and sets *at to the node that closes
  * it (region.c). Returns false after an error. */
 bool import_region(Scope *, size_t *at);
+/* Returns the target that a node of TARGET_EFFECTS calls; NULL: the node is malformed (node.c). */
+const char *effects_target(const json_t *node);
 /* Imports a node of TARGET_REGION that opens no level (region.c). Returns false after an error. */
 bool import_region_mark(Scope *, const json_t *node);
 /* Imports one node of the file. Returns false after an error (node.c). */

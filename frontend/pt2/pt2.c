@@ -161,6 +161,12 @@ static const struct {
 	{"tensor_constant", "tensor_constant_name", INPUT_BUFFER, false},
 };
 
+/* The order of operators with effects, which is that of nodes here. */
+static bool is_token(const json_t *spec)
+{
+	return json_object_get(spec, "token");
+}
+
 /* The state behind each input spec, weights loaded. */
 static bool read_state(Import *im)
 {
@@ -170,7 +176,7 @@ static bool read_state(Import *im)
 	json_array_foreach(im->inputs, i, spec)
 	{
 		const char *tag = json_tag(spec, &v);
-		if (tag && (!strcmp(tag, "user_input") || !strcmp(tag, "constant_input")))
+		if (tag && (!strcmp(tag, "user_input") || !strcmp(tag, "constant_input") || is_token(spec)))
 			continue;
 		for (size_t k = 0; k < sizeof spec_kinds / sizeof *spec_kinds && tag; k++) {
 			if (strcmp(tag, spec_kinds[k].tag))
@@ -304,10 +310,12 @@ static bool add_input(Pass *p, size_t i)
 	return scope_bind(&p->scope, name, v);
 }
 
-/* Python values that were baked into the graph are no inputs. */
-static bool is_baked(Import *im, size_t i, const json_t *graph)
+/* Python values that were baked into the graph, and tokens, are no inputs. */
+static bool is_no_input(Import *im, size_t i, const json_t *graph)
 {
 	json_t *v;
+	if (is_token(json_array_get(im->inputs, i)))
+		return true;
 	const char *tag = json_tag(json_array_get(json_object_get(graph, "inputs"), i), &v);
 	if (im->state[i].name || !tag)
 		return false;
@@ -326,7 +334,7 @@ static bool add_inputs(Pass *p)
 		for (size_t i = 0; i < n; i++) {
 			const StateSpec *s = &im->state[i];
 			int when = !s->name ? 0 : s->written && s->owner == i ? 1 : 2;
-			if (when == round && !is_baked(im, i, p->scope.graph))
+			if (when == round && !is_no_input(im, i, p->scope.graph))
 				TRY(add_input(p, i));
 		}
 	return true;
@@ -397,10 +405,9 @@ static bool add_outputs(Pass *p)
 	json_array_foreach(im->outputs, i, spec)
 	{
 		const char *tag = json_tag(spec, &v);
-		if (!tag || !strcmp(tag, "token"))
-			return ctx_error(im->ctx, NULL, "output %zu: %s outputs are not supported",
-					 i, tag ? tag : "malformed");
-		if (is_mutation(spec))
+		if (!tag)
+			return ctx_error(im->ctx, NULL, "output %zu is malformed", i);
+		if (is_mutation(spec) || is_token(spec))
 			continue;
 		TRY(add_user_output(p, json_array_get(outputs, i), i, output_name(p, user)));
 		user++;

@@ -61,26 +61,23 @@ static const struct {
 	 "higher_order.run_dtensor_rng_op higher_order.run_with_rng_state higher_order.trace_wrapped"},
 	{"calls code that is not in the file: register a user operator (docs/user-operators.md)",
 	 "higher_order.call_torchbind higher_order.invoke_leaf_function"},
-	{"computes a factorisation of a matrix that is not there yet",
-	 "aten._cholesky_solve_helper aten._linalg_* aten._lu_with_info aten.geqrf aten.linalg_* aten.lu_solve "
-	 "aten.lu_unpack aten.nuclear_norm* aten.orgqr aten.ormqr aten.pinverse aten.svd prims.svd"},
 	{"is a derivative that PyTorch's autograd calls: export the model, and let weft make the derivative "
 	 "(docs/transforms.md)",
 	 "aten.*_backward aten.*_backward.* aten.*_backward_overrideable aten._compute_linear_combination "
 	 "aten._slow_conv2d_backward* aten._thnn_*_backward_impl aten.glu_backward_jvp aten.glu_jvp "
 	 "aten.slice_inverse higher_order.flex_attention_backward torchvision._*_backward"},
 	{"is one of PyTorch's choices of a kernel for an operator: call the function of torch.nn.functional",
-	 "aten._batch_norm_impl_index aten._conv_depthwise2d aten._fused_dropout "
+	 "aten._batch_norm_impl_index aten._cholesky_solve_helper aten._conv_depthwise2d aten._fused_dropout "
 	 "aten._grid_sampler_2d_cpu_fallback aten._masked_softmax aten._native_multi_head_attention "
 	 "aten._scaled_dot_product_attention_math aten._thnn_fused_gru_cell aten._thnn_fused_lstm_cell "
-	 "aten._transformer_encoder_layer_fwd aten._unique aten.conv_depthwise3d aten.convolution_overrideable"},
+	 "aten._transformer_encoder_layer_fwd aten._unique aten.conv_depthwise3d aten.convolution_overrideable prims.svd"},
 	{"reads weights in a layout that a library packs: quantise by PT2E or torchao",
 	 "aten._choose_qparams_per_tensor aten._convert_weight_to_int4pack* aten._dyn_quant_* "
 	 "aten._mixed_dtypes_linear aten._scaled_addmm aten._scaled_grouped_mm* aten._scaled_mm_v2 "
 	 "aten._weight_int4pack_mm* aten.choose_qparams_optimized"},
 	{"gives sizes or truths that torch.export of 2.15 cannot trace: the model cannot be exported with it",
 	 "aten._ctc_loss* aten._pack_padded_sequence aten._pad_packed_sequence aten._reshape_from_tensor "
-	 "aten.allclose aten.corrcoef aten.cov aten.ctc_loss* aten.equal aten.gru.data aten.lstm.data "
+	 "aten.allclose aten.corrcoef aten.cov aten.ctc_loss* aten.equal aten.gru.data aten.linalg_lstsq aten.lstm.data "
 	 "aten.narrow.Tensor aten.rnn_relu.data aten.rnn_tanh.data prims.item"},
 	{"belongs to forward derivatives of eager mode: torch.func.jvp in a model is read by its own operators",
 	 "aten._fw_primal* aten._make_dual_copy aten._new_zeros_with_same_feature_meta"},
@@ -102,7 +99,7 @@ static const struct {
 	 "higher_order.custom_function_call higher_order.flex_attention higher_order.invoke_quant* "
 	 "higher_order.local_map_hop higher_order.strict_mode higher_order.switch "
 	 "higher_order.tag_activation_checkpoint higher_order.while_loop_stack_output "
-	 "higher_order.with_effects higher_order.wrap_activation_checkpoint"},
+	 "higher_order.wrap_activation_checkpoint"},
 };
 
 static bool matches(const char *patterns, const char *name)

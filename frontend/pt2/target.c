@@ -45,6 +45,7 @@ static const struct {
 	{"higher_order.wrap", TARGET_INLINE},
 	{"higher_order.hints_wrapper", TARGET_INLINE},
 	{"higher_order.invoke_subgraph", TARGET_INLINE},
+	{"higher_order.with_effects", TARGET_EFFECTS},
 	{"higher_order.cond", TARGET_COND},
 	{"higher_order.while_loop", TARGET_WHILE},
 	{"higher_order.scan", TARGET_SCAN},
@@ -183,7 +184,10 @@ static void check_graph(Report *r, const json_t *graph, uint32_t depth)
 	json_t *node, *input;
 	json_array_foreach(json_object_get(graph, "nodes"), i, node)
 	{
-		const char *target = json_str(node, "target");
+		const char *target = json_str(node, "target"), *inner = NULL;
+		if (target && target_of(r->im, target).kind == TARGET_EFFECTS)
+			inner = effects_target(node);
+		target = inner ? inner : target;
 		if (target && target_of(r->im, target).kind == TARGET_UNKNOWN)
 			report(r, target, node);
 		json_array_foreach(json_object_get(node, "inputs"), k, input)

@@ -332,7 +332,7 @@ def test_bags(mode, by_frequency):
 
 def test_a_singular_matrix():
     f = torch.compile(lambda a, b: torch.linalg.solve(a, b), backend=dynamo.backend, fullgraph=True)
-    with pytest.raises(torch.linalg.LinAlgError, match="linalg.solve: the matrix is singular"):
+    with pytest.raises(torch.linalg.LinAlgError, match="linalg.solve: The solver failed because the input matrix is singular"):
         f(torch.zeros(3, 3), torch.ones(3))
     assert torch.allclose(f(torch.eye(3) * 2, torch.ones(3)), torch.full((3,), 0.5))
 

@@ -1,7 +1,7 @@
-"""Operators of PyTorch that Weft's table lacks, of those that it has.
+"""Operators of PyTorch, of those that Weft's table has.
 
 `decompositions` are functions on tensors, for AOTAutograd. `CALLS` are functions that fx.Lowering calls in place
-of one operator: gradients that Weft's own transform derives from the forward operator, and checks.
+of one operator that the table lacks: gradients that Weft's own transform derives from the forward operator.
 """
 from __future__ import annotations
 
@@ -128,18 +128,6 @@ def _derived(forward: str, wrt: tuple[str, ...], tensors: tuple[str, ...], rest:
 _GRID = (("input", "grid"), ("input", "grid"), ("interpolation_mode", "padding_mode", "align_corners"))
 
 
-def _check_errors(lowering: Any, node: Node, given: dict[str, Any]) -> Any:
-    """LAPACK's info, which is 0 where a factorisation succeeded."""
-    name = given["api_name"]
-    why = "the input is not positive-definite" if "cholesky" in name else "the matrix is singular" if any(
-        k in name for k in ("inv", "solve", "lu")) else "the algorithm did not converge"
-    call = lowering.trace.call
-    good = call("aten.all", (call("aten.eq.Scalar", (given["info"], 0), {}),), {})
-    call("aten._assert_async.msg", (good, f"{name}: {why}"), {})
-    lowering.linalg = True
-    return []
-
-
 def _histogram(lowering: Any, given: dict[str, Any]) -> Any:
     return lowering.trace.call("aten.histogramdd", (), {k: v for k, v in given.items() if v is not None})
 
@@ -151,7 +139,6 @@ CALLS: dict[str, Callable[..., Any]] = {
     "aten.grid_sampler_3d_backward": _derived("aten.grid_sampler_3d", *_GRID),
     "aten._segment_reduce_backward": _derived("aten.segment_reduce", ("data",), ("data", "lengths", "offsets"), ("reduce", "axis", "initial"), "grad",
                                               unsafe=True),
-    "aten._linalg_check_errors": _check_errors,
     "aten._histogramdd_from_bin_cts": lambda lowering, node, given: lowering.trace.result(_histogram(lowering, given), 0),
     "aten._histogramdd_bin_edges": lambda lowering, node, given: [lowering.trace.result(_histogram(lowering, given), k + 1)
                                                                   for k in range(len(given["bins"]))],

@@ -292,10 +292,10 @@ def _reads_size(node: Node) -> bool:
 
 @functools.cache
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """PyTorch's decompositions of the operators that Weft's table lacks."""
+    """PyTorch's decompositions of the operators that Weft's table lacks, and Weft's own."""
     table = torch._decomp.decomposition_table
     known = {op: f for op, f in table.items() if isinstance(op, torch._ops.OpOverload) and not fx.knows_op(op)}
-    return known | {op: f for op, f in composed.decompositions.items() if not fx.knows_op(op)}
+    return known | composed.decompositions
 
 
 def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | None = None, mode: Any = None) -> Callable[..., Any]:

@@ -373,7 +373,11 @@ class Lowering:
             # Nothing to compute, of a shape that Weft's operator does not have, such as pooling to no element.
             v = node.meta["val"]
             return self._checked(node, self.trace.call, "aten.full", (list(v.shape), 0), {"dtype": DTYPES[v.dtype]})
-        return self._checked(node, self.trace.call, name, *self._arguments(node, target))
+        values, named = self._arguments(node, target)
+        self.linalg |= name == "aten._linalg_check_errors"
+        if name in ("aten._linalg_det", "aten._linalg_slogdet"):  # the factors that they give are of A^T if A is row-major
+            named = {**named, "row_major": self._given["A"].meta["val"].is_contiguous()}
+        return self._checked(node, self.trace.call, name, values, named)
 
     def _strided(self, node: Node, name: str, given: dict[str, Any]) -> Any:
         """Operators on a tensor's memory: Weft's are on row-major memory, so operands are permuted to the order that theirs has.

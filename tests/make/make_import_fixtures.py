@@ -391,6 +391,18 @@ class Tangle(nn.Module):
         return y, s.whole.sum(0)[:3] + s.column[:3] * s.corner.sum(), s.bits + 1
 
 
+class Effects(nn.Module):
+    """run_decompositions() makes of these functions operators that give the factors, too, and checks behind tokens."""
+
+    def forward(s, a, x, m):
+        linalg = torch.linalg
+        lower = linalg.cholesky(a)
+        quadratic = (x * torch.cholesky_solve(x, lower)).sum((-1, -2)) + torch.logdet(a)
+        sign, size = linalg.slogdet(m.mT)
+        solved = linalg.solve(m, x), linalg.solve(m, x.mT, left=False), linalg.solve(m.mT, x[0, :, 0])
+        return quadratic, linalg.det(a), linalg.det(m.mT), sign, size, *solved, linalg.inv(m), linalg.solve_ex(a, x)[0]
+
+
 def make(name, model, args, dynamic=None, train=False, more=None):
     if sys.argv[2:] and name not in sys.argv[2:]:
         return
@@ -407,11 +419,13 @@ def make(name, model, args, dynamic=None, train=False, more=None):
     save_file(tensors, dest / f"import/{name}.safetensors")
 
 
-def make_grad(name, model, args, dynamic=None):
+def make_grad(name, model, args, dynamic=None, decompose=False):
     """grad/NAME: with cotangents of the results and the gradients of the program's inputs."""
     if sys.argv[2:] and name not in sys.argv[2:]:
         return
     program = export(model, args, dynamic_shapes=dynamic)
+    if decompose:
+        program = program.run_decompositions()
     (dest / "grad").mkdir(exist_ok=True)
     save(f"grad/{name}", program, True)
     xs = [x.clone().requires_grad_(x.is_floating_point()) for x in args]
@@ -459,6 +473,8 @@ def main():
     if not sys.argv[2:] or "random" in sys.argv[2:]: # PyTorch's numbers are others
         save("import/random", export(Random(), (r(6, 4),), dynamic_shapes=({0: Dim("n", min=5, max=50)},)), True)
     make_grad("bits", Bits(), (r(2, 4), r(3, 4).half()))
+    a = r(2, 3, 3)
+    make_grad("effects", Effects(), (a @ a.mT + torch.eye(3), r(2, 3, 2), r(3, 3)), decompose=True)
     make("half_norms", HalfNorms(), (r(4, 3, 50).bfloat16() + 9,), train=True)
 
 

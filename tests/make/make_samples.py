@@ -67,6 +67,13 @@ def nms_kept(boxes, threshold):
     return kept
 
 
+def stored(name):
+    """An operator whose argument row_major says how PyTorch stores its first operand."""
+    def call(A, *rest, row_major=True, **named):
+        return getattr(torch.ops.aten, name)(A if row_major else A.mT.contiguous().mT, *rest, **named)
+    return call
+
+
 # What torch.ops does not have, or not for the CPU.
 OTHER = {"aten.mm.dtype": lambda self, mat2, out_dtype: self.to(out_dtype) @ mat2.to(out_dtype),
          "aten.bmm.dtype": lambda self, mat2, out_dtype: self.to(out_dtype) @ mat2.to(out_dtype),
@@ -75,6 +82,7 @@ OTHER = {"aten.mm.dtype": lambda self, mat2, out_dtype: self.to(out_dtype) @ mat
          "aten._masked_scale": lambda self, mask, scale: self * mask.to(self.dtype) * scale,
          "nms_kept": nms_kept, "transformers.grouped_mm_fallback": grouped, "torch_nn._linear_cross_entropy_batch_chunked": linear_cross_entropy,
          "torch_nn._linear_cross_entropy_batch_chunked_no_reduction": linear_cross_entropy,
+         **{f"aten.{name}": stored(name) for name in ("_linalg_det", "_linalg_slogdet")},
          "torchao.int_matmul": lambda a, b: torch._int_mm(a, b), "aten._fused_rms_norm_backward": rms_norm_backward,
          "torchao.int_scaled_matmul": lambda a, b, scales1: torch._int_mm(a, b) * scales1}
 

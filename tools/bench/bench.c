@@ -250,7 +250,7 @@ Json bench_json_begin(const BenchOptions *o)
 {
 	Json j = {.f = stdout};
 	json_open(&j, NULL, '{');
-	json_string(&j, "model", o->model);
+	json_put_string(&j, "model", o->model);
 	return j;
 }
 
@@ -261,36 +261,36 @@ static void print_json(const BenchOptions *o, const Table *t)
 	json_open(&j, "sizes", '{');
 	const BenchRow *sized = sized_row(t);
 	for (int k = 0; sized && k < sized->nsize; k++)
-		json_number(&j, sized->size[k].name, (double)sized->size[k].value);
+		json_put_number(&j, sized->size[k].name, (double)sized->size[k].value);
 	json_close(&j, '}');
 	json_open(&j, "rows", '[');
 	for (int k = 0; k < t->n; k++) {
 		const BenchRow *r = &t->row[k];
 		json_open(&j, NULL, '{');
-		json_string(&j, "name", r->name);
-		json_number(&j, "threads", r->threads);
-		json_bool(&j, "ok", r->ok);
-		json_number(&j, "compile_s", r->compile);
-		json_number(&j, "min_ms", 1e3 * r->min);
-		json_number(&j, "median_ms", 1e3 * r->median);
-		json_number(&j, "p99_ms", 1e3 * r->p99);
+		json_put_string(&j, "name", r->name);
+		json_put_number(&j, "threads", r->threads);
+		json_put_bool(&j, "ok", r->ok);
+		json_put_number(&j, "compile_s", r->compile);
+		json_put_number(&j, "min_ms", 1e3 * r->min);
+		json_put_number(&j, "median_ms", 1e3 * r->median);
+		json_put_number(&j, "p99_ms", 1e3 * r->p99);
 		if (r->queued > 0)
-			json_number(&j, "queued_ms", 1e3 * r->queued);
-		json_number(&j, "runs", r->runs);
+			json_put_number(&j, "queued_ms", 1e3 * r->queued);
+		json_put_number(&j, "runs", r->runs);
 		if (r->counted) {
-			json_number(&j, "flops", r->flops);
-			json_number(&j, "bytes", r->bytes);
+			json_put_number(&j, "flops", r->flops);
+			json_put_number(&j, "bytes", r->bytes);
 		}
-		json_number(&j, "peak_bytes", r->peak_bytes);
+		json_put_number(&j, "peak_bytes", r->peak_bytes);
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');
 	json_open(&j, "machine", '[');
 	for (int k = 0; k < o->nthreads; k++) {
 		json_open(&j, NULL, '{');
-		json_number(&j, "threads", o->threads[k]);
-		json_number(&j, "flops", t->peak[k].flops);
-		json_number(&j, "bytes", t->peak[k].bytes);
+		json_put_number(&j, "threads", o->threads[k]);
+		json_put_number(&j, "flops", t->peak[k].flops);
+		json_put_number(&j, "bytes", t->peak[k].bytes);
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');

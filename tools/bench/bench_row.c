@@ -230,20 +230,20 @@ static void profile_json(const BenchOptions *o, const Profile *p, const WeftRepo
 	for (uint32_t k = 0; k < p->e->ncall; k++) {
 		const WeftKernelInfo info = call_info(p->m, weft_call(p->m, p->e, k));
 		json_open(&j, NULL, '{');
-		json_string(&j, "name", info.name);
-		json_string(&j, "algorithm", info.algorithm);
+		json_put_string(&j, "name", info.name);
+		json_put_string(&j, "algorithm", info.algorithm);
 		if (info.line) {
-			json_string(&j, "line", info.line);
-			json_number(&j, "lines", info.nline);
+			json_put_string(&j, "line", info.line);
+			json_put_number(&j, "lines", info.nline);
 		}
-		json_number(&j, "seconds", p->seconds[k]);
-		json_number(&j, "launches", p->launches[k]);
+		json_put_number(&j, "seconds", p->seconds[k]);
+		json_put_number(&j, "launches", p->launches[k]);
 		if (count) {
-			json_number(&j, "flops", count->kernel[k].flops);
-			json_number(&j, "bytes", count->kernel[k].bytes);
+			json_put_number(&j, "flops", count->kernel[k].flops);
+			json_put_number(&j, "bytes", count->kernel[k].bytes);
 		}
 		if (count && count->kernel[k].seconds > 0)
-			json_number(&j, "predicted", count->kernel[k].seconds);
+			json_put_number(&j, "predicted", count->kernel[k].seconds);
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');

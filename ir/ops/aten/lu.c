@@ -15,15 +15,10 @@ static SolveLu factors_of(Build *b, Node n, const char *name)
 	return solve_lu(b, x);
 }
 
-#define ZERO_PIVOT(name)                                                                           \
-	name ": {place}U[{code},{code}] is zero and using it on lu_solve would result in a division by " \
-	     "zero. If you still want to perform the factorization, consider calling linalg.lu(A, "   \
-	     "pivot) or linalg.lu_factor_ex(A, pivot)"
-
 static Node build_lu_factor(Build *b, Node n)
 {
 	SolveLu f = factors_of(b, n, "linalg.lu_factor");
-	solve_require_info(b, f.info, ZERO_PIVOT("torch.linalg.lu_factor"));
+	solve_require_info(b, f.info, "torch.linalg.lu_factor");
 	return f.factors.i ? b_tuple(b, (Node[]){f.factors, f.pivots}, 2) : f.factors;
 }
 
@@ -33,7 +28,7 @@ static Node build_lu_factor_ex(Build *b, Node n)
 	if (!f.factors.i)
 		return f.factors;
 	if (node_bool(b->g, n, "check_errors"))
-		solve_require_info(b, f.info, ZERO_PIVOT("torch.linalg.lu_factor_ex"));
+		solve_require_info(b, f.info, "torch.linalg.lu_factor_ex");
 	return b_tuple(b, (Node[]){f.factors, f.pivots, f.info}, 3);
 }
 
@@ -52,6 +47,72 @@ OP(aten_linalg_lu_factor){
 		 .build = build_lu_factor_ex,
 		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 1 1 1 1, check_errors=false"},
 	},
+};
+
+/* ---- what run_decompositions() makes of functions that factor ---- */
+
+/* The factors that PyTorch keeps of a determinant, for its derivatives: of A^T where A is real and
+ * row-major. */
+static SolveLu kept_factors(Build *b, Node n, Node a)
+{
+	bool transposed = node_bool(b->g, n, "row_major") && !solve_is_complex(b, a);
+	return solve_lu(b, transposed ? b_transpose(b, a, -1, -2) : a);
+}
+
+static Node build_det_factors(Build *b, Node n)
+{
+	Node a = arg(b, n, "A"), y = b_call(b, OP_aten_linalg_det, &a, 1, NULL, 0);
+	if (!y.i)
+		return y;
+	SolveLu f = kept_factors(b, n, a);
+	return b_tuple(b, (Node[]){y, f.factors, f.pivots}, 3);
+}
+
+static Node build_slogdet_factors(Build *b, Node n)
+{
+	Node a = arg(b, n, "A"), y = b_call(b, OP_aten_linalg_slogdet, &a, 1, NULL, 0);
+	if (!y.i)
+		return y;
+	SolveLu f = kept_factors(b, n, a);
+	return b_tuple(b, (Node[]){b_get(b, y, 0), b_get(b, y, 1), f.factors, f.pivots}, 4);
+}
+
+static Node build_solve_factors(Build *b, Node n)
+{
+	Node in[] = {arg(b, n, "A"), arg(b, n, "B")};
+	Attr attr[] = {attr_none(), attr_none(), *node_attr(b->g, n, "left"), *node_attr(b->g, n, "check_errors")};
+	Node y = b_call(b, op_find("aten.linalg_solve_ex"), in, 2, attr, 4);
+	if (!y.i)
+		return y;
+	SolveLu f = solve_lu(b, in[0]);
+	return b_tuple(b, (Node[]){b_get(b, y, 0), f.factors, f.pivots, b_get(b, y, 1)}, 4);
+}
+OP(aten__linalg_det){
+	.doc = "row_major: whether A is so in PyTorch, whose LU is then of A^T",
+	.schema = "aten._linalg_det(Tensor A, *, bool row_major=True) -> (Tensor result, Tensor LU, Tensor pivots)",
+	.build = build_det_factors,
+	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, row_major=false; c64[2, 2] of 0 1 2 0 1 -1 3 0.5",
+	.overloads = (const Overload[]){
+		{.schema = "aten._linalg_slogdet(Tensor A, *, bool row_major=True) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+		 .build = build_slogdet_factors,
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, row_major=false"},
+		{.schema = "aten._linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, "
+			   "Tensor LU, Tensor pivots, Tensor info)",
+		 .build = build_solve_factors,
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]; f32[2, 2] of 4 1 -1 2, f32[3, 2], left=false"},
+	},
+};
+
+static Node build_check_errors(Build *b, Node n)
+{
+	solve_require_info(b, arg(b, n, "info"), node_attr(b->g, n, "api_name")->str);
+	return b_tuple(b, NULL, 0);
+}
+OP(aten__linalg_check_errors){
+	.schema = "aten._linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
+	.build = build_check_errors,
+	.effect = true,
+	.sample = "i32[] of 0, api_name=\"linalg.inv\", is_matrix=true; i32[2] of 0 0, api_name=\"linalg.cholesky\", is_matrix=false",
 };
 
 /* ---- the matrices P, L and U ---- */

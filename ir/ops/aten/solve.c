@@ -4,6 +4,7 @@
 #include "ir/ops/batch.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- arguments ---- */
 
@@ -55,21 +56,49 @@ void solve_require(Build *b, Node cond, const char *message)
 	b_node(b, OP_assert, &cond, 1, (Attr[]){attr_none(), attr_str(b->g->ir, message)}, 2);
 }
 
-void solve_require_info(Build *b, Node info, const char *message)
+/* What info that is not 0 means, by a part of the function's name. The first row that fits, as
+ * torch.linalg's _linalg_check_errors has it. */
+static const struct {
+	const char *part, *why;
+} failures[] = {
+	{"inv", "The diagonal element {code} is zero, the inversion could not be completed because the input matrix is "
+		"singular."},
+	{"solve", "The solver failed because the input matrix is singular."},
+	{"cholesky", "The factorization could not be completed because the input is not positive-definite (the leading minor "
+		     "of order {code} is not positive-definite)."},
+	{"eig", "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+		"eigenvalues (error code: {code})."},
+	{"svd", "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+		"singular values (error code: {code})."},
+	{"lstsq", "The least squares solution could not be computed because the input matrix does not have full rank (error "
+		  "code: {code})."},
+	{"lu_factor", "U[{code},{code}] is zero and using it on lu_solve would result in a division by zero. If you still want "
+		      "to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"},
+	{"", "Unknown error code: {code}."},
+};
+
+void solve_require_info(Build *b, Node info, const char *name)
 {
-	if (info.i)
-		b_node(b, OP_assert_zero, &info, 1, (Attr[]){attr_none(), attr_str(b->g->ir, message)}, 2);
+	size_t k = 0;
+	if (!info.i)
+		return;
+	while (!strstr(name, failures[k].part))
+		k++;
+	const char *message = arena_printf(b->g->ir->ctx->arena, "%s: {place}%s", name, failures[k].why);
+	b_node(b, OP_assert_zero, &info, 1, (Attr[]){attr_none(), attr_str(b->g->ir, message)}, 2);
 }
 
-Node solve_checked(Build *b, Node n, Node y, Node info, const char *message)
+Node solve_checked(Build *b, Node n, Node y, Node info, const char *name)
 {
 	if (!y.i || !info.i)
 		return (Node){0};
 	if (node_bool(b->g, n, "check_errors"))
-		solve_require_info(b, info, message);
-	Node regular = b_bin_scalar(b, OP_eq, info, 0);
-	for (uint32_t k = node_rank(b->g, info); k < node_rank(b->g, y); k++)
-		regular = b_unsqueeze(b, regular, -1);
+		solve_require_info(b, info, name);
+	const bool vectors = node_rank(b->g, y) == node_rank(b->g, info) + 1;
+	Node regular = b_unsqueeze(b, b_bin_scalar(b, OP_eq, info, 0), -1);
+	regular = vectors ? regular : b_unsqueeze(b, regular, -1);
+	Shape all = aten_shape(b, y);
+	regular = aten_expand_shape(b, regular, &all);
 	return b_tuple(b, (Node[]){b_select(b, regular, y, aten_like(b, y, (double)NAN)), info}, 2);
 }
 
@@ -127,10 +156,6 @@ Node solve_by_lu(Build *b, SolveLu f, Node x)
 
 /* ---- inverses ---- */
 
-#define SINGULAR_INV(name)                                                                         \
-	name ": {place}The diagonal element {code} is zero, the inversion could not be completed "    \
-	     "because the input matrix is singular."
-
 static Node inverse(Build *b, Node x, Node *info)
 {
 	SolveLu f = solve_lu(b, x);
@@ -144,7 +169,7 @@ static Node build_inv(Build *b, Node n)
 	if (!solve_takes(b, x, "linalg.inv"))
 		return (Node){0};
 	Node y = inverse(b, x, &info);
-	solve_require_info(b, info, SINGULAR_INV("linalg.inv"));
+	solve_require_info(b, info, "linalg.inv");
 	return y;
 }
 
@@ -170,7 +195,7 @@ static Node build_inv_ex(Build *b, Node n)
 	if (!solve_takes(b, x, "linalg.inv_ex"))
 		return (Node){0};
 	Node y = inverse(b, x, &info);
-	return solve_checked(b, n, y, info, SINGULAR_INV("linalg.inv_ex"));
+	return solve_checked(b, n, y, info, "linalg.inv_ex");
 }
 OP(aten_linalg_inv){
 	.schema = "aten.linalg_inv(Tensor A) -> Tensor",
@@ -218,15 +243,23 @@ bool solve_broadcast(Build *b, Node *a, Node *x)
 	return a->i && x->i;
 }
 
-/* X of A X = B, of matrices; batches are broadcast. */
+/* The order [.., n] for the batch of `like` [.., n, m]. */
+static Node expand_order(Build *b, Node order, Node like)
+{
+	Shape s = shape_remove(aten_shape(b, like), node_rank(b->g, like) - 1);
+	return aten_expand_shape(b, order, &s);
+}
+
+/* X of A X = B, of matrices; batches are broadcast, and each matrix of A is factored once. */
 static Node solve_left(Build *b, Node a, Node x, const char *name, Node *info)
 {
 	if (aten_rank(b, x) < 2 || sym_eq(b_syms(b), b_dim(b, x, -2), b_dim(b, a, -1)) == NO)
 		return b_error(b, "%s: A and B have different numbers of rows", name);
-	if (!solve_broadcast(b, &a, &x))
-		return (Node){0};
 	SolveLu f = solve_lu(b, a);
 	*info = f.info;
+	if (!solve_broadcast(b, &f.factors, &x))
+		return (Node){0};
+	f.order = expand_order(b, f.order, f.factors);
 	return solve_by_lu(b, f, x);
 }
 
@@ -293,20 +326,18 @@ static Node batch_solve(Build *b, Node n, const Node *in, const bool *batched, S
 	return b_tuple(b, (Node[]){b_squeeze(b, b_get(b, y, 0), -1), b_get(b, y, 1)}, 2);
 }
 
-#define SINGULAR(name) name ": {place}The solver failed because the input matrix is singular."
-
 static Node build_solve(Build *b, Node n)
 {
 	Node info = {0}, y = solve(b, n, "linalg.solve", &info);
 	if (y.i)
-		solve_require_info(b, info, SINGULAR("torch.linalg.solve"));
+		solve_require_info(b, info, "torch.linalg.solve");
 	return y;
 }
 
 static Node build_solve_ex(Build *b, Node n)
 {
 	Node info = {0}, y = solve(b, n, "linalg.solve_ex", &info);
-	return solve_checked(b, n, y, info, SINGULAR("torch.linalg.solve_ex"));
+	return solve_checked(b, n, y, info, "torch.linalg.solve_ex");
 }
 OP(aten_linalg_solve){
 	.autocast = AUTOCAST_F32,
@@ -320,7 +351,8 @@ OP(aten_linalg_solve){
 	.overloads = (const Overload[]){
 		{.schema = "aten.linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
 		 .build = build_solve_ex,
-		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]"},
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]; f32[2, 2, 2] of 4 1 -1 2 1 2 2 5, f32[3, 2, 2, 1]; "
+			   "f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, f32[2]"},
 	},
 };
 

@@ -21,13 +21,13 @@ Node solve_identity(Build *, Node x);
 /* Adds a check: the call of the model fails with that message unless all elements of `good` (bool)
  * are true. */
 void solve_require(Build *, Node good, const char *message);
-/* Adds a check that info (i32 [batch...]) is 0, the node `assert_zero`: in the message {place} says
- * which matrix fails, {code} is its info. Does nothing for no node. */
-void solve_require_info(Build *, Node info, const char *message);
-/* The tuple (y, info) that operators with the suffix _ex return. info: i32 [batch...], 0 or the
- * number of the step that failed. y [batch..., ...] is NaN in matrices with a failed step. If n's
- * argument check_errors is true, the call of the model fails with the message as well. */
-Node solve_checked(Build *, Node n, Node y, Node info, const char *message);
+/* Adds a check that info (i32 [batch...]) is 0, the node `assert_zero`. The message is PyTorch's
+ * for the function of that name ("torch.linalg.solve"). Does nothing for no node. */
+void solve_require_info(Build *, Node info, const char *name);
+/* The tuple (y, info) that operators with the suffix _ex return. info: i32 [batch...] of A, 0 or
+ * the number of the step that failed. y [batch..., ...] is NaN in matrices with a failed step. If
+ * n's argument check_errors is true, the call of the model fails as well (solve_require_info). */
+Node solve_checked(Build *, Node n, Node y, Node info, const char *name);
 
 /* Whether the dtype is complex. */
 bool solve_is_complex(const Build *, Node x);

@@ -48,13 +48,13 @@ static const EmbeddedFile *embedded_files(const Compilation *c)
 	return c->images ? runtime_cuda_headers : runtime_files;
 }
 
-/* Everything a unit includes is part of its key. */
-static const char *const *key_texts(Builder *b, const char *source)
+/* Everything a unit includes is part of its key. The runtime includes nothing of the model. */
+static const char *const *key_texts(Builder *b, const char *source, bool runtime)
 {
 	ARRAY(const char *) list = {0};
 	array_push(b->a, &list, source);
 	array_push(b->a, &list, cache_compiler(b->c->ctx, b->cc));
-	for (uint32_t k = 0; k < b->c->files.file.n; k++)
+	for (uint32_t k = 0; !runtime && k < b->c->files.file.n; k++)
 		if (b->c->files.file.data[k].is_header)
 			array_push(b->a, &list, b->c->files.file.data[k].text.data);
 	for (const EmbeddedFile *f = embedded_files(b->c); f->name; f++)
@@ -64,20 +64,25 @@ static const char *const *key_texts(Builder *b, const char *source)
 	return list.data;
 }
 
+typedef struct {
+	const char *name, *text, *flags, *opt;
+	bool cpp, runtime;
+} Unit;
+
 /* Compile folder/name unless the cache has the object. */
-static void add_unit(Builder *b, const char *name, const char *source, const char *flags, const char *opt, bool cpp)
+static void add_unit(Builder *b, const Unit *u)
 {
 	Ctx *ctx = b->c->ctx;
 	Words w = {0};
-	compile_words(b, &w, flags, opt, cpp);
+	compile_words(b, &w, u->flags, u->opt, u->cpp);
 	Words key = {0};
 	for (uint32_t k = 0; k < w.word.n; k++)
 		words_add(b->a, &key, w.word.data[k]);
-	const char *object = arena_printf(b->a, "%s/%s.o", b->folder, name);
+	const char *object = arena_printf(b->a, "%s/%s.o", b->folder, u->name);
 	b->c->w->report.objects++;
 	if (b->cache) {
-		const char *kept =
-			cache_path(ctx, b->cache, words_argv(b->a, &key), key_texts(b, source));
+		const char *kept = cache_path(ctx, b->cache, words_argv(b->a, &key),
+					      key_texts(b, u->text, u->runtime));
 		if (cache_take(ctx, kept, object)) {
 			b->c->w->report.cached++;
 			words_add(b->a, &b->link, object);
@@ -90,15 +95,15 @@ static void add_unit(Builder *b, const char *name, const char *source, const cha
 	}
 	words_add(b->a, &w, arena_printf(b->a, "-I%s", b->folder));
 	words_add(b->a, &w, "-c");
-	words_add(b->a, &w, arena_printf(b->a, "%s/%s", b->folder, name));
+	words_add(b->a, &w, arena_printf(b->a, "%s/%s", b->folder, u->name));
 	words_add(b->a, &w, "-o");
 	words_add(b->a, &w, object);
 	words_add(b->a, &b->link, object);
 	array_push(b->a, &b->jobs.job,
 		   (Job){.argv = words_argv(b->a, &w),
-			 .what = name,
+			 .what = u->name,
 			 .makes = object,
-			 .log = arena_printf(b->a, "%s/%s.log", b->folder, name)});
+			 .log = arena_printf(b->a, "%s/%s.log", b->folder, u->name)});
 }
 
 static int by_cost(const void *pa, const void *pb)
@@ -125,7 +130,11 @@ static bool add_model(Builder *b)
 	}
 	qsort(order, n, sizeof(EmitFile *), by_cost);
 	for (uint32_t k = 0; k < n; k++)
-		add_unit(b, order[k]->name, order[k]->text.data, order[k]->flags, "-O2", order[k]->is_cpp);
+		add_unit(b, &(Unit){.name = order[k]->name,
+				    .text = order[k]->text.data,
+				    .flags = order[k]->flags,
+				    .opt = "-O2",
+				    .cpp = order[k]->is_cpp});
 	return true;
 }
 
@@ -146,7 +155,11 @@ static bool add_runtime(Builder *b)
 			continue;
 		TRY(write_embedded(ctx, b->folder, f));
 		if (!is_header(f->name))
-			add_unit(b, f->name, (const char *)f->data, least->isa.flags, "-O2 -pthread", false);
+			add_unit(b, &(Unit){.name = f->name,
+					    .text = (const char *)f->data,
+					    .flags = least->isa.flags,
+					    .opt = "-O2 -pthread",
+					    .runtime = true});
 	}
 	if (!object)
 		return true;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- the library ---- */
 
@@ -46,18 +47,32 @@ static void *open_in(const char *folder, const char *begin)
 	return so;
 }
 
+/* named: the folder, or a file in it. */
+static void *open_named(const char *named)
+{
+	char folder[4096];
+	struct stat s;
+	void *so = NULL;
+	if (snprintf(folder, sizeof folder, "%s", named) < (int)sizeof folder) {
+		if (stat(folder, &s) == 0 && !S_ISDIR(s.st_mode)) {
+			char *slash = strrchr(folder, '/');
+			strcpy(slash ? slash + 1 : folder, slash ? "" : ".");
+		}
+		open_in(folder, "libnvrtc-builtins.so");
+		so = open_in(folder, "libnvrtc.so.");
+	}
+	if (!so)
+		snprintf(library.missing, sizeof library.missing, "there is no libnvrtc.so in %.400s ($WEFT_NVRTC)", named);
+	return so;
+}
+
 static void *open_library(void)
 {
 	static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
-	const char *folder = getenv("WEFT_NVRTC");
+	const char *named = getenv("WEFT_NVRTC");
 	void *so = NULL;
-	if (folder && *folder) {
-		open_in(folder, "libnvrtc-builtins.so");
-		so = open_in(folder, "libnvrtc.so.");
-		if (!so)
-			snprintf(library.missing, sizeof library.missing, "there is no libnvrtc.so in %.400s ($WEFT_NVRTC)", folder);
-		return so;
-	}
+	if (named && *named)
+		return open_named(named);
 	for (size_t k = 0; !so && k < sizeof names / sizeof *names; k++)
 		so = dlopen(names[k], RTLD_NOW | RTLD_GLOBAL);
 	if (!so)

@@ -25,8 +25,8 @@ typedef struct {
 } GpuImage;
 
 /* Returns NULL if NVRTC can be used, else a sentence, in the arena, that says why not. The first
- * call in the process looks for the library: in the folder $WEFT_NVRTC if that is set, else where
- * the system's loader looks. */
+ * call in the process looks for the library: in the folder $WEFT_NVRTC, or of the
+ * file of that name, if that is set, else where the system's loader looks. */
 const char *nvrtc_missing(Arena *);
 /* The version of NVRTC, 1000 * major + 10 * minor; 0 if the library cannot be used. */
 uint32_t nvrtc_version(void);

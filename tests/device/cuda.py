@@ -86,6 +86,10 @@ def check_real(folder, env, cases):
         return
     if p.returncode:
         return fail("cuda-sm_90", p.stderr)
+    for file in sorted(pathlib.Path(os.environ.get("WEFT_NVRTC") or "/nowhere").glob("libnvrtc.so.*"))[:1]:  # $WEFT_NVRTC may name the file
+        p = run(weft, "compile", root / "tests/data/mlp.pt2", "--target", "cuda-sm_90", "-o", folder / "named.so", env={"WEFT_NVRTC": str(file)}, check=False)
+        if p.returncode:
+            fail(f"NVRTC named {file}", p.stderr)
     for script, want in ("gpu_kernels.py", "| sm_90 | 1 |"), ("gpu_estimate.py", "| mlp | 2 |"):
         p = run(sys.executable, root / "scripts" / script, weft, root / "tests/data/mlp.pt2", *(["--arch", "sm_90"] if script == "gpu_kernels.py" else []), check=False)
         if p.returncode or want not in p.stdout:

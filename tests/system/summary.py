@@ -63,6 +63,12 @@ def units(folder, model):
         first, again = (json.loads(tool(*compile, WEFT_CACHE=str(folder / "cache")) or "{}") for _ in range(2))
         if first.get("cached", 0) > first.get("units", 0) or not again.get("units") or again["cached"] != again["units"]:
             wrong(f"units {options}", f"{first.get('cached')} of {first.get('units')}, then {again.get('cached')} of {again.get('units')}")
+    # The text of the runtime is compiled once for all models.
+    other = folder / "other.ir"
+    other.write_text("graph @other(%x: f32[3]) {\n  %y = sinh(%x)\n  return %y\n}\n")
+    said = json.loads(tool("compile", other, "-o", folder / "m.so", "--backend", "c", "--json", "--target", "generic-c", WEFT_CACHE=str(folder / "cache")) or "{}")
+    if not said.get("units") or said["cached"] < said["units"] - 3:
+        wrong("units of the runtime", f"{said.get('cached')} of {said.get('units')} from the cache")
 
 
 def nothing(folder, model):

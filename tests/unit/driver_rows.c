@@ -18,19 +18,25 @@
 #include "codegen/program/legalise.h"
 #include "ir/scalar/priv.h"
 #include "ir/target/micro.h"
+#include "runtime/runtime.h"
 
 enum { RANDOM = 1 << 20, LANES = 16 /* the most of a target */ };
 
 /* Elements of groups, of 16 bits: zeros, tiny, ordinary and large numbers of bf16, infinities, NaN;
  * the ends of ranges of integers. */
-static const uint16_t half[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x007f, 0x0080, 0x8080, 0x00ff, 0x3f80, 0xbf80,
-                                0x3f81, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0x7f81, 0x2000, 0xa000, 0x1fff,
-                                0x7fff, 0x80ff, 0x5f00, 0x0200, 0x807f, 0xff01};
-static const uint32_t sum[] = {0,          0x80000000, 1,          0x80000001, 0x007fffff, 0x00800000, 0x80800000,
-                               0x3f800000, 0xbf800000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000,
-                               0x7fffffff, 0xffffffff, 0x00c00000, 0x00800001};
+static const uint16_t half[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x007f, 0x0080, 0x8080,
+				0x00ff, 0x3f80, 0xbf80, 0x3f81, 0x7f7f, 0xff7f, 0x7f80,
+				0xff80, 0x7fc0, 0x7f81, 0x2000, 0xa000, 0x1fff, 0x7fff,
+				0x80ff, 0x5f00, 0x0200, 0x807f, 0xff01};
+static const uint32_t sum[] = {0,          0x80000000, 1,          0x80000001, 0x007fffff,
+			       0x00800000, 0x80800000, 0x3f800000, 0xbf800000, 0x7f7fffff,
+			       0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0x7fffffff,
+			       0xffffffff, 0x00c00000, 0x00800001};
 enum { HALVES = sizeof half / sizeof *half, SUMS = sizeof sum / sizeof *sum };
-enum { SPECIAL = HALVES * HALVES * HALVES * HALVES, N = (RANDOM + SPECIAL + LANES - 1) / LANES * LANES };
+enum {
+	SPECIAL = HALVES * HALVES * HALVES * HALVES,
+	N = (RANDOM + SPECIAL + LANES - 1) / LANES * LANES
+};
 
 typedef struct {
 	uint32_t *a, *b, *c, *want, *got;
@@ -89,8 +95,9 @@ static void compare(ScOp op, const char *who, const Data *d)
 {
 	for (uint32_t i = 0; i < N; i++)
 		if (!same(op, d->want[i], d->got[i]))
-			fail_msg("%s of %s: %08x . %08x + %08x gives %08x, expected %08x", sc_name(op), who, d->a[i], d->b[i], d->c[i],
-			         d->got[i], d->want[i]);
+			fail_msg("%s of %s: %08x . %08x + %08x gives %08x, expected %08x",
+				 sc_name(op), who, d->a[i], d->b[i], d->c[i], d->got[i],
+				 d->want[i]);
 }
 
 /* By the text. */
@@ -117,11 +124,15 @@ static LoopFn *build(Ir *ir, ScOp op, uint32_t lanes)
 	uint32_t buf[4];
 	static const char *const name[] = {"a", "b", "c", "d"};
 	for (uint32_t k = 0; k < 4; k++)
-		buf[k] = loop_buf(f, (LArg){.name = name[k], .dtype = k < 2 ? DT_u32 : acc, .align = 4, .restrict_ok = true});
+		buf[k] = loop_buf(f, (LArg){.name = name[k],
+					    .dtype = k < 2 ? DT_u32 : acc,
+					    .align = 4,
+					    .restrict_ok = true});
 	Lx in[3], at = lx_mul(f, lx_var(f, f->task), lx_int(f, lanes));
 	for (uint32_t k = 0; k < 3; k++) {
 		const DType t = k < 2 ? DT_u32 : acc;
-		in[k] = lx_var(f, ls_load(f, name[k], lmem_buf(buf[k], t), at, (LType){t, lanes}, none));
+		in[k] = lx_var(
+			f, ls_load(f, name[k], lmem_buf(buf[k], t), at, (LType){t, lanes}, none));
 	}
 	ls_store(f, lmem_buf(buf[3], acc), at, lx_sc(f, op, (LType){acc, lanes}, in, 3), none);
 	assert_true(loop_verify(f, NULL));
@@ -170,8 +181,10 @@ static void compile(ScOp op, const Target *t, Data *d)
 	assert_non_null(file);
 	fputs(out.data, file);
 	assert_int_equal(fclose(file), 0);
-	snprintf(cmd, sizeof cmd, "cc %s -std=gnu11 -O1 -w -Wno-psabi -ffp-contract=off -fno-math-errno -fPIC -shared -o %s/dots.so %s -lm",
-	         t->isa.flags, dir, path);
+	snprintf(cmd, sizeof cmd,
+		 "cc %s -std=gnu11 -O1 -w -Wno-psabi -ffp-contract=off -fno-math-errno -fPIC "
+		 "-shared -o %s/dots.so %s -lm",
+		 t->isa.flags, dir, path);
 	if (system(cmd) != 0)
 		fail_msg("failed: %s", cmd);
 	snprintf(path, sizeof path, "%s/dots.so", dir);
@@ -184,8 +197,9 @@ static void compile(ScOp op, const Target *t, Data *d)
 }
 
 /* Instruction sets that have the operation as a row of their own, or make it of what they have. */
-static const char *const sets[] = {"x86-64-v2", "x86-64-v3", "x86-64-v3+vnni", "x86-64-v4", "x86-64-v4+vnni", "x86-64-v4+bf16",
-                                   "aarch64-linux-gnu", "generic-c"};
+static const char *const sets[] = {"x86-64-v2",         "x86-64-v3",      "x86-64-v3+vnni",
+				   "x86-64-v4",         "x86-64-v4+vnni", "x86-64-v4+bf16",
+				   "aarch64-linux-gnu", "generic-c"};
 
 static bool is_checked(const Target *t, uint32_t bits)
 {
@@ -234,8 +248,73 @@ static void test_table(void **state)
 	assert_null(micro_row(v4, DT_f16, DT_f16, DT_f16, 0));
 }
 
+/* ---- the machine of this processor ---- */
+
+static const char *given; /* features of a processor that is made up */
+
+static bool has_given(const char *features)
+{
+	char word[32];
+	for (int n; sscanf(features, "%31s%n", word, &n) == 1; features += n)
+		if (!strstr(given, word))
+			return false;
+	return true;
+}
+
+static void check_machine(const char *vendor, uint32_t family, const char *features,
+			  const char *machine)
+{
+	given = features;
+	const Machine *m = machine_like(vendor, family, has_given);
+	assert_string_equal(m ? m->name : "none", machine);
+}
+
+static void test_machines(void **state)
+{
+	(void)state;
+	const char *const avx2 = "sse4.2 avx2 fma",
+			  *const avx512 = "sse4.2 avx2 fma avx512f avx512vnni avx512bf16";
+	check_machine("AuthenticAMD", 0x17, avx2, "zen3");
+	check_machine("AuthenticAMD", 0x19, avx2, "zen3");
+	check_machine("AuthenticAMD", 0x19, avx512, "zen4");
+	check_machine("AuthenticAMD", 0x1a, avx512, "zen5");
+	check_machine("GenuineIntel", 6, avx512, "sapphire-rapids");
+	check_machine("GenuineIntel", 6, "sse4.2 avx2 avx512f", "skylake-x");
+	check_machine("GenuineIntel", 6, avx2, "haswell");
+	check_machine("GenuineIntel", 6, "sse4.2", "nehalem");
+	check_machine("", 0, "", "none");
+}
+
+static bool has_here(const char *features)
+{
+	char missing[32];
+	return !weft_cpu_lacks(features, missing);
+}
+
+/* The system knows vendor and family, too. */
+static void test_native_machine(void **state)
+{
+	(void)state;
+	const Target *t = target_native();
+	char line[256], vendor[32] = "";
+	uint32_t family = 0;
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	while (f && fgets(line, sizeof line, f) && !family)
+		if (sscanf(line, "vendor_id : %31s", vendor) != 1)
+			(void)sscanf(line, "cpu family : %u", &family);
+	if (f)
+		fclose(f);
+	assert_string_equal(t->machine.family, t->isa.family);
+	if (!family)
+		skip();
+	const Machine *m = machine_like(vendor, family, has_here);
+	assert_string_equal(t->machine.name, m ? m->name : target_find(t->isa.name)->machine.name);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_dots), cmocka_unit_test(test_table)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_dots), cmocka_unit_test(test_table),
+		cmocka_unit_test(test_machines), cmocka_unit_test(test_native_machine)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

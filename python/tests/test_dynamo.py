@@ -456,3 +456,41 @@ def test_written_parts_of_one_tensor():
 def test_an_unknown_option():
     with pytest.raises(Exception, match="weft has no option 'falback'"):
         torch.compile(mlp(), backend=dynamo.backend, options={"falback": False})(torch.randn(2, 4))
+
+
+OPTIMIZERS = {"SGD": dict(momentum=0.9, nesterov=True, weight_decay=0.01), "Adam": dict(amsgrad=True, weight_decay=0.1), "AdamW": {},
+              "RMSprop": dict(momentum=0.9, centered=True), "Adagrad": {}, "Adadelta": {}, "Adamax": {}, "NAdam": {}, "RAdam": {}, "ASGD": {},
+              "Rprop": {}}
+
+
+@pytest.mark.parametrize("name, foreach", [(n, f) for n in OPTIMIZERS for f in (False, True)])
+def test_steps_of_optimizers(name, foreach):
+    """torch.compile of an optimizer's step: no operator is PyTorch's."""
+    nets = [mlp()]
+    nets.append(copy.deepcopy(nets[0]))
+    steps = [getattr(torch.optim, name)(net.parameters(), lr=0.01, foreach=foreach, **OPTIMIZERS[name]) for net in nets]
+    calls = [steps[0].step, torch.compile(steps[1].step, backend=dynamo.backend)]
+    x = torch.randn(5, 4)
+    for _ in range(4):
+        for net, optimizer, call in zip(nets, steps, calls):
+            optimizer.zero_grad()
+            net(x).square().mean().backward()
+            call()
+    for p, q in zip(nets[0].parameters(), nets[1].parameters()):
+        torch.testing.assert_close(q, p, rtol=1e-4, atol=1e-5)
+    assert dynamo.statistics.compiled and not dynamo.statistics.refused
+
+
+def test_operators_on_lists():
+    """Those that no optimizer calls: elements beside PyTorch's."""
+    x, y = [torch.randn(3), torch.randn(2, 2)], [torch.rand(3) + 0.5, torch.rand(2, 2) + 0.5]
+    numbers = [2.0, -1.5]
+    calls = {
+        "add": (x, numbers), "sub": (x, y), "mul": (x, torch.tensor(2.5)), "div": (x, numbers), "pow": (y, y), "clamp_min": (x, numbers),
+        "clamp_max": (x, 0.25), "maximum": (x, numbers), "minimum": (x, 0.5), "lerp": (x, y, numbers), "norm": (x, 1), "addcmul": (x, y, y, numbers),
+        "addcdiv": (x, y, y, torch.tensor(numbers)), "trunc": (x,), "lgamma": (y,), "sigmoid": (x,), "frac": (x,)}
+
+    def f():
+        return {k: getattr(torch, f"_foreach_{k}")(*args) for k, args in calls.items()}
+    torch.testing.assert_close(torch.compile(f, backend=dynamo.backend, fullgraph=True)(), f())
+    assert not dynamo.statistics.refused

@@ -8,7 +8,7 @@ from typing import Any
 
 from weft import _weft
 from weft.graph import differentiated
-from weft.model import Model, load
+from weft.model import Model, load, resolved
 
 _SHARED = 10  # WEFT_EMIT_SHARED
 
@@ -91,12 +91,12 @@ def _resolved(program: Any) -> Any:
     """The program with the contents of tensors that are the conjugate or the negative of their memory: files lose both."""
     import torch
 
-    def resolved(values: dict[str, Any]) -> dict[str, Any]:
-        return {k: v.resolve_conj().resolve_neg() if isinstance(v, torch.Tensor) else v for k, v in values.items()}
+    def all_of(values: dict[str, Any]) -> dict[str, Any]:
+        return {k: resolved(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
     if not any(isinstance(v, torch.Tensor) and (v.is_conj() or v.is_neg()) for v in [*program.state_dict.values(), *program.constants.values()]):
         return program
     copied = copy.copy(program)
-    copied._state_dict, copied._constants = resolved(program.state_dict), resolved(program.constants)
+    copied._state_dict, copied._constants = all_of(program.state_dict), all_of(program.constants)
     return copied
 
 

@@ -91,7 +91,47 @@ def _embedding_bag_per_sample_weights_backward(grad: torch.Tensor, weight: torch
     return torch.where(indices != padding_idx, given, 0)
 
 
+# Operators on lists of tensors, of which optimizers are made: each element by itself.
+_EACH: dict[str, Callable[..., torch.Tensor]] = {
+    "addcdiv": lambda x, a, b, value=1: aten.addcdiv(x, a, b, value=value) if not isinstance(value, torch.Tensor) else x + a / b * value,
+    "addcmul": lambda x, a, b, value=1: aten.addcmul(x, a, b, value=value) if not isinstance(value, torch.Tensor) else x + a * b * value,
+    "copy": lambda x, source, non_blocking=False: aten.copy(x, source),
+    "maximum": lambda x, y: aten.maximum(x, y) if isinstance(y, torch.Tensor) else aten.clamp_min(x, y),
+    "minimum": lambda x, y: aten.minimum(x, y) if isinstance(y, torch.Tensor) else aten.clamp_max(x, y),
+    "norm": lambda x, ord=2, dtype=None: aten.linalg_vector_norm(x, ord, dtype=dtype),
+    "powsum": lambda x, ord=2, dtype=None: aten.sum(aten.pow(aten.abs(x), ord), dtype=dtype),
+    "zero": aten.zeros_like,
+}
+
+
+def _each(target: Any, one: Callable[..., torch.Tensor]) -> Callable[..., list[torch.Tensor]]:
+    """A function of lists of tensors and numbers that calls `one` with their elements."""
+    listed = [a.name for a in target._schema.arguments if isinstance(a.type, torch.ListType)]
+    places = [a.name for a in target._schema.arguments if not a.kwarg_only]
+
+    def call(*args: Any, **named: Any) -> list[torch.Tensor]:
+        given = dict(zip(places, args)) | named
+        several = {k: v.unbind() if isinstance(v, torch.Tensor) else v for k, v in given.items() if k in listed or k == "scalars"}
+        count = min(map(len, several.values()))
+        of = [given | {k: v[i] for k, v in several.items()} for i in range(count)]
+        return [one(*(g[k] for k in places if k in g), **{k: v for k, v in g.items() if k not in places}) for g in of]
+    return call
+
+
+def _of_lists() -> dict[Any, Callable[..., Any]]:
+    """The decompositions of all operators aten._foreach_NAME that give lists."""
+    out = {}
+    for full in torch._C._dispatch_get_all_op_names():
+        name, _, overload = full.partition(".")
+        if name.startswith("aten::_foreach_") and not name.endswith("_") and "out" not in overload.split("_"):
+            name = name.removeprefix("aten::_foreach_")
+            target = getattr(getattr(aten, f"_foreach_{name}"), overload or "default")
+            out[target] = _each(target, _EACH.get(name) or getattr(aten, name))
+    return out
+
+
 decompositions: dict[Any, Callable[..., Any]] = {
+    **_of_lists(),
     aten._linalg_det.default: _linalg_det,
     aten._linalg_slogdet.default: _linalg_slogdet,
     aten._linalg_solve_ex.default: _linalg_solve_ex,
@@ -132,7 +172,16 @@ def _histogram(lowering: Any, given: dict[str, Any]) -> Any:
     return lowering.trace.call("aten.histogramdd", (), {k: v for k, v in given.items() if v is not None})
 
 
+def _fma(lowering: Any, node: Node, given: dict[str, Any]) -> Any:
+    """a * b + c. Dynamo writes addcmul_, addcdiv_ and add_ with a number of the optimizer so."""
+    a, b, c = given["a"], given["b"], given["c"]
+    if isinstance(b, (int, float)):
+        return lowering.trace.call("aten.add.Tensor", (c, a), {"alpha": b})
+    return lowering.trace.call("aten.addcmul", (c, a, b), {})
+
+
 CALLS: dict[str, Callable[..., Any]] = {
+    "prims.fma": _fma,
     "aten._cdist_backward": _derived("aten._cdist_forward", ("x1",), ("x1", "x2"), ("p",), compute_mode=None),
     "aten._pdist_backward": _derived("aten._pdist_forward", ("self",), ("self",), ("p",)),
     "aten.grid_sampler_2d_backward": _derived("aten.grid_sampler_2d", *_GRID),

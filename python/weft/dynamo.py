@@ -23,7 +23,7 @@ from torch._inductor.output_code import OutputCode
 from torch.fx import GraphModule, Node
 
 from weft import _weft, composed, fx
-from weft.model import Model
+from weft.model import Model, resolved
 
 
 class Statistics:
@@ -139,7 +139,7 @@ class Compiled(Boxed):
         if isinstance(model, Eager):
             return model(args)
         for k in self._resolve:
-            args[k] = args[k].resolve_conj().resolve_neg()
+            args[k] = resolved(args[k])
         inputs = [args[k] for k in self._take]
         for value in self._more:
             inputs.append(_key() if value is None else value)

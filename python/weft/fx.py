@@ -16,6 +16,7 @@ from torch.fx import GraphModule, Node
 from torch.utils._sympy.printers import PythonPrinter
 
 from weft import _weft, composed
+from weft.model import resolved
 
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32",
           torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64",
@@ -310,7 +311,7 @@ class Lowering:
         if not isinstance(value, torch.Tensor):
             return value
         value = value.detach().contiguous()
-        return self._param(node.name, value.resolve_conj().resolve_neg())
+        return self._param(node.name, resolved(value))
 
     def _param(self, name: str, value: torch.Tensor) -> Any:
         """A constant. It is traced as an input, so that the graph's text is all that it is made of; see set_constants."""

@@ -231,12 +231,17 @@ def _detached(value: Any) -> Any:
     return value.detach() if hasattr(value, "detach") else value
 
 
+def resolved(tensor: Any) -> Any:
+    """The tensor of PyTorch, or a copy if it is the conjugate or the negative of its memory."""
+    return tensor.resolve_conj().resolve_neg()
+
+
 def _contiguous(value: Any, what: str = "constant") -> Any:
     """The value as a row-major tensor or array in native byte order, whose memory has its elements as they are read."""
     if hasattr(value, "detach"):
         if str(value.layout) != "torch.strided":
             raise TypeError(f"{what}: expected a dense tensor, got one of layout {value.layout}")
-        return value.detach().resolve_conj().resolve_neg().contiguous()
+        return resolved(value.detach()).contiguous()
     import numpy
     array = numpy.asarray(value, order="C")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

@@ -130,7 +130,7 @@ static int32_t put_work(Calling *k, Schedule *s)
 	return (int32_t)loop_buf(k->f, (LArg){.name = "work", .dtype = DT_u8, .read = true, .written = true, .align = 64});
 }
 
-Schedule *schedule_call(const Lowered *l, const StepCall *c, BufId *buf, uint32_t *nbuf)
+Schedule *schedule_call(const Lowered *l, const StepCall *c, const Target *t, BufId *buf, uint32_t *nbuf)
 {
 	Arena *arena = l->ir->ctx->arena;
 	const UserOp *op = c->op;
@@ -143,8 +143,10 @@ Schedule *schedule_call(const Lowered *l, const StepCall *c, BufId *buf, uint32_
 	k.tensor = ARENA_ARRAY(arena, struct LoopCallTensor, op->schema.narg + op->nout);
 	sym_lower_init(&k.sizes, l->ir->ctx, l->ir->syms, p.f);
 	p.f->comment = c->text;
+	/* Each call copies all tensors from the device, and back. */
+	const int most = t->gpu ? 1 : MOST_PARTS;
 	if (op->divided)
-		p.ntasks = k.parts = sym_min(l->ir->syms, c->ints[MATRICES], sym_int(l->ir->syms, MOST_PARTS));
+		p.ntasks = k.parts = sym_min(l->ir->syms, c->ints[MATRICES], sym_int(l->ir->syms, most));
 	put_arguments(&k);
 	for (uint32_t i = 0; i < op->nout; i++)
 		put_buffer(&k, c->buf[op->nin + i], true);
@@ -156,7 +158,7 @@ Schedule *schedule_call(const Lowered *l, const StepCall *c, BufId *buf, uint32_
 	p.alone = !userop_is(op, WEFT_OP_THREAD_SAFE);
 	p.opens = p.alone || userop_is(op, WEFT_OP_EFFECT);
 	s->algorithm = "call";
-	s->why = op->divided ? arena_printf(arena, "%s, at most %d tasks", op->name, MOST_PARTS)
+	s->why = op->divided ? arena_printf(arena, "%s, at most %d task%s", op->name, most, most == 1 ? ", by the host" : "s")
 			     : arena_printf(arena, "the user's operator %s, by %s", op->name, p.alone ? "the thread that called run" : "any thread");
 	array_push(arena, &s->phase, p);
 	s->bytes = (double)sym_hint(l->ir->syms, k.elements);

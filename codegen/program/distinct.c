@@ -303,7 +303,7 @@ void distinct_call(DistinctKernels *d, const StepCall *c)
 	Arena *arena = d->l->ir->ctx->arena;
 	uint32_t nbuf, *fn = ARENA_NEW(arena, uint32_t);
 	BufId *buf = ARENA_ARRAY(arena, BufId, c->op->nin + c->op->nout);
-	Schedule *s = schedule_call(d->l, c, buf, &nbuf);
+	Schedule *s = schedule_call(d->l, c, d->target, buf, &nbuf);
 	*fn = add_phase(d, &s->phase.data[0]);
 	add_kernel(d, (Scheduled){.name = c->name, .lines = c->lines, .schedule = s, .fn = fn, .buf = buf});
 }

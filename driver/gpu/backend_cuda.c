@@ -52,23 +52,6 @@ static bool emit(Compilation *c, WeftEmit kind, const Place *p)
 
 /* ---- shared objects ---- */
 
-/* The compiler's own operators that programs call, "linalg.eigh, linalg.svd", each name once; NULL:
- * none. */
-static const char *own_operators(const Compilation *c)
-{
-	const UserOps ops = user_ops(c);
-	const char *all = NULL;
-	for (uint32_t k = 0; k < ops.n; k++) {
-		const char *said = ops.data[k]->said;
-		bool seen = !ops.data[k]->divided;
-		for (uint32_t i = 0; i < k; i++)
-			seen = seen || (ops.data[i]->divided && !strcmp(ops.data[i]->said, said));
-		if (!seen)
-			all = all ? arena_printf(c->ctx->arena, "%s, %s", all, said) : said;
-	}
-	return all;
-}
-
 /* What a shared object cannot have yet. NULL: nothing that is asked for. */
 static const char *not_done(const Compilation *c)
 {
@@ -80,8 +63,7 @@ static const char *not_done(const Compilation *c)
 		return arena_printf(c->ctx->arena, "kernels for %s are compiled by NVRTC: %s; --emit cuda writes them as text", first->isa.name, no);
 	if (compile_gpus(c) > 1 && !first->gpu->arch)
 		return arena_printf(c->ctx->arena, "%s is no device: no other GPU goes with it", first->isa.name);
-	const char *own = own_operators(c);
-	return own ? arena_printf(c->ctx->arena, "the model calls %s: eigenvalues, singular values and LDL factors in a model for a GPU are not done yet", own) : NULL;
+	return NULL;
 }
 
 /* For reports and the artifact's table: what the kernels of calls take of a multiprocessor. */

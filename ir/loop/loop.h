@@ -638,7 +638,8 @@ void loop_simplify(LoopFn *);
  * has a body, by copies of its body; then does as loop_propagate. A step of legalising. */
 void loop_unroll(LoopFn *);
 /* Removes each LS_LET of a literal, a parameter, LX_THREAD or an immutable variable; what read its
- * variable reads that value, and is folded again. */
+ * variable reads that value, and is folded again. A mask that is a literal goes: an access that it
+ * holds has none, one that it does not hold is removed, and what it would have loaded is 0. */
 void loop_propagate(LoopFn *);
 /* Returns an expression that is as x but for its operands in[], as many as x has; folded again, but
  * for LX_SHUFFLE, LX_TABLE and LX_WARP. KNOWN_ bits of x are lost. An expression without operands

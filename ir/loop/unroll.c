@@ -202,6 +202,22 @@ static bool is_trivial(const LoopFn *f, Lx x)
 	       (d->kind == LX_VAR && !f->lv.data[d->u.v.i].is_mutable);
 }
 
+/* Whether the access is none: its mask is false. A load becomes a name for 0. A mask that is true
+ * goes. */
+static bool is_masked_off(LoopFn *f, LsData *s)
+{
+	const LsRow *row = ls_row(s->kind);
+	int64_t holds;
+	if (!row->masked || row->mem == MEM_COPY || !lx_is_int(f, s->mask, &holds))
+		return false;
+	s->mask = (Lx){0};
+	if (holds || row->mem == MEM_WRITE)
+		return !holds;
+	const LType t = f->lv.data[s->v.i].type;
+	*s = (LsData){.kind = LS_LET, .v = s->v, .x = dtype_is_float(t.dtype) ? lx_float(f, t, 0) : lx_int_of(f, t, 0)};
+	return false;
+}
+
 static void propagate_block(Copy *c, Lb b)
 {
 	LoopFn *f = c->f;
@@ -211,6 +227,8 @@ static void propagate_block(Copy *c, Lb b)
 		copy_reserve(c);
 		LsData s = f->ls.data[at];
 		ls_map(c->f, &s, copy_of, c);
+		if (is_masked_off(f, &s))
+			continue;
 		f->ls.data[at] = s;
 		if (s.kind == LS_LET && is_trivial(f, s.x)) {
 			c->by[s.v.i] = s.x;

@@ -94,6 +94,9 @@ def check_real(folder, env, cases):
         p = run(sys.executable, root / "scripts" / script, weft, root / "tests/data/mlp.pt2", *(["--arch", "sm_90"] if script == "gpu_kernels.py" else []), check=False)
         if p.returncode or want not in p.stdout:
             fail(script, p.stdout + p.stderr)
+    p = run(weft, "compile", folder / "aes.ir", "--target", "cuda-sm_90", "-o", folder / "aes.so", check=False)
+    if p.returncode or "warning" in p.stderr:
+        fail("cuda-sm_90, AES", p.stderr)
     both = folder / "both.so"
     p = run(weft, "compile", root / "examples/digits/digits_cnn.pt2", "--target", "cuda-sm_90,sm_86", "-o", both, check=False)
     if p.returncode:
@@ -301,6 +304,25 @@ def check_library(folder, env, cases):
             fail(f"products {what}", f"{p.stdout}{p.stderr[-500:]}exit status {p.returncode}")
 
 
+def check_random(folder, env):
+    """Random bits are those of the interpreter."""
+    given, y = folder / "key.safetensors", {}
+    write_tensors(given, {"x.0": ("U64", [2], struct.pack("<QQ", 2**63 + 12345, 2**40 + 7))})
+    for name, cipher in ("philox", ""), ("aes", ', cipher="aes128-ctr"'):
+        model, so = folder / f"{name}.ir", folder / f"{name}.so"
+        model.write_text("graph @bits(%k: u64[2]) {\n" + "".join(f"  %{y} = random_bits(%k, shape=[37, 40], stream={n}, part=1, high={high}{cipher})\n"
+                                                             for n, (y, high) in enumerate((("a", "false"), ("b", "true")))) + "  return %a, %b\n}\n")
+        run(weft, "compile", model, "--target", "gpu-model", "-o", so)
+        for what, backend, where in (model, ["--backend", "interp"], {}), (so, [], env):
+            out = folder / "bits.safetensors"
+            run(weft, "run", what, "--inputs", given, "--outputs", out, *backend, env=where)
+            y[name, what.suffix] = read_tensors(out)
+        if y[name, ".ir"] != y[name, ".so"] or len(y[name, ".so"]) != 2:
+            fail(f"random bits, {name}", "other bits than the interpreter's")
+    if y["philox", ".so"] == y["aes", ".so"]:
+        fail("random bits", "equal for both ciphers")
+
+
 def check_weights(folder, env, cases):
     """Weights that are set: computed by the processor, copied to the device."""
     data = root / "tests/data"
@@ -371,12 +393,30 @@ def check_operators(folder, env, cases):
                 fail(f"operator of a device, {what}", f"{p.stdout}{p.stderr}exit status {p.returncode}")
 
 
+def check_lapack(folder, env, cases):
+    """Eigenvalues, singular values and LDL factors are computed by the processor, as in a model for processors."""
+    model, so, given, y = folder / "lapack.ir", folder / "lapack.so", folder / "lapack.safetensors", []
+    model.write_text("graph @lapack(%x: f32[11, 9, 9], %s: f32[B, 4, 7]) where 1 <= B {\n  %t = aten.exp(%x)\n  %e = aten.linalg_eigh(%t)\n  %w = get(%e, index=0)\n"
+                     "  %v = aten.linalg_svdvals(%s)\n  %l = aten.linalg_ldl_factor(%t)\n  %d = get(%l, index=0)\n  %z = add(%w, %w)\n  %u = exp(%v)\n"
+                     "  return %z, %u, %d\n}\n")
+    write_tensors(given, {"x.0": numbers("F32", 11, 9, 9), "x.1": numbers("F32", 40, 4, 7)})
+    run(weft, "compile", model, "--target", "gpu-model", "-o", so)
+    for what, target, where in (model, ["--target", "generic-c", "--backend", "c"], {}), (so, [], env):
+        out = folder / "lapack_out.safetensors"
+        run(weft, "run", what, "--inputs", given, "--outputs", out, *target, env=where)
+        y.append(read_tensors(out))
+    if y[0] != y[1] or len(y[0]) != 3:
+        fail("LAPACK", "other bits than a processor's")
+    for what, want in ("device", "equal"), ("streams", "equal"), ("cycles 100", "100 cycles"):
+        p = run(cases, so, *what.split(), env=env, check=False)
+        if p.returncode or want not in p.stdout:
+            fail(f"LAPACK, {what}", f"{p.stdout}{p.stderr}exit status {p.returncode}")
+
+
 def check_tool(folder, env):
     """weft's own options, and what it refuses."""
     mlp, ref = root / "tests/data/mlp.pt2", root / "tests/data/mlp.safetensors"
     none = dict(env, LD_LIBRARY_PATH=str(folder / "nothing"))
-    eigen = folder / "eigen.ir"
-    eigen.write_text("graph @eigen(%x: f32[9, 9]) {\n  %e = aten.linalg_eigvalsh(%x)\n  %s = aten.linalg_svdvals(%x)\n  return %e, %s\n}\n")
     check, compile = ["check", mlp, ref, "--device"], ["compile", mlp, "-o", folder / "refused.so", "--target"]
     for arguments, where, want in [
             (check + ["cuda", "--target", "gpu-model"], env, "1 passed, 0 failed"),
@@ -393,7 +433,6 @@ def check_tool(folder, env):
             (compile + ["cuda-sm_90,aarch64"], env, "the host of a GPU is this machine"),
             (compile + ["native,hip-gfx90a"], env, "kernels for hip-gfx90a are text: no code for"),
             (compile + ["native,gpu-model", "--backend", "gpu-host"], env, "the back end gpu-host is for one target"),
-            (["compile", eigen, "-o", folder / "refused.so", "--target", "gpu-model"], env, "the model calls linalg.eigh, linalg.svd: eigenvalues"),
             (compile + ["gpu-model,cuda-sm_90"], env, "gpu-model is no device: no other GPU goes with it")]:
         p = run(weft, *arguments, env=where, check=False)
         if want not in p.stdout + p.stderr or (p.returncode == 0) != (want in ("of 20 that the GPU is given at once", "1 passed, 0 failed", "gpu-model", "estimated, not measured: 0.006")):
@@ -411,9 +450,11 @@ with tempfile.TemporaryDirectory() as folder:
     check_models(folder, env)
     check_cases(folder, env, cases)
     check_library(folder, env, cases)
+    check_random(folder, env)
     check_weights(folder, env, cases)
     check_both(folder, env, cases)
     check_operators(folder, env, cases)
+    check_lapack(folder, env, cases)
     check_tool(folder, env)
     check_real(folder, env, cases)
 sys.exit(bad != 0)

@@ -240,6 +240,29 @@ static void test_unroll(void **state)
 	                                       "  for five.7 in 0 .. 5 {\n"));
 }
 
+/* Of rounds that become copies, some masks are literals. */
+static void test_literal_masks(void **state)
+{
+	(void)state;
+	LoopFn *f = it.f;
+	uint32_t x = buffer(f, "x"), out = buffer(f, "out");
+	Lv i = ls_for(f, "i", lx_int(f, 0), lx_int(f, 2), 1);
+	Lx inside = lx_cmp(f, SC_lt, lx_var(f, i), lx_int(f, 1));
+	Lv v = ls_load(f, "v", lmem_buf(x, DT_f32), lx_var(f, i), (LType){DT_f32, 1}, inside);
+	ls_store(f, lmem_buf(out, DT_f32), lx_var(f, i), lx_var(f, v), none);
+	ls_store(f, lmem_buf(out, DT_f32), lx_add(f, lx_var(f, i), lx_int(f, 5)), lx_var(f, v), inside);
+	ls_end(f);
+	loop_unroll(f);
+	assert_true(loop_verify(f, NULL));
+	const char *t = text(f, false);
+	if (!strstr(t, "  v.2: f32 = @x.f32[0]\n"
+	               "  @out.f32[0] = v.2\n"
+	               "  @out.f32[5] = v.2\n"
+	               "  @out.f32[1] = 0.0:f32\n"
+	               "}\n"))
+		fail_msg("%s", t);
+}
+
 static void expect_error(LoopFn *f, const char *what)
 {
 	Text t;
@@ -489,7 +512,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(test_fold_literals), T(test_fold_identities), T(test_signs), T(test_print),
 		T(test_anonymous), T(test_parametrise), T(test_parametrise_negative), T(test_simplify),
-		T(test_unroll), T(test_verify_scope), T(test_verify_result), T(test_verify_scope_again),
+		T(test_unroll), T(test_literal_masks), T(test_verify_scope), T(test_verify_result),
+		T(test_verify_scope_again),
 		T(test_verify_types), T(test_verify_structure), T(test_verify_frag_values), T(test_verify_frag_loop), T(test_verify_frag_count),
 		T(test_verify_frag_number), T(test_verify_frag_shapes), T(test_verify_frag_place), T(test_verify_frag_legal),
 		T(test_parse), T(test_parse_errors),

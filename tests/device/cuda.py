@@ -323,6 +323,28 @@ def check_random(folder, env):
         fail("random bits", "equal for both ciphers")
 
 
+def check_wide(folder, env):
+    """Index arithmetic that 32 bits do not hold, of numbers and of a size without an upper bound."""
+    model, so, given, out = (folder / f"wide_index.{k}" for k in ("ir", "so", "in.safetensors", "out.safetensors"))
+    model.write_text("""graph @wide(%x: f32[B, 1]) where 1 <= B {
+  %i = iota(dtype=i64, n=4900000000)
+  %m = reshape(%i, shape=[70000, 70000])
+  %c = slice(%m, start=[69990, 69990], end=[70000, 70000], step=[1, 1])
+  %j = iota(dtype=i64, n=4900000000*B)
+  %k = reshape(%j, shape=[70000*B, 70000])
+  %d = slice(%k, start=[70000*B - 10, 69990], end=[70000*B, 70000], step=[1, 1])
+  return %c, %d
+}
+""")
+    run(weft, "compile", model, "--target", "gpu-model", "-o", so)
+    write_tensors(given, {"x.0": numbers("F32", 3, 1)})
+    run(weft, "run", so, "--inputs", given, "--outputs", out, env=env)
+    want = {f"y.{n}": ("I64", [10, 10], struct.pack("<100q", *(rows * 70000 - 700000 + 70000 * i + 69990 + j for i in range(10) for j in range(10))))
+            for n, rows in enumerate((70000, 210000))}
+    if read_tensors(out) != want:
+        fail("indices of more than 32 bits", "other values")
+
+
 def check_weights(folder, env, cases):
     """Weights that are set: computed by the processor, copied to the device."""
     data = root / "tests/data"
@@ -451,6 +473,7 @@ with tempfile.TemporaryDirectory() as folder:
     check_cases(folder, env, cases)
     check_library(folder, env, cases)
     check_random(folder, env)
+    check_wide(folder, env)
     check_weights(folder, env, cases)
     check_both(folder, env, cases)
     check_operators(folder, env, cases)

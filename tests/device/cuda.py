@@ -77,6 +77,29 @@ def check_models(folder, env):
     print(f"{ran} models, {refused} refused")
 
 
+def check_script(folder, env):
+    """scripts/gpu_check.py: packs models, and says which results are wrong there."""
+    data, packed, moved = root / "tests/data", folder / "packed", folder / "there"
+    models = [data / f"{name}.pt2" for name in ("mlp", "state", "scan")]
+    p = run(sys.executable, root / "scripts/gpu_check.py", "pack", weft, packed, "--target", "gpu-model", "--models", *models)
+    packed.rename(moved)
+    size = sum(f.stat().st_size for f in moved.rglob("*") if f.is_file())
+    if not p.stdout.startswith("3 models, 0 products, ") or size > 60e6:
+        fail("gpu_check.py pack", f"{p.stdout}{p.stderr}{size} bytes")
+    for wrong in 0, 1:
+        p = run(sys.executable, moved / "gpu_check.py", "run", "--seconds", "0.01", env=env, check=False)
+        said = [json.loads(line) for line in p.stdout.splitlines()]
+        ok = {one["model"]: one["ok"] for one in said[:-1]}
+        if p.returncode != wrong or said[-1:] != [{"models": 3, "wrong": wrong}] or ok != {"mlp": not wrong, "state": True, "scan": True}:
+            fail(f"gpu_check.py run, {wrong} wrong", f"{p.stdout}{p.stderr}")
+        if not wrong and not all(any(row["ok"] and row["median_ms"] > 0 for row in one["bench"]["rows"]) for one in said[:-1]):
+            fail("gpu_check.py run: times", p.stdout)
+        reference = next(moved.glob("*_mlp/*.safetensors"))
+        t = read_tensors(reference)
+        d, shape, bytes_ = t["y.0"]
+        write_tensors(reference, {**t, "y.0": (d, shape, bytes_[::-1])})
+
+
 def check_real(folder, env, cases):
     """Images for a real device load, or are refused with a sentence."""
     so = folder / "digits.so"
@@ -166,6 +189,13 @@ def check_cases(folder, env, cases):
         p = run(cases, model, *what.split(), env=where, check=False)
         if p.returncode or want not in p.stdout:
             fail(f"{model.stem} {what}", f"{p.stdout}{p.stderr}exit status {p.returncode}, expected: {want}")
+
+
+    both = [subprocess.Popen([cases, chain, "graphs"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ, **env)) for _ in range(2)]
+    for p in both:
+        said = p.communicate()[0]
+        if p.returncode or "equal" not in said:
+            fail("two processes", f"{said}exit status {p.returncode}")
 
 
 def write_tensors(path, tensors):
@@ -479,5 +509,6 @@ with tempfile.TemporaryDirectory() as folder:
     check_operators(folder, env, cases)
     check_lapack(folder, env, cases)
     check_tool(folder, env)
+    check_script(folder, env)
     check_real(folder, env, cases)
 sys.exit(bad != 0)

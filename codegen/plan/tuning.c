@@ -77,6 +77,13 @@ double tuning_step_latency(const Target *t, const MicroKernel *row)
 	return (op == MOP_fma || op == MOP_add ? row->group : 1) * machine_latency(&t->machine, op, row->acc);
 }
 
+/* Loading a group of a into all lanes: of one number it is an operand in memory of the multiply-add
+ * or costs one lane's load; a dot product takes it from a register, which is a load of a vector. */
+static double spread_cycles(const Target *t, const MicroKernel *row)
+{
+	return machine_cycles(&t->machine, MOP_load, row->acc, row->group > 1 ? tuning_lanes(t, row->acc) : 1);
+}
+
 /* The busiest of multiply-adds and loads, or the latency of an accumulator; the vectors of b come
  * from L2 for every tile again. More rows than pointers to them stay in registers, or three
  * quarters of the registers in use, cost spills. */
@@ -87,9 +94,8 @@ double tuning_tile_cycles(const Target *t, const MicroKernel *row, uint32_t mr, 
 	const double latency = tuning_step_latency(t, row);
 	const double fma = mr * nv * tuning_step_cycles(t, row) * tuning_tile_spills(t, d, mr, nv) +
 			   tuning_parts_cycles(t, row, mr + nv);
-	const double vector = machine_cycles(m, MOP_load, d, tuning_lanes(t, d)),
-		     one = machine_cycles(m, MOP_load, d, 1);
-	const double load = mr * one + nv * vector + 1;
+	const double vector = machine_cycles(m, MOP_load, d, tuning_lanes(t, d));
+	const double load = mr * spread_cycles(t, row) + nv * vector + 1;
 	const double most = fma > load ? fma : load;
 	return (most < latency ? latency : most) + nv * vector;
 }

@@ -41,6 +41,14 @@ uint32_t contract_choose_step(const PlanInput *in, const ContractAxes *x)
 	return (uint32_t)most;
 }
 
+/* Of tiles that cost the same the first one; of b in place one with more columns, because each step
+ * reads lines and pages of its own. */
+static bool is_better(const OperandB *b, double cost, double best, bool wider)
+{
+	const bool apart = b->access == B_IN_PLACE && wider;
+	return best == 0 || cost < best * (apart ? 1.005 : 0.995);
+}
+
 TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const OperandB *b)
 {
 	Sym m = contract_product(in, x->m, x->nm);
@@ -68,8 +76,8 @@ TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const 
 				cost += tuning_tile_cycles(in->target, in->row, mr,
 							   (uint32_t)rest);
 			cost *= (double)tiles;
-			if (best == 0 || cost < best * 0.995) {
-				best = cost;
+			if (is_better(b, cost, best, nv > tile.nv && !rest)) {
+				best = best > 0 && best < cost ? best : cost;
 				tile = (TileSize){mr, nv};
 			}
 		}

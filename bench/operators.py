@@ -4,8 +4,10 @@ Each case is a module of one operator (or few) of the size that networks have, e
 the least of `weft bench`, their ratio (above 1: ours is slower), and how much longer the same takes one operator after the other. The
 two are measured one after the other in one process each, so on a machine that does other work only ratios far from 1 mean anything:
 --above 1.5 prints those only. At the end: the geometric mean of the ratios, how many are at most 1.05, and those above 1.3. WEFT is to
-be a release build. --list prints the names; --export FOLDER compiles the models there, and --from FOLDER measures those."""
+be a release build. --list prints the names; --export FOLDER compiles the models there, and --from FOLDER measures those. --cases
+algebra_cases takes Fourier transforms and factorisations instead."""
 import argparse
+import importlib
 import math
 import pathlib
 import re
@@ -18,8 +20,6 @@ import warnings
 import torch
 import torch.nn as nn
 from safetensors.torch import save_file
-
-from operator_cases import CASES
 
 warnings.filterwarnings("ignore")
 
@@ -44,9 +44,9 @@ def eager_time(module, args, seconds):
     return best * 1e3
 
 
-def compare(name, options, folder):
+def compare(name, cases, options, folder):
     """A line about one case, and its ratio, none where there is none."""
-    what, args = CASES[name]
+    what, args = cases[name]
     module = (what if isinstance(what, nn.Module) else Function(what)).eval()
     model, values = folder / f"{name}.pt2", folder / f"{name}.safetensors"
     if not model.exists():
@@ -78,19 +78,21 @@ def main():
     p.add_argument("--list", action="store_true")
     p.add_argument("--export", type=pathlib.Path)
     p.add_argument("--from", type=pathlib.Path, dest="source")
+    p.add_argument("--cases", default="operator_cases")
     options = p.parse_args()
+    cases = importlib.import_module(options.cases).CASES
     if options.list:
-        print(*CASES, sep="\n")
+        print(*cases, sep="\n")
         return 0
-    unknown = [n for n in options.name if n not in CASES]
+    unknown = [n for n in options.name if n not in cases]
     if not options.weft or unknown:
         p.error(f"no case {unknown[0]}; --list prints them" if unknown else "expected WEFT")
     torch.set_num_threads(options.threads)
     print(f"{'':14} {'eager ms':>10} {'weft ms':>10} {'ratio':>8} {'op by op':>10}")
     ratios = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.name or CASES:
-            line, ratio = compare(name, options, options.export or options.source or pathlib.Path(folder))
+        for name in options.name or cases:
+            line, ratio = compare(name, cases, options, options.export or options.source or pathlib.Path(folder))
             if ratio is not None:
                 ratios[name] = ratio
             if line and (ratio is None or ratio > options.above):

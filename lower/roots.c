@@ -523,6 +523,7 @@ static const RootFn fns[OP_UNNAMED] = {
 	[OP_cholesky] = {.instead = lower_members, .steps = lower_cholesky},
 	[OP_lu] = {.instead = lower_members, .steps = lower_lu},
 	[OP_geqrf] = {.instead = lower_members, .steps = lower_geqrf},
+	[OP_orgqr] = {.steps = lower_orgqr},
 	[OP_triangular_solve] = {.instead = lower_members, .steps = lower_triangular_solve},
 	[OP_scan] = {.steps = lower_scan},
 	[OP_while] = {.steps = lower_while},

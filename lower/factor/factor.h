@@ -20,6 +20,7 @@ MUST_LOOK bool lower_small(Lower *, Node n);
 void lower_cholesky(Lower *, Node);
 void lower_lu(Lower *, Node);
 void lower_geqrf(Lower *, Node);
+void lower_orgqr(Lower *, Node);
 void lower_triangular_solve(Lower *, Node);
 
 #endif

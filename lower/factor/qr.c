@@ -1,8 +1,76 @@
 /* Reflectors: columns k0..k1, reflector by reflector; then the reflectors are applied to the
- * columns behind, by products with their matrix. */
+ * columns behind, by products with their matrix. The columns of their product Q: the same, to the
+ * columns of the identity, from the last panel on. */
 #include "lower/factor/factor.h"
 #include "lower/factor/priv.h"
 #include "ir/ops/prim/factor.h"
+
+/* ---- the reflectors of a panel: I - V T V^H ---- */
+
+/* Places of V, of T, and of what V is multiplied by. */
+typedef struct {
+	NodePlace v, t, w; /* [rows, PANEL], [PANEL, PANEL], [PANEL, columns] */
+} Reflect;
+
+static Reflect reflect_of(const Factor *f, Sym least, Sym columns)
+{
+	Sym width = sym_min(f->syms, factor_int(f, PANEL_COLUMNS), least);
+	return (Reflect){factor_new_matrix(f, f->rows, width), factor_new_matrix(f, width, width),
+			 factor_new_matrix(f, width, columns)};
+}
+
+/* V: what stands below the diagonal of the panel, from its first row on. T = S^-1 D, where D is the
+ * diagonal matrix of tau and S = I + D N, with N what V^H V has above its diagonal. */
+static void reflect_panel(const Factor *f, StepList *list, const Reflect *r, const Panel *p,
+			  NodePlace a, NodePlace tau)
+{
+	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first);
+	Body y = body_new(f, "reflectors");
+	Parts below = mat_lower(&y.b, body_take_matrix(&y, a, zero, zero, rows, p->width), -1);
+	body_put_matrix(&y, mat_with_ones(&y.b, below), r->v, zero, zero);
+	body_lower(&y, list);
+	Body z = body_new(f, "product");
+	Build *b = &z.b;
+	Parts v = body_take_matrix(&z, r->v, zero, zero, rows, p->width);
+	Parts t = mat_of(
+		b,
+		body_take(&z, factor_part(f, tau, &p->first, 1), f->dtype, &p->width, 1, f->pairs),
+		f->pairs);
+	Parts s = mat_upper(
+		b, mat_multiply(b, mat_unsqueeze(b, t, -1), mat_times(b, mat_adjoint(b, v), v)), 1);
+	Node on = b_bin(b, OP_eq, b_unsqueeze(b, b_iota(b, DT_i64, p->width), -1),
+			b_iota(b, DT_i64, p->width));
+	Parts d = mat_select(b, on, mat_unsqueeze(b, t, -1), mat_number(b, t, 0));
+	body_put(&z,
+		 factor_solve(b, mat_node(b, s), mat_node(b, d),
+			      (Triangle){.upper = true, .unit = true}, f->pairs),
+		 r->t);
+	body_lower(&z, list);
+}
+
+/* C, so many columns of places from the panel's first row on, becomes C - V (T (V^H C)), or with
+ * T^H. (Tiles of products overlap: C is read from one place, and written to another.) */
+static void reflect_apply(const Factor *f, StepList *list, const Reflect *r, const Panel *p,
+			  NodePlace from, NodePlace to, Sym columns, bool conjugate)
+{
+	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first);
+	Body y = body_new(f, "reflect");
+	Parts v = body_take_matrix(&y, r->v, zero, zero, rows, p->width);
+	Parts c = body_take_matrix(&y, from, zero, zero, rows, columns);
+	Parts t = body_take_matrix(&y, r->t, zero, zero, p->width, p->width);
+	Parts w = mat_times(&y.b, mat_adjoint(&y.b, v), c);
+	w = mat_times(&y.b, conjugate ? mat_adjoint(&y.b, t) : t, w);
+	body_put_matrix(&y, w, r->w, zero, zero);
+	body_lower(&y, list);
+	Body z = body_new(f, "rest");
+	v = body_take_matrix(&z, r->v, zero, zero, rows, p->width);
+	c = body_take_matrix(&z, from, zero, zero, rows, columns);
+	w = body_take_matrix(&z, r->w, zero, zero, p->width, columns);
+	body_put_matrix(&z, mat_sub(&z.b, c, mat_times(&z.b, v, w)), to, zero, zero);
+	body_lower(&z, list);
+}
+
+/* ---- geqrf ---- */
 
 typedef struct {
 	Factor f;
@@ -10,14 +78,8 @@ typedef struct {
 	NodePlace result, tau;
 	NodePlace rest[2];  /* what is left of x, behind the panels */
 	NodePlace panel[2];
+	Reflect reflect;
 } Qr;
-
-static void qr_panel(const Qr *v, StepList *list, const Panel *p)
-{
-	const Factor *f = &v->f;
-	factor_copy(f, list, factor_region(f, v->rest[0], p->first, p->first), v->panel[0], sym_sub(f->syms, f->rows, p->first),
-			   p->width);
-}
 
 /* The sum of |x|^2, in f64. */
 static Node square_sum(Build *b, Parts x, uint32_t dims)
@@ -76,23 +138,6 @@ static void qr_column(const Qr *v, StepList *list, const Panel *p, Sym u)
 	body_lower(&y, list);
 }
 
-/* The panel's reflectors, applied to the columns behind it: rows of R, and the rest. */
-static void qr_rest(const Qr *v, StepList *list, const Panel *p)
-{
-	const Factor *f = &v->f;
-	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), columns = sym_sub(f->syms, f->columns, p->end);
-	factor_copy(f, list, v->panel[1], factor_region(f, v->result, p->first, p->first), rows, p->width);
-	Body y = body_new(f, "rest");
-	Build *b = &y.b;
-	Node a = mat_node(b, body_take_matrix(&y, v->panel[1], zero, zero, rows, p->width));
-	Node tau = body_take(&y, factor_part(f, v->tau, &p->first, 1), f->dtype, &p->width, 1, f->pairs);
-	Node c = mat_node(b, body_take_matrix(&y, v->rest[0], p->first, p->end, rows, columns));
-	Parts all = mat_of(b, factor_reflect(b, a, tau, c, columns, true, f->pairs), f->pairs);
-	body_put_matrix(&y, all, v->rest[1], p->first, p->end);
-	body_lower(&y, list);
-	factor_copy(f, list, factor_region(f, v->rest[1], p->first, p->end), factor_region(f, v->result, p->first, p->end), p->width, columns);
-}
-
 static void qr_panels(const Qr *v, StepList *list)
 {
 	const Factor *f = &v->f;
@@ -102,13 +147,22 @@ static void qr_panels(const Qr *v, StepList *list)
 		return;
 	}
 	const Panel p = panel_at(f, panels.at, v->least, PANEL_COLUMNS);
-	qr_panel(v, panels.body, &p);
+	NodePlace place = factor_region(f, v->result, p.first, p.first), rest[2], above;
+	above = factor_region(f, v->result, p.first, p.end);
+	Sym rows = sym_sub(f->syms, f->rows, p.first), behind = sym_sub(f->syms, f->columns, p.end);
+	factor_copy(f, panels.body, factor_region(f, v->rest[0], p.first, p.first), v->panel[0],
+		    rows, p.width);
 	Rounds columns = rounds_of(f, "u", p.width, panels.body);
 	rounds_carry(f, &panels, v->rest, 1);
 	rounds_carry(f, &columns, v->panel, 1);
 	qr_column(v, columns.body, &p, columns.at);
 	rounds_end(f, &columns, panels.body);
-	qr_rest(v, panels.body, &p);
+	factor_copy(f, panels.body, v->panel[1], place, rows, p.width);
+	for (uint32_t k = 0; k < 2; k++)
+		rest[k] = factor_region(f, v->rest[k], p.first, p.end);
+	reflect_panel(f, panels.body, &v->reflect, &p, v->panel[1], v->tau);
+	reflect_apply(f, panels.body, &v->reflect, &p, rest[0], rest[1], behind, true);
+	factor_copy(f, panels.body, rest[1], above, p.width, behind);
 	rounds_end(f, &panels, list);
 }
 
@@ -121,13 +175,57 @@ void lower_geqrf(Lower *s, Node n)
 	NodePlace x = factor_operand_inside(f, 0, f->rows, f->columns);
 	v.result = factor_result_inside(f, 0, f->dtype, all, 2, f->pairs);
 	v.tau = factor_result_inside(f, 1, f->dtype, &v.least, 1, f->pairs);
+	const Sym width = sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least);
 	for (uint32_t k = 0; k < 2; k++) {
 		v.rest[k] = factor_new_matrix(f, f->rows, f->columns);
-		v.panel[k] = factor_new_matrix(f, f->rows, sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least));
+		v.panel[k] = factor_new_matrix(f, f->rows, width);
 	}
+	v.reflect = reflect_of(f, v.least, f->columns);
 	factor_fill(f, s->steps, v.result, f->dtype, all, 2, f->pairs);
 	factor_copy(f, s->steps, x, v.rest[0], f->rows, f->columns);
 	qr_panels(&v, s->steps);
 	factor_publish(f, 0, v.result, f->dtype, all, 2, f->pairs);
 	factor_publish(f, 1, v.tau, f->dtype, &v.least, 1, f->pairs);
+}
+
+/* ---- orgqr ---- */
+
+static void orgqr_start(const Factor *f, StepList *list, NodePlace q, Sym columns)
+{
+	Sym dim[MAX_RANK], zero = factor_int(f, 0);
+	Body y = body_new(f, "identity");
+	uint32_t rank = factor_shape(f, (Sym[]){f->rows, columns}, 2, false, dim);
+	Parts zeros = {.re = b_full(&y.b, f->dtype, 0, rank, dim)};
+	zeros.im = f->pairs ? zeros.re : zeros.im;
+	body_put_matrix(&y, mat_with_ones(&y.b, zeros), q, zero, zero);
+	body_lower(&y, list);
+}
+
+void lower_orgqr(Lower *s, Node n)
+{
+	Factor f = factor_of(s, n);
+	f.inside = false;
+	const Sym k = node_dim(s->g, node_in(s->g, n, 1), f.lead), columns = node_sym(s->g, n, "columns");
+	NodePlace a = factor_operand(s, n, 0), tau = factor_operand(s, n, 1), result, q[2], region[2];
+	const Sym count = panel_count(&f, k, PANEL_COLUMNS);
+	for (uint32_t i = 0; i < 2; i++) {
+		q[i] = factor_new_matrix(&f, f.rows, columns);
+		orgqr_start(&f, s->steps, q[i], columns);
+	}
+	Rounds panels = rounds_of(&f, "t", count, s->steps);
+	if (!panels.none) {
+		const Sym last = sym_sub(f.syms, sym_addi(f.syms, count, -1), panels.at);
+		const Panel p = panel_at(&f, last, k, PANEL_COLUMNS);
+		const Reflect r = reflect_of(&f, k, columns);
+		rounds_carry(&f, &panels, q, 1);
+		for (uint32_t i = 0; i < 2; i++)
+			region[i] = factor_region(&f, q[i], p.first, p.first);
+		reflect_panel(&f, panels.body, &r, &p, factor_region(&f, a, p.first, p.first), tau);
+		reflect_apply(&f, panels.body, &r, &p, region[0], region[1],
+			      sym_sub(f.syms, columns, p.first), false);
+		rounds_end(&f, &panels, s->steps);
+	}
+	result = lower_result_place(s, n, 0);
+	factor_copy(&f, s->steps, q[1], result, f.rows, columns);
+	lower_publish_result(s, n, 0, &result);
 }

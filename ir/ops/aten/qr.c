@@ -24,7 +24,9 @@ static Node reflected(Build *b, Node a, Node tau, Node c, Sym columns, bool left
 	bool pairs = solve_is_complex(b, a);
 	if (c.i && !left)
 		c = solve_adjoint(b, c);
-	Node y = factor_reflect(b, solve_pairs(b, a), solve_pairs(b, tau), solve_pairs(b, c), columns, conjugate != !left, pairs);
+	Node q = solve_pairs(b, a), t = solve_pairs(b, tau), y;
+	y = c.i ? factor_reflect(b, q, t, solve_pairs(b, c), columns, conjugate != !left, pairs)
+		: factor_columns(b, q, t, columns, pairs);
 	y = solve_whole(b, y, pairs);
 	return left || !y.i ? y : solve_adjoint(b, y);
 }

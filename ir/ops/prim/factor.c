@@ -85,6 +85,34 @@ static bool shape_geqrf(Infer *f)
 }
 INFER(geqrf)
 
+static bool shape_orgqr(Infer *f)
+{
+	Type a = infer_in(f, 0), tau = infer_in(f, 1);
+	bool pairs;
+	uint32_t rank;
+	Sym dim[MAX_RANK];
+	TRY(infer_same_dtype(f, 0, 1));
+	TRY(matrix_rank(f, 0, &pairs, &rank));
+	if (tau.n + 1 != a.n)
+		return infer_fail(f, "matrices of rank %u and tau of rank %u", a.n, tau.n);
+	for (uint32_t k = 0; k + 2 < rank; k++)
+		TRY(infer_same(f, "batch extent", a.dim[k], tau.dim[k]));
+	if (pairs)
+		TRY(infer_same(f, "a last dimension of two", tau.dim[tau.n - 1],
+			       sym_int(f->syms, 2)));
+	Sym k = tau.dim[rank - 2], columns = infer_attr(f, "columns")->s;
+	if (sym_lt(f->syms, a.dim[rank - 1], k) == YES ||
+	    sym_lt(f->syms, a.dim[rank - 2], k) == YES)
+		return infer_fail(f, "there are more reflectors than rows or columns");
+	if (sym_lt(f->syms, columns, k) == YES || sym_lt(f->syms, a.dim[rank - 2], columns) == YES)
+		return infer_fail(f,
+				  "columns are to be at least the reflectors and at most the rows");
+	memcpy(dim, a.dim, a.n * sizeof *dim);
+	dim[rank - 1] = columns;
+	return infer_result(f, a.dtype, a.n, dim);
+}
+INFER(orgqr)
+
 static bool shape_triangular_solve(Infer *f)
 {
 	Type a = infer_in(f, 0), x = infer_in(f, 1);
@@ -309,6 +337,41 @@ static bool eval_geqrf(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *o
 			write_numbers(&out[1], k * least + c, 1, a.pairs, &tau);
 		}
 		write_numbers(&out[0], k * a.m * a.n, a.m * a.n, a.pairs, a.at);
+	}
+	return true;
+}
+
+/* (I - tau v v^H) times q, whose columns in front of c are 0 from row c on; v is column c of a
+ * below row c, and 1 there. */
+static void orgqr_apply(const Matrices *a, const Matrices *q, int64_t c, C64 tau)
+{
+	for (int64_t j = c; j < q->n; j++) {
+		C64 w = q->at[c * q->n + j];
+		for (int64_t i = c + 1; i < a->m; i++) {
+			C64 v = c_mul(c_conj(a->at[i * a->n + c]), q->at[i * q->n + j]);
+			w = (C64){w.re + v.re, w.im + v.im};
+		}
+		w = c_mul(tau, w);
+		q->at[c * q->n + j] = c_sub(q->at[c * q->n + j], w);
+		for (int64_t i = c + 1; i < a->m; i++)
+			q->at[i * q->n + j] =
+				c_sub(q->at[i * q->n + j], c_mul(a->at[i * a->n + c], w));
+	}
+}
+
+static bool eval_orgqr(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	Matrices a = matrices_of(e, g, n, &in[0]), q = matrices_of(e, g, n, out);
+	const int64_t reflectors = in[1].dim[in[1].rank - 1 - a.pairs];
+	C64 *tau = EVAL_ARRAY(e, C64, reflectors);
+	for (int64_t k = 0; k < a.count; k++) {
+		read_numbers(&in[0], k * a.m * a.n, a.m * a.n, a.pairs, a.at);
+		read_numbers(&in[1], k * reflectors, reflectors, a.pairs, tau);
+		for (int64_t i = 0; i < q.m * q.n; i++)
+			q.at[i] = (C64){i / q.n == i % q.n, 0};
+		for (int64_t c = reflectors - 1; c >= 0; c--)
+			orgqr_apply(&a, &q, c, tau[c]);
+		write_numbers(out, k * q.m * q.n, q.m * q.n, a.pairs, q.at);
 	}
 	return true;
 }
@@ -651,6 +714,78 @@ Node factor_reflect(Build *b, Node a, Node tau, Node c, Sym ncolumns, bool conju
 	return mat_node(b, mat_sub(b, e, mat_times(b, v, w)));
 }
 
+static Parts mat_zeros(Build *b, Parts like)
+{
+	Parts zeros = {.re = b_zeros_like(b, like.re)};
+	zeros.im = like.im.i ? zeros.re : zeros.im;
+	return zeros;
+}
+
+/* Q = E - V W with W = S^-1 D V1^H, as above, where E and V1 are the first rows of I and V. */
+static bool adjoint_orgqr(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	(void)want;
+	bool pairs = node_bool(b->g, n, "pairs");
+	Parts a = mat_of(b, node_in(b->g, n, 0), pairs),
+	      tau = mat_of(b, node_in(b->g, n, 1), pairs), by = mat_of(b, ct[0], pairs);
+	Sym zero = b_int(b, 0), k = b_dim(b, tau.re, -1), rows = b_dim(b, a.re, -2),
+	    c = b_dim(b, by.re, -1);
+	Parts v = mat_with_ones(b, mat_lower(b, mat_columns(b, a, zero, k), -1)),
+	      vh = mat_adjoint(b, v), product = mat_times(b, vh, v);
+	Parts first = mat_adjoint(b, mat_rows(b, v, zero, c)),
+	      s = mat_upper(b, scaled_rows(b, product, tau), 1);
+	Parts w = mat_solve(b, s, scaled_rows(b, first, tau),
+			    (Triangle){.upper = true, .unit = true});
+	Parts y = mat_solve(b, mat_adjoint(b, s), mat_neg(b, mat_times(b, vh, by)),
+			    (Triangle){.upper = false, .unit = true});
+	Parts gs = mat_upper(b, mat_neg(b, mat_times(b, y, mat_adjoint(b, w))), 1),
+	      gp = scaled_rows(b, gs, mat_conj(b, tau));
+	Parts gv = mat_sub(b, mat_times(b, v, mat_add(b, gp, mat_adjoint(b, gp))),
+			   mat_times(b, by, mat_adjoint(b, w)));
+	Parts gfirst = mat_adjoint(b, scaled_rows(b, y, mat_conj(b, tau))),
+	      below = mat_zeros(b, mat_rows(b, v, c, rows));
+	gv = mat_lower(b, mat_add(b, gv, mat_join(b, gfirst, below, -2)), -1);
+	Parts behind = mat_zeros(b, mat_columns(b, a, k, b_dim(b, a.re, -1)));
+	g[0] = mat_node(b, mat_join(b, gv, behind, -1));
+	Parts both = mat_multiply(b, y, mat_conj(b, first)),
+	      more = mat_multiply(b, gs, mat_conj(b, product));
+	uint32_t last = 1u << (node_rank(b->g, y.re) - 1);
+	g[1] = mat_node(b, mat_add(b, mat_sum(b, both, last), mat_sum(b, more, last)));
+	return g[0].i && g[1].i;
+}
+
+OP(orgqr){
+	.schema = "orgqr(Tensor a, Tensor tau, *, SymInt columns, bool pairs=False) -> Tensor",
+	.doc = "the first columns of H_1 H_2 ... H_k, of the reflectors of geqrf: LAPACK's orgqr "
+	       "and ungqr",
+	.adjoint = adjoint_orgqr,
+	.batch_leading = true,
+	.infer = infer_orgqr,
+	.eval = eval_orgqr,
+	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
+	.accumulates = true,
+	.sample = "f32[3, 2] of 2 1 0.5 -1 0.25 3, f32[2] of 1.5 0.2, columns=2; "
+		  "f32[2, n=3, n], f32[2, 2] of 1.5 0 0.5 1, columns=n; f32[3, 4], f32[2] of 1.5 "
+		  "0.2, columns=2; "
+		  "f64[2, 2, 2] of 2 1 0.5 -1 0.25 3 1 0, f64[2, 2] of 1.5 0.5 0.25 -0.5, "
+		  "pairs=true, columns=2; "
+		  "f32[2, 0], f32[0], columns=0; f32[2, 1], f32[0], columns=1; f32[0, 2, 2], "
+		  "f32[0, 2], columns=2",
+};
+
+Node factor_columns(Build *b, Node a, Node tau, Sym columns, bool pairs)
+{
+	enum { FEW = 32 };
+	int64_t k;
+	if (!a.i || !tau.i)
+		return (Node){0};
+	if (sym_is_const(b_syms(b), node_dim(b->g, tau, node_rank(b->g, tau) - 1 - pairs), &k) &&
+	    k <= FEW)
+		return factor_reflect(b, a, tau, (Node){0}, columns, false, pairs);
+	return b_node(b, OP_orgqr, (Node[]){a, tau}, 2,
+		      (Attr[]){attr_none(), attr_none(), attr_sym(columns), attr_bool(pairs)}, 4);
+}
+
 /* ---- qr ---- */
 
 static bool shape_qr(Infer *f)
@@ -678,7 +813,7 @@ static Node build_qr(Build *b, Node n)
 	bool pairs = node_bool(b->g, n, "pairs");
 	Node f = factor_geqrf(b, x, pairs), a = b_get(b, f, 0);
 	Sym k = b_dim(b, mat_of(b, b_get(b, f, 1), pairs).re, -1);
-	Node q = factor_reflect(b, a, b_get(b, f, 1), (Node){0}, k, false, pairs);
+	Node q = factor_columns(b, a, b_get(b, f, 1), k, pairs);
 	Parts r = mat_upper(b, mat_rows(b, mat_of(b, a, pairs), b_int(b, 0), k), 0);
 	return q.i ? b_tuple(b, (Node[]){q, mat_node(b, r)}, 2) : q;
 }

@@ -34,5 +34,7 @@ Node factor_rows(Build *, Node x, Node order, bool pairs);
  * diagonal of column i of a [.., m, n], n >= k, 1 on it, and what a has below it. tau: [.., k]. c
  * no node: the first `columns` columns of Q, without adjoint. */
 Node factor_reflect(Build *, Node a, Node tau, Node c, Sym columns, bool adjoint, bool pairs);
+/* factor_reflect without C: by it, or by the node `orgqr`, whichever is faster. */
+Node factor_columns(Build *, Node a, Node tau, Sym columns, bool pairs);
 
 #endif

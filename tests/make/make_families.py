@@ -6,7 +6,8 @@ FOLDER/NAME.pt2 and FOLDER/NAME.safetensors, which `weft check FOLDER [--mode vj
 
 A reference holds x.<i>, y.<i> and, where the model is differentiable, ct.<i>, g.<i> and gp.PARAMETER. Values of models of
 f32 are those of the same model in f64, rounded; eager_err.<i> and eager_grad_err say how far f32 in eager mode is from them.
-A name that ends in _dyn has symbolic sizes and is exported with other sizes than its reference has."""
+Models with in_f64=False have operators that PyTorch has in f32 only: their values are those of eager mode. A name that ends in
+_dyn has symbolic sizes and is exported with other sizes than its reference has."""
 import copy
 import math
 import sys
@@ -18,7 +19,9 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.export import Dim, export
 
-MAKERS = {}
+from families_networks import NETWORKS
+
+MAKERS = dict(NETWORKS)
 
 
 def family(f):
@@ -67,7 +70,7 @@ class Fno(nn.Module):
 
     def forward(self, x):
         n, m = x.shape[1:3]
-        grid = torch.stack(torch.meshgrid(torch.linspace(0, 1, n, dtype=x.dtype), torch.linspace(0, 1, m, dtype=x.dtype), indexing="ij"), -1)
+        grid = torch.stack(torch.meshgrid(*(torch.arange(k, dtype=x.dtype) / (k - 1) for k in (n, m)), indexing="ij"), -1)
         x = torch.cat([x, grid.expand(x.shape[0], -1, -1, -1)], -1)
         x = self.lift(x).permute(0, 3, 1, 2)
         for s, w in zip(self.spectral, self.local):
@@ -647,11 +650,11 @@ def to_f64(x):
 
 
 def widened(model):
-    model = copy.deepcopy(model)
+    model, seen = copy.deepcopy(model), {}
     for module in model.modules():
         for name, x in module._parameters.items():
-            if x is not None:
-                module._parameters[name] = nn.Parameter(to_f64(x.detach()), x.requires_grad)
+            if x is not None:  # tied ones stay one
+                module._parameters[name] = seen.setdefault(id(x), (nn.Parameter(to_f64(x.detach()), x.requires_grad), x))[0]
         for name, x in module._buffers.items():
             module._buffers[name] = to_f64(x)
     return model
@@ -676,13 +679,13 @@ def run(model, args, cts):
     return [t.detach() for t in y], grads
 
 
-def write(folder, name, model, args, grad=True, dynamic=None, at=None):
+def write(folder, name, model, args, grad=True, dynamic=None, at=None, in_f64=True):
     with torch.no_grad():
         exported = export(model, args, dynamic_shapes=(dynamic,) if dynamic and isinstance(model, Fn) else dynamic)
     torch.export.save(exported, folder / f"{name}.pt2")
     args = at or args
     wide, wargs = widened(model), [to_f64(a) for a in args]
-    floats = any(p.dtype.is_floating_point or p.dtype.is_complex for p in [*args, *model.parameters()])
+    floats = in_f64 and any(p.dtype.is_floating_point or p.dtype.is_complex for p in [*args, *model.parameters()])
     eager, _ = run(model, args, None)
     cts = [torch.randn(t.shape, dtype=t.dtype) if t.is_floating_point() or t.is_complex() else None for t in eager] if grad else None
     eager, grads = run(model, args, cts)
@@ -691,7 +694,7 @@ def write(folder, name, model, args, grad=True, dynamic=None, at=None):
     meta, worst = {}, 0.0
     for i, (e, x) in enumerate(zip(eager, exact)):
         tensors[f"y.{i}"] = x.to(e.dtype)
-        if e.is_floating_point() or e.is_complex():
+        if floats and (e.is_floating_point() or e.is_complex()):
             meta[f"eager_err.{i}"] = str((e - x).abs().max().item() if e.numel() else 0.0)
     for i, c in enumerate(cts or []):
         if c is not None:
@@ -699,7 +702,7 @@ def write(folder, name, model, args, grad=True, dynamic=None, at=None):
     for key, g in grads.items():
         tensors[key] = exact_grads[key].to(g.dtype)
         worst = max(worst, (g - exact_grads[key]).abs().max().item())
-    if grads:
+    if grads and floats:
         meta["eager_grad_err"] = str(worst)
     save_file({k: t.contiguous() for k, t in tensors.items()}, folder / f"{name}.safetensors", metadata=meta)
 

@@ -5,9 +5,9 @@
  *   scatter(x, index, u)    copy x to the result; then, for every point of the axes that index does
  *                           not choose, the updates one after the other
  *   update_slice(x, u, at)  copy x to the result; then u over a part of it
- *   sort(x)                 one kernel: a merge sort between the results and two temporary buffers;
- *                           where only the first elements are wanted, a heap of these in the
- *                           results
+ *   sort(x)                 one kernel: a sort between the results and two temporary buffers, by
+ *                           digits of keys or by merging; where only the first elements are
+ *                           wanted, a heap of these in the results
  *   fft_lines(x, roots)     one kernel: each line is transformed
  *
  * Factorisations are in factor.c. */

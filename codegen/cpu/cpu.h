@@ -46,7 +46,7 @@ void cpu_vector_loop(Cpu *, uint32_t axis, Lx lo, Lx hi, bool divisible,
 /* serial.c: writes one update of a scatter stage at the current point, if the stage's guard holds
  * there. */
 void cpu_scatter(Cpu *, uint32_t stage);
-/* serial.c: sorts a row at the current outer point. stage: the first of the four stages of a sort,
+/* sort.c: sorts a row at the current outer point. stage: the first of the four stages of a sort,
  * or of the two stages of one that stores only the first elements (STAGE_SORT). */
 void cpu_sort(Cpu *, uint32_t stage);
 

@@ -1,0 +1,405 @@
+/* Sorting of rows, one element after the other. All elements of a row are sorted by the digits of
+ * their keys, bytes, from the lowest one up; a short row, and rows of the threads of a GPU, are
+ * merged from runs. The first elements alone are sorted by a heap. */
+#include "codegen/cpu/cpu.h"
+
+/* ---- rows ---- */
+
+/* A pair of arrays over the row: stages of values and of indices. */
+typedef struct {
+	uint32_t value, index;
+} Pairs;
+
+typedef struct {
+	Cpu *s;
+	uint32_t axis, place; /* of the row, and of what is stored: the same unless only the first
+	                         elements are */
+	bool descending;
+	Lx n;
+} Sort;
+
+static Lx row_load(Sort *r, uint32_t stage, Lx at)
+{
+	eval_at(&r->s->e, r->place, at);
+	return eval_load_at(&r->s->e, stage, eval_address(&r->s->e, stage));
+}
+
+static void row_store(Sort *r, uint32_t stage, Lx at, Lx value)
+{
+	eval_at(&r->s->e, r->place, at);
+	eval_store_at(&r->s->e, stage, eval_address(&r->s->e, stage), value);
+}
+
+/* b stands before a: less, or greater when descending; NaN counts as the largest. */
+static Lx before(Sort *r, Lx b, Lx a)
+{
+	LoopFn *f = r->s->e.f;
+	LType t = lx_type(f, a), bit = {DT_bool, 1}, i32 = {DT_i32, 1};
+	if (t.dtype == DT_bool) {
+		a = lx_sc(f, SC_convert, i32, &a, 1);
+		b = lx_sc(f, SC_convert, i32, &b, 1);
+	}
+	Lx yes = lx_cmp(f, r->descending ? SC_gt : SC_lt, b, a);
+	if (!dtype_is_float(t.dtype))
+		return yes;
+	Lx large = r->descending ? b : a, small = r->descending ? a : b;
+	Lx nan = lx_and(f, lx_cmp(f, SC_ne, large, large), lx_cmp(f, SC_eq, small, small));
+	return lx_sc(f, SC_or, bit, (Lx[]){yes, nan}, 2);
+}
+
+/* ---- the first elements ---- */
+
+/* Of two elements with their places in the row, a comes after b. */
+static Lx after(Sort *r, Lx a, Lx ai, Lx b, Lx bi)
+{
+	LoopFn *f = r->s->e.f;
+	LType bit = {DT_bool, 1};
+	Lx first = before(r, a, b), last = before(r, b, a);
+	Lx tie = lx_and(f, lx_sc(f, SC_not, bit, &first, 1), lx_cmp(f, SC_gt, ai, bi));
+	return lx_sc(f, SC_or, bit, (Lx[]){last, tie}, 2);
+}
+
+/* In a heap of `size` elements of which the last in order is on top, v comes to `top`, whose
+ * element is no more: elements below that come after it move up. */
+static void sift(Sort *r, Pairs heap, Lx top, Lx size, Lx v, Lx vi)
+{
+	LoopFn *f = r->s->e.f;
+	Lx one = lx_int(f, 1), two = lx_int(f, 2);
+	Lv hole = ls_var(f, "hole", top), child = ls_var(f, "child", lx_add(f, lx_mul(f, top, two), one));
+	Lx at = lx_var(f, hole), left = lx_var(f, child), last = lx_sub(f, size, one);
+	ls_while(f, lx_cmp(f, SC_lt, left, size));
+	Lx right = lx_var(f, ls_let(f, "right", lx_min(f, lx_add(f, left, one), last)));
+	Lx a = row_load(r, heap.value, left), ai = row_load(r, heap.index, left);
+	Lx b = row_load(r, heap.value, right), bi = row_load(r, heap.index, right);
+	Lx is_right = lx_var(f, ls_let(f, "is_right", after(r, b, bi, a, ai)));
+	Lx c = lx_select(f, is_right, b, a), ci = lx_select(f, is_right, bi, ai);
+	Lx from = lx_var(f, ls_let(f, "from", lx_select(f, is_right, right, left)));
+	Lx up = lx_var(f, ls_let(f, "up", after(r, c, ci, v, vi)));
+	row_store(r, heap.value, at, lx_select(f, up, c, v));
+	row_store(r, heap.index, at, lx_select(f, up, ci, vi));
+	ls_set(f, child, lx_select(f, up, lx_add(f, lx_mul(f, from, two), one), size));
+	ls_set(f, hole, lx_select(f, up, from, at));
+	ls_end(f);
+	row_store(r, heap.value, at, v);
+	row_store(r, heap.index, at, vi);
+}
+
+/* The first elements of the row become a heap; each of the others that comes before its top takes
+ * that place. */
+static void gather_first(Sort *r, Pairs heap, uint32_t stage, Lx first)
+{
+	Cpu *s = r->s;
+	LoopFn *f = s->e.f;
+	const Stage *st = &s->e.k->stage.data[stage];
+	Lx zero = lx_int(f, 0), one = lx_int(f, 1), half = lx_div(f, first, lx_int(f, 2));
+	eval_for(&s->e, r->axis, zero, first, 1);
+	Lx at = s->e.at[r->axis];
+	row_store(r, heap.value, at, eval_value(&s->e, st->value));
+	row_store(r, heap.index, at, at);
+	eval_end(&s->e);
+	Lx k = lx_var(f, ls_for(f, "k", zero, half, 1));
+	Lx top = lx_var(f, ls_let(f, "top", lx_sub(f, lx_sub(f, half, one), k)));
+	Lx v = lx_var(f, ls_let(f, "v", row_load(r, heap.value, top))), vi = lx_var(f, ls_let(f, "vi", row_load(r, heap.index, top)));
+	sift(r, heap, top, first, v, vi);
+	ls_end(f);
+	eval_for(&s->e, r->axis, first, r->n, 1);
+	at = s->e.at[r->axis];
+	v = eval_value(&s->e, st->value);
+	if (dtype_is_float(st->dtype) && dtype_compute(st->dtype) != st->dtype)
+		v = eval_convert(&s->e, v, st->dtype);
+	v = lx_var(f, ls_let(f, "v", v));
+	ls_if(f, before(r, v, row_load(r, heap.value, zero)));
+	sift(r, heap, zero, first, v, at);
+	ls_end(f);
+	eval_end(&s->e);
+}
+
+/* The heap in order: what is on top changes places with the last one, again and again. */
+static void unheap(Sort *r, Pairs heap, Lx first)
+{
+	LoopFn *f = r->s->e.f;
+	Lx zero = lx_int(f, 0), k = lx_var(f, ls_for(f, "k", lx_int(f, 1), first, 1));
+	Lx size = lx_var(f, ls_let(f, "size", lx_sub(f, first, k)));
+	Lx v = lx_var(f, ls_let(f, "v", row_load(r, heap.value, size))), vi = lx_var(f, ls_let(f, "vi", row_load(r, heap.index, size)));
+	row_store(r, heap.value, size, row_load(r, heap.value, zero));
+	row_store(r, heap.index, size, row_load(r, heap.index, zero));
+	sift(r, heap, zero, size, v, vi);
+	ls_end(f);
+}
+
+/* In the results alone: n log first steps at most, and hardly more than n for few of many. */
+static void sort_first(Sort *r, uint32_t stage)
+{
+	Cpu *s = r->s;
+	const Stage *st = &s->e.k->stage.data[stage];
+	int64_t least = 1, most;
+	Sym extent = st->nred > 1 ? s->e.nest->extent[st->red[1]] : sym_int(s->e.syms, 1);
+	Lx first = eval_size(&s->e, extent);
+	Pairs heap = {stage, st->out2};
+	sym_range(s->e.syms, extent, &least, &most);
+	if (least < 1)
+		ls_if(s->e.f, lx_cmp(s->e.f, SC_gt, first, lx_int(s->e.f, 0)));
+	gather_first(r, heap, stage, first);
+	unheap(r, heap, first);
+	if (least < 1)
+		ls_end(s->e.f);
+	eval_at(&s->e, r->place, (Lx){0});
+}
+
+/* ---- all elements, by merging ---- */
+
+/* Element k of the merged run: the smaller of the heads i and j, the left one of equals. */
+static void merge_step(Sort *r, Pairs from, Pairs to, Lv i, Lv j, Lx mid, Lx hi, Lx k)
+{
+	LoopFn *f = r->s->e.f;
+	LType bit = {DT_bool, 1};
+	Lx vi = lx_var(f, i), vj = lx_var(f, j), one = lx_int(f, 1), zero = lx_int(f, 0);
+	Lx last = lx_sub(f, r->n, one); /* a head past the end of its run is not used */
+	Lx at_i = lx_var(f, ls_let(f, "at", lx_min(f, vi, last)));
+	Lx at_j = lx_var(f, ls_let(f, "at", lx_min(f, vj, last)));
+	Lx a = row_load(r, from.value, at_i), b = row_load(r, from.value, at_j);
+	Lx ai = row_load(r, from.index, at_i), bi = row_load(r, from.index, at_j);
+	Lx right_first = before(r, b, a);
+	right_first = lx_sc(f, SC_not, bit, &right_first, 1);
+	Lx no_right = lx_cmp(f, SC_ge, vj, hi);
+	Lx wins = lx_sc(f, SC_or, bit, (Lx[]){no_right, right_first}, 2);
+	Lx left = lx_and(f, lx_cmp(f, SC_lt, vi, mid), wins);
+	left = lx_var(f, ls_let(f, "left", left));
+	row_store(r, to.value, k, lx_select(f, left, a, b));
+	row_store(r, to.index, k, lx_select(f, left, ai, bi));
+	ls_set(f, i, lx_add(f, vi, lx_select(f, left, one, zero)));
+	ls_set(f, j, lx_add(f, vj, lx_select(f, left, zero, one)));
+}
+
+/* Neighbouring runs of `width` become runs of twice that; the last may be short or alone. */
+static void merge_runs(Sort *r, Pairs from, Pairs to, Lx width)
+{
+	LoopFn *f = r->s->e.f;
+	Lx span = lx_var(f, ls_let(f, "span", lx_mul(f, width, lx_int(f, 2))));
+	Lx count = lx_div(f, lx_sub(f, lx_add(f, r->n, span), lx_int(f, 1)), span);
+	Lx run = lx_var(f, ls_for(f, "run", lx_int(f, 0), count, 1));
+	Lx lo = lx_var(f, ls_let(f, "lo", lx_mul(f, run, span)));
+	Lx mid = lx_var(f, ls_let(f, "mid", lx_min(f, lx_add(f, lo, width), r->n)));
+	Lx hi = lx_var(f, ls_let(f, "hi", lx_min(f, lx_add(f, lo, span), r->n)));
+	Lv i = ls_var(f, "i", lo), j = ls_var(f, "j", mid);
+	Lx k = lx_var(f, ls_for(f, "k", lo, hi, 1));
+	merge_step(r, from, to, i, j, mid, hi, k);
+	ls_end(f);
+	ls_end(f);
+}
+
+static void fill_row(Sort *r, Pairs to, Kx value)
+{
+	Cpu *s = r->s;
+	eval_for(&s->e, r->axis, lx_int(s->e.f, 0), r->n, 1);
+	Lx at = s->e.at[r->axis];
+	cpu_store(s, to.value, eval_value(&s->e, value));
+	row_store(r, to.index, at, at);
+	eval_end(&s->e);
+}
+
+/* From runs of one element up, two passes at a time, so that the result ends where it began. */
+static void sort_by_merging(Sort *r, Pairs row, Pairs room, Kx value)
+{
+	LoopFn *f = r->s->e.f;
+	fill_row(r, row, value);
+	Lv width = ls_var(f, "width", lx_int(f, 1));
+	Lx w = lx_var(f, width);
+	ls_while(f, lx_cmp(f, SC_lt, w, r->n));
+	merge_runs(r, row, room, w);
+	Lx twice = lx_var(f, ls_let(f, "width", lx_mul(f, w, lx_int(f, 2))));
+	merge_runs(r, room, row, twice);
+	ls_set(f, width, lx_mul(f, twice, lx_int(f, 2)));
+	ls_end(f);
+}
+
+/* ---- all elements, by the digits of keys ---- */
+
+enum { DIGIT = 256 };
+
+typedef struct {
+	Sort *row;
+	DType dtype;     /* of the elements */
+	uint32_t digits; /* of a key */
+	LMem count;      /* by digit and its value: the number of elements that have it; when the
+	                    elements are ordered by the digit, the place of the next one that has
+	                    it */
+} Radix;
+
+/* The bits of a float as an integer of its size. The zeros are equal, and so are all NaN, which
+ * come after the infinity. Where the sign is set, the order of the others is turned. */
+static Lx float_key(LoopFn *f, Lx v)
+{
+	const DType d = lx_type(f, v).dtype;
+	const LType t = {d == DT_f64 ? DT_i64 : DT_i32, 1};
+	const int64_t width = d == DT_f64 ? 64 : 32, nan = d == DT_f64 ? INT64_C(0x7ff8) << 48 : 0x7fc00000;
+	Lx bits = lx_sc(f, SC_bitcast, t, &v, 1);
+	bits = lx_select(f, lx_cmp(f, SC_eq, v, lx_float(f, lx_type(f, v), 0)), lx_int_of(f, t, 0), bits);
+	bits = lx_select(f, lx_cmp(f, SC_ne, v, v), lx_int_of(f, t, nan), bits);
+	bits = lx_var(f, ls_let(f, "bits", bits));
+	Lx sign = lx_sc(f, SC_shr, t, (Lx[]){bits, lx_int_of(f, t, width - 1)}, 2);
+	Lx turned = lx_sc(f, SC_and, t, (Lx[]){sign, lx_int_of(f, t, d == DT_f64 ? INT64_MAX : INT32_MAX)}, 2);
+	return lx_sc(f, SC_xor, t, (Lx[]){bits, turned}, 2);
+}
+
+/* An i64 whose lowest digits, as unsigned numbers, are in the order of the elements. */
+static Lx key_of(const Radix *x, Lx v)
+{
+	LoopFn *f = x->row->s->e.f;
+	const LType i64 = {DT_i64, 1};
+	if (dtype_is_float(x->dtype))
+		v = float_key(f, v);
+	if (lx_type(f, v).dtype == DT_u64)
+		v = lx_sc(f, SC_bitcast, i64, &v, 1);
+	else if (lx_type(f, v).dtype != DT_i64)
+		v = lx_sc(f, SC_convert, i64, &v, 1);
+	if (dtype_is_float(x->dtype) || dtype_is_signed(x->dtype))
+		v = lx_sc(f, SC_xor, i64, (Lx[]){v, lx_int(f, (int64_t)(UINT64_C(1) << (8 * x->digits - 1)))}, 2);
+	if (x->row->descending)
+		v = lx_sc(f, SC_not, i64, &v, 1);
+	return lx_var(f, ls_let(f, "key", v));
+}
+
+/* Where count[] has the digit of a key that is `shift` bits up; its values begin at `first`. */
+static Lx slot_of(const Radix *x, Lx key, Lx shift, Lx first)
+{
+	LoopFn *f = x->row->s->e.f;
+	Lx digit = lx_sc(f, SC_shr, (LType){DT_i64, 1}, (Lx[]){key, shift}, 2);
+	return lx_var(f, ls_let(f, "slot", lx_add(f, first, lx_and(f, digit, lx_int(f, DIGIT - 1)))));
+}
+
+static Lx count_at(const Radix *x, Lx slot)
+{
+	LoopFn *f = x->row->s->e.f;
+	return lx_var(f, ls_load(f, "count", x->count, slot, (LType){DT_i64, 1}, (Lx){0}));
+}
+
+static void set_count(const Radix *x, Lx slot, Lx count)
+{
+	ls_store(x->row->s->e.f, x->count, slot, count, (Lx){0});
+}
+
+/* The row with its places, and the counts of all digits. */
+static void fill_and_count(Radix *x, Pairs row, Kx value)
+{
+	Cpu *s = x->row->s;
+	LoopFn *f = s->e.f;
+	Lx zero = lx_int(f, 0), one = lx_int(f, 1);
+	Lx slot = lx_var(f, ls_for(f, "slot", zero, lx_int(f, (int64_t)x->digits * DIGIT), 1));
+	set_count(x, slot, zero);
+	ls_end(f);
+	eval_for(&s->e, x->row->axis, zero, x->row->n, 1);
+	Lx at = s->e.at[x->row->axis], v = eval_value(&s->e, value);
+	if (dtype_is_float(x->dtype) && dtype_compute(x->dtype) != x->dtype)
+		v = eval_convert(&s->e, v, x->dtype);
+	v = lx_var(f, ls_let(f, "v", v));
+	row_store(x->row, row.value, at, v);
+	row_store(x->row, row.index, at, at);
+	Lx key = key_of(x, v);
+	for (uint32_t d = 0; d < x->digits; d++) {
+		slot = slot_of(x, key, lx_int(f, 8 * d), lx_int(f, (int64_t)d * DIGIT));
+		set_count(x, slot, lx_add(f, count_at(x, slot), one));
+	}
+	eval_end(&s->e);
+}
+
+/* Counts of a digit's values become the places of the first elements that have them. */
+static void places_of(Radix *x, Lx first)
+{
+	LoopFn *f = x->row->s->e.f;
+	Lv sum = ls_var(f, "sum", lx_int(f, 0));
+	Lx slot = lx_var(f, ls_for(f, "slot", first, lx_add(f, first, lx_int(f, DIGIT)), 1));
+	Lx count = count_at(x, slot);
+	set_count(x, slot, lx_var(f, sum));
+	ls_set(f, sum, lx_add(f, lx_var(f, sum), count));
+	ls_end(f);
+}
+
+static void order_by_digit(Radix *x, Pairs from, Pairs to, Lx shift, Lx first)
+{
+	Sort *r = x->row;
+	LoopFn *f = r->s->e.f;
+	Lx k = lx_var(f, ls_for(f, "k", lx_int(f, 0), r->n, 1));
+	Lx v = row_load(r, from.value, k), i = row_load(r, from.index, k);
+	Lx slot = slot_of(x, key_of(x, v), shift, first), at = count_at(x, slot);
+	set_count(x, slot, lx_add(f, at, lx_int(f, 1)));
+	row_store(r, to.value, at, v);
+	row_store(r, to.index, at, i);
+	ls_end(f);
+}
+
+static void copy_row(Sort *r, Pairs from, Pairs to)
+{
+	LoopFn *f = r->s->e.f;
+	Lx k = lx_var(f, ls_for(f, "k", lx_int(f, 0), r->n, 1));
+	row_store(r, to.value, k, row_load(r, from.value, k));
+	row_store(r, to.index, k, row_load(r, from.index, k));
+	ls_end(f);
+}
+
+/* A row that has an element. A digit that all elements have alike is left out. */
+static void sort_by_digits(Sort *r, uint32_t digits, Pairs row, Pairs room, Kx value)
+{
+	LoopFn *f = r->s->e.f;
+	Lx zero = lx_int(f, 0), one = lx_int(f, 1);
+	Radix x = {.row = r, .dtype = r->s->e.k->stage.data[row.value].dtype, .digits = digits};
+	x.count = ls_local(f, "count", DT_i64, (uint64_t)digits * DIGIT);
+	fill_and_count(&x, row, value);
+	Lv in_room = ls_var(f, "in_room", zero);
+	Lx digit = lx_var(f, ls_for(f, "digit", zero, lx_int(f, digits), 1));
+	Lx shift = lx_var(f, ls_let(f, "shift", lx_mul(f, digit, lx_int(f, 8))));
+	Lx first = lx_var(f, ls_let(f, "first", lx_mul(f, digit, lx_int(f, DIGIT))));
+	Lx any = slot_of(&x, key_of(&x, row_load(r, row.value, zero)), shift, first);
+	ls_if(f, lx_cmp(f, SC_lt, count_at(&x, any), r->n));
+	places_of(&x, first);
+	ls_if(f, lx_cmp(f, SC_eq, lx_var(f, in_room), zero));
+	order_by_digit(&x, row, room, shift, first);
+	ls_else(f);
+	order_by_digit(&x, room, row, shift, first);
+	ls_end(f);
+	ls_set(f, in_room, lx_sub(f, one, lx_var(f, in_room)));
+	ls_end(f);
+	ls_end(f);
+	ls_if(f, lx_cmp(f, SC_gt, lx_var(f, in_room), zero));
+	copy_row(r, room, row);
+	ls_end(f);
+}
+
+/* Of so many elements rows are sorted by digits: then counting takes less than merging. */
+static int64_t least_by_digits(uint32_t digits)
+{
+	return 8 * (int64_t)digits;
+}
+
+/* ---- a stage ---- */
+
+void cpu_sort(Cpu *s, uint32_t stage)
+{
+	const Stage *st = &s->e.k->stage.data[stage];
+	LoopFn *f = s->e.f;
+	const Sym extent = s->e.nest->extent[st->red[0]];
+	Sort r = {.s = s, .axis = st->red[0], .place = st->red[st->nred - 1], .descending = st->descending, .n = eval_size(&s->e, extent)};
+	Pairs row = {stage, st->out2}, room;
+	if (!s->e.k->stage.data[row.index].out2) {
+		sort_first(&r, stage);
+		return;
+	}
+	room.value = s->e.k->stage.data[row.index].out2;
+	room.index = s->e.k->stage.data[room.value].out2;
+	const uint32_t digits = dtype_size(dtype_is_float(st->dtype) ? dtype_compute(st->dtype) : st->dtype);
+	const int64_t least = s->target->isa.of_block ? INT64_MAX : least_by_digits(digits);
+	int64_t lo, hi;
+	sym_range(s->e.syms, extent, &lo, &hi);
+	const bool asks = lo < least && hi >= least;
+	if (asks)
+		ls_if(f, lx_cmp(f, SC_ge, r.n, lx_int(f, least)));
+	if (hi >= least)
+		sort_by_digits(&r, digits, row, room, st->value);
+	if (asks)
+		ls_else(f);
+	if (lo < least)
+		sort_by_merging(&r, row, room, st->value);
+	if (asks)
+		ls_end(f);
+	eval_at(&s->e, r.axis, (Lx){0});
+}

@@ -47,7 +47,7 @@ void weft_op_leave(WeftRegion *r, const WeftOpContext *o)
 }
 #endif
 
-int weft_op_call(const WeftFrame *f, const WeftOpCall *c, int64_t *value)
+int weft_op_call(const WeftFrame *f, const WeftOpCall *c, int64_t *value, int64_t task)
 {
 	WeftTensor t[c->nin + c->nout + 1];
 	WeftStatus told;
@@ -72,7 +72,7 @@ int weft_op_call(const WeftFrame *f, const WeftOpCall *c, int64_t *value)
 	weft_op_leave(f->region, &context);
 	if (!code)
 		return 0;
-	f->failure[0] = 0;
+	f->failure[0] = task;
 	f->failure[1] = f->status->code = told.code ? told.code : WEFT_ERR_CHECK;
 	told.message[sizeof told.message - 1] = 0;
 	if (told.message[0])

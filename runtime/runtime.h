@@ -66,8 +66,8 @@ typedef struct {
 } WeftOpCall;
 /* Calls a user operator; called by a kernel. value: for each tensor its extents, and its contents
  * if it has no buffer; then the bytes of work. Returns 0, or WEFT_TOLD after filling in the frame's
- * failure and status. */
-int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value);
+ * failure, which is the task's, and status. */
+int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value, int64_t task);
 /* Begins a call of a user operator on this thread. Returns the context for it, with op_user NULL.
  * The number of the thread in it belongs to this call until weft_op_leave, which must follow. */
 WeftOpContext weft_op_enter(WeftRegion *);

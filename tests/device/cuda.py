@@ -4,6 +4,7 @@ its memory faults when the host touches it. Results are compared with the refere
 (tests/device/cases.c): no driver, no device, another architecture, no memory, many loads. With NVRTC also images for real
 devices, which the stand-in loads. --all: every fixture of tests/data."""
 import json
+import math
 import os
 import pathlib
 import struct
@@ -459,6 +460,10 @@ def check_lapack(folder, env, cases):
         y.append(read_tensors(out))
     if y[0] != y[1] or len(y[0]) != 3:
         fail("LAPACK", "other bits than a processor's")
+    write_tensors(given, {"x.0": ("F32", [11, 9, 9], struct.pack("<f", math.nan) * 891), "x.1": numbers("F32", 40, 4, 7)})
+    here, there = (run(weft, "run", what, "--inputs", given, "--outputs", out, env=env, check=False) for what in (model, so))
+    if not there.returncode or said(here) != said(there) or "linalg.eigh: " not in there.stderr:
+        fail("LAPACK of NaN", here.stderr + there.stderr)
     for what, want in ("device", "equal"), ("streams", "equal"), ("cycles 100", "100 cycles"):
         p = run(cases, so, *what.split(), env=env, check=False)
         if p.returncode or want not in p.stdout:

@@ -50,6 +50,13 @@ SCATTER = """graph @f(%x: f32[30, 8], %i: i64[N, 1], %u: f32[N, 8]) where 1 <= N
 }
 """
 
+# an operator of several tasks: the first one fails after others
+EIGEN = """graph @f(%x: f32[16, 60, 60]) {
+  %e = aten.linalg_eigvalsh(%x)
+  return %e
+}
+"""
+
 
 def indices(shape, bad, good=7):
     n = 1
@@ -66,6 +73,12 @@ def floats(*shape):
     for d in shape:
         n *= d
     return "F32", list(shape), [1.0] * n
+
+
+def matrices(bad):
+    """All are symmetric, those from `bad` on hold a NaN."""
+    one = [((i * j) % 17 + (i == j)) / 16 for i in range(60) for j in range(60)]
+    return "F32", [16, 60, 60], one * bad + [float("nan"), *one[1:]] * (16 - bad)
 
 
 # (text, inputs, message)
@@ -91,6 +104,8 @@ CASES = [
      "g: index 105 at [8, 29] is out of range, expected -100 <= index < 100"),
     (SCATTER, [floats(30, 8), indices([500, 1], {333: -31}), floats(500, 8)],
      "s: index -31 at [333, 0] of i is out of range, expected -30 <= index < 30"),
+    (EIGEN, [matrices(1)], "linalg.eigh: (Batch element 1): The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+     "eigenvalues (error code: 59)"),
 ]
 
 

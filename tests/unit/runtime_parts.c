@@ -300,7 +300,7 @@ static void test_operator(void **state)
 	WeftStatus status = {0};
 	const WeftFrame f = {buf, NULL, failure, &status, &region};
 	last = (Call){.message = ""};
-	assert_int_equal(weft_op_call(&f, &call, value), 0);
+	assert_int_equal(weft_op_call(&f, &call, value, 0), 0);
 	assert_ptr_equal(last.t[0].data, buffer + 1);
 	assert_int_equal(last.t[0].ndim, 2);
 	assert_int_equal(last.t[0].dtype.bits, 32);
@@ -325,17 +325,17 @@ static void test_operator(void **state)
 	assert_ptr_equal(last.context.comm, &comm);
 	assert_int_equal(failure[0], 55); /* nothing failed */
 	value[7] = 0;
-	assert_int_equal(weft_op_call(&f, &call, value), 0);
+	assert_int_equal(weft_op_call(&f, &call, value, 0), 0);
 	assert_null(last.work);
 	assert_int_equal(last.work_bytes, 0);
 	last = (Call){.result = -3, .message = ""};
-	assert_int_equal(weft_op_call(&f, &call, value), WEFT_TOLD);
+	assert_int_equal(weft_op_call(&f, &call, value, 7), WEFT_TOLD);
 	assert_string_equal(status.message, "lib::f: failed with -3");
 	assert_int_equal(status.code, WEFT_ERR_CHECK);
-	assert_int_equal(failure[0], 0);
+	assert_int_equal(failure[0], 7); /* that of the first task is told */
 	assert_int_equal(failure[1], WEFT_ERR_CHECK);
 	last = (Call){.result = 1, .code = WEFT_ERR_MEMORY, .message = "no room"};
-	assert_int_equal(weft_op_call(&f, &call, value), WEFT_TOLD);
+	assert_int_equal(weft_op_call(&f, &call, value, 0), WEFT_TOLD);
 	assert_string_equal(status.message, "lib::f: no room");
 	assert_int_equal(status.code, WEFT_ERR_MEMORY);
 	assert_int_equal(failure[1], WEFT_ERR_MEMORY);
@@ -343,11 +343,11 @@ static void test_operator(void **state)
 	memset(wordy, 'w', sizeof wordy - 1);
 	wordy[sizeof wordy - 1] = 0;
 	last = (Call){.result = 1, .message = wordy};
-	assert_int_equal(weft_op_call(&f, &call, value), WEFT_TOLD);
+	assert_int_equal(weft_op_call(&f, &call, value, 0), WEFT_TOLD);
 	assert_int_equal(strlen(status.message), strlen("lib::f: ") + 440);
 	last = (Call){.code = WEFT_ERR_MEMORY, .message = "but it went well"};
 	status.code = 0;
-	assert_int_equal(weft_op_call(&f, &call, value), 0);
+	assert_int_equal(weft_op_call(&f, &call, value, 0), 0);
 	assert_int_equal(status.code, 0);
 }
 

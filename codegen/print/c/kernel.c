@@ -171,7 +171,7 @@ static void print_user_call(Fn *f, const LsData *s)
 	text_add(f->out, "if (!failed)\n");
 	f->indent++;
 	line(f);
-	text_printf(f->out, "failed = weft_op_call(f, &%s, %s);\n", c_user_call(f->u, f->name, f->f, s), value);
+	text_printf(f->out, "failed = weft_op_call(f, &%s, %s, %s);\n", c_user_call(f->u, f->name, f->f, s), value, f->var[f->f->task.i]);
 	f->indent -= 2;
 	names_pop(&f->names);
 	line(f);

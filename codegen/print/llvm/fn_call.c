@@ -48,7 +48,7 @@ static LLVMValueRef table(LUnit *u, const LoopCall *c)
 LLVMValueRef fn_user_call(Fn *f, const LoopCall *c, LLVMValueRef value)
 {
 	LUnit *u = f->u;
-	LLVMTypeRef p = l_pointer(u), type = LLVMFunctionType(LLVMInt32TypeInContext(u->c), (LLVMTypeRef[]){p, p, p}, 3, false);
-	LLVMValueRef in[3] = {LLVMGetParam(f->fn, 0), table(u, c), value};
-	return LLVMBuildCall2(u->b, type, l_extern(u, "weft_op_call", type), in, 3, "");
+	LLVMTypeRef p = l_pointer(u), type = LLVMFunctionType(LLVMInt32TypeInContext(u->c), (LLVMTypeRef[]){p, p, p, LLVMInt64TypeInContext(u->c)}, 4, false);
+	LLVMValueRef in[4] = {LLVMGetParam(f->fn, 0), table(u, c), value, f->var[f->f->task.i]};
+	return LLVMBuildCall2(u->b, type, l_extern(u, "weft_op_call", type), in, 4, "");
 }

@@ -1,5 +1,7 @@
 /* A compiled model in three lines: open, make room, run.
  *
+ *     const WeftModel *weft_model(void);   (declared by the program; the model defines it)
+ *
  *     WeftCall c;
  *     WeftTensor x = weft_tensor(data, WEFT_F32, 2, shape);
  *     if (weft_call_open(&c, weft_model(), 0) || weft_call_run(&c, &x))

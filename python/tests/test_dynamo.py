@@ -494,3 +494,20 @@ def test_operators_on_lists():
         return {k: getattr(torch, f"_foreach_{k}")(*args) for k, args in calls.items()}
     torch.testing.assert_close(torch.compile(f, backend=dynamo.backend, fullgraph=True)(), f())
     assert not dynamo.statistics.refused
+
+
+def test_no_numbers_without_dropout():
+    """What draws nothing leaves PyTorch's generator as it is: attention without dropout, dropout of nothing or outside of training."""
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attend = nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, x):
+            h = self.attend(x, x, x, need_weights=False)[0]
+            h = torch.ops.aten.native_dropout(h, 0.5, False)[0] + torch.ops.aten.native_dropout(h, 0.0, True)[0]
+            return nn.functional.scaled_dot_product_attention(h, h, h, is_causal=True)
+    fast = both(Net(), torch.randn(2, 5, 8))
+    before = torch.get_rng_state()
+    fast(torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(1))).sum().backward()
+    assert torch.equal(torch.get_rng_state(), before)

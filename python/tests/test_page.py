@@ -3,6 +3,7 @@ import os
 import platform
 import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -24,3 +25,17 @@ def test_the_page(page, least, tmp_path, monkeypatch):
     names = {}
     for text in snippets:
         exec(compile(text, page, "exec"), names)
+
+
+@pytest.mark.skipif(not SOURCE or not weft.has_llvm() or not shutil.which("cc"), reason="WEFT_SOURCE names no checkout, or there is no compiler")
+def test_the_program(tmp_path):
+    """The C program of docs/python.md prints the first row of the result."""
+    torch = pytest.importorskip("torch")
+    with open(os.path.join(SOURCE, "docs/python.md")) as f:
+        (text,) = re.findall(r"^```c\n(.*?)^```$", f.read(), re.M | re.S)
+    (tmp_path / "program.c").write_text(text)
+    net = torch.nn.Sequential(torch.nn.Linear(64, 10)).eval()
+    weft.compile(net, (torch.zeros(2, 64),), path=str(tmp_path / "classify.so"))
+    subprocess.run(["cc", "-Wall", "-Werror", "program.c", "-I", weft.include, "./classify.so", "-o", "program"], cwd=tmp_path, check=True)
+    printed = subprocess.run(["./program"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout.split()
+    torch.testing.assert_close(torch.tensor([float(v) for v in printed]), net[0].bias.detach(), rtol=1e-5, atol=1e-5)

@@ -175,7 +175,7 @@ static bool argument(const Trace *t, WeftArg *a, PyObject *o, Memory **m)
 	if (PyList_Check(o) || PyTuple_Check(o))
 		return list_argument(t, a, o, m);
 	a->kind = kind_of(o);
-	WeftValue v = {0};
+	WeftValue v;
 	if (a->kind == WEFT_ARG_VALUE && value_of(t, o, &v))
 		*a = weft_arg(v);
 	else if (a->kind == WEFT_ARG_BOOL)

@@ -486,7 +486,7 @@ class Lowering:
                 listed.append(value)
             else:
                 named[a.name] = value
-        if op_name(target) in _table()[1]:
+        if op_name(target) in _table()[1] and _may_draw(target, self._given):
             if self.depth:
                 raise Unsupported(node, "random numbers inside of a body")
             if self.key is None:
@@ -623,6 +623,13 @@ def _by_name(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict
     """The arguments of a call that are given."""
     places = [a.name for a in target._schema.arguments if not a.kwarg_only]
     return {**dict(zip(places, args)), **kwargs}
+
+
+def _may_draw(target: Any, given: dict[str, Any]) -> bool:
+    """Whether a call of an operator that draws random numbers does: dropout of nothing does not, nor does it outside of training."""
+    names = {a.name for a in target._schema.arguments}
+    chance = {"dropout_p", "dropout", "p" if "train" in names else None} & names
+    return given.get("train", True) is not False and not any(given.get(c, 0.0) == 0 for c in chance)
 
 
 def _viewed(node: Node) -> Node | None:

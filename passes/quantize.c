@@ -549,19 +549,22 @@ static Node in_panels(Build *b, const RowProduct *r, Node x, const Sym *shape)
  * group of a column, of w's shape. */
 typedef struct {
 	Node column, element;
+	DType as; /* what an element is converted to where it is used: a constant stays small */
 	Sym group;
 } Factor;
 
 static bool read_factor(Build *b, const RowProduct *r, Node v, DType as, Factor *f)
 {
-	*f = (Factor){.group = r->p.terms};
+	*f = (Factor){.as = as, .group = r->p.terms};
 	if (!v.i)
 		return true;
-	v = b_convert(b, v, as);
-	f->column = factor(b, &r->p, r->side, &r->weights, v, r->n);
+	const Node stored = quant_below_converts(b->g, v);
+	const DType d = node_dtype(b->g, stored);
+	const bool narrow = dtype_is_int(d) && dtype_size(d) < dtype_size(as);
+	f->column = factor(b, &r->p, r->side, &r->weights, b_convert(b, v, as), r->n);
 	if (f->column.i)
 		return true;
-	f->element = moved_along(b, &r->weights, v, r->w);
+	f->element = moved_along(b, &r->weights, narrow ? stored : b_convert(b, v, as), r->w);
 	f->group = group_of(b, f->element, r->p.sum[r->side]);
 	return f->group.i;
 }
@@ -577,7 +580,7 @@ static Node factor_in_panels(Build *b, const RowProduct *r, const Factor *f, con
 	if (!f->element.i)
 		return (Node){0};
 	const Node first = b_select_dim(b, in_panels(b, r, f->element, shape), 2, b_int(b, 0));
-	return b_broadcast_in_dim(b, first, PANEL_RANK, part, of_group);
+	return b_broadcast_in_dim(b, b_convert(b, first, f->as), PANEL_RANK, part, of_group);
 }
 
 /* The sum over panels of columns, in which neighbouring lanes are columns; none if the columns are

@@ -35,6 +35,9 @@ bool quant_read(const Graph *, Node n, bool keep_params, Quantised *);
 /* Returns the stored integers as they are behind the moves, or none: a pad needs one number as zero
  * point. */
 Node quant_integers(Build *, const Dequantised *);
+/* Returns what is converted to x, below converts that keep the difference of two integers of 8
+ * bits. */
+Node quant_below_converts(const Graph *, Node x);
 /* Returns the value without dimensions of which all elements of x are copies or converts; none if
  * it is not known to be one. */
 Node quant_one(Build *, Node x);

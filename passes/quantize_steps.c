@@ -52,9 +52,8 @@ static bool holds_differences(DType d)
 	return d == DT_f32 || d == DT_f64 || d == DT_i16 || d == DT_i32 || d == DT_i64;
 }
 
-/* Below converts that keep the difference of two integers of 8 bits. Such an integer is where
- * quantisation ends, also when it is converted from a float. */
-static Node below_converts(const Graph *g, Node x)
+/* Such an integer is where quantisation ends, also when it is converted from a float. */
+Node quant_below_converts(const Graph *g, Node x)
 {
 	while (step_of(g, x) == SC_convert && holds_differences(node_dtype(g, x)))
 		x = node_in(g, x, 0);
@@ -101,13 +100,13 @@ static bool is_zero(const Graph *g, Node x, bool keep_params)
 /* (q - zero), q, or a convert of one of them. */
 static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
 {
-	x = below_converts(g, x);
+	x = quant_below_converts(g, x);
 	if (step_of(g, x) == SC_sub) {
 		Node zero = node_in(g, x, 1);
 		TRY(is_integer(g, zero));
 		if (!is_zero(g, zero, keep_params))
 			o->zero = zero;
-		x = below_converts(g, node_in(g, x, 0));
+		x = quant_below_converts(g, node_in(g, x, 0));
 	}
 	o->q = x;
 	return is_byte(node_dtype(g, x));
@@ -120,7 +119,7 @@ bool quant_read_bytes(const Graph *g, Node x, Dequantised *o)
 		o->move[o->nmove++] = x;
 		x = node_in(g, x, 0);
 	}
-	o->q = below_converts(g, x);
+	o->q = quant_below_converts(g, x);
 	return o->q.i != x.i && is_byte(node_dtype(g, o->q));
 }
 
@@ -471,7 +470,7 @@ void quant_reciprocals(Graph *g, const PassCtx *c)
 static bool number_of_zero(Graph *g, const PassCtx *c, Node n)
 {
 	double zero;
-	if (step_of(g, n) != SC_sub || !holds_differences(node_dtype(g, n)) || !is_byte(node_dtype(g, below_converts(g, node_in(g, n, 0)))) ||
+	if (step_of(g, n) != SC_sub || !holds_differences(node_dtype(g, n)) || !is_byte(node_dtype(g, quant_below_converts(g, node_in(g, n, 0)))) ||
 	    node_splat(g, node_in(g, n, 1), NULL) || !known(g, node_in(g, n, 1), c->keep_params, &zero))
 		return false;
 	Build b = pass_build(g, n);

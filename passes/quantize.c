@@ -9,9 +9,15 @@
  * and likewise minus zb * sum(%qa), plus the count of terms times za * zb. Index maps and pads with
  * zero between a dequantisation and the product are applied to the integers, pads with the zero
  * point. A scale or a zero point may differ along dimensions that are not summed over (a channel of
- * weights, a row of activations); others (groups of a row) stay dequantisations, whose product is
- * one of floats. The integers have 8 bits, and sums 32: of more than MOST_TERMS terms the product
- * stays one of floats.
+ * weights, a row of activations); others (groups of a row) stay dequantisations. A product of
+ * floats and of constant weights reads these as integers, too:
+ *
+ *   contract(%x, mul(sub(convert(%q), z), s))
+ * becomes
+ *   mul(sub(contract(%x, %q), z * sum(%x)), s)
+ *
+ * of groups the sum over all of them, of one row a sum over panels of columns. The integers have 8
+ * bits, and sums 32: of more than MOST_TERMS terms the product stays one of floats.
  *
  * Once, before constants fold: afterwards weights are f32. What comes behind the product, up to a
  * quantisation, is element-wise, and grouping puts it into the product's kernel. */
@@ -212,9 +218,9 @@ static Node factor(Build *b, const Product *p, uint32_t side, const Dequantised 
 	return spread(b, p, side, v, n);
 }
 
-static Node sum_of(Build *b, const Product *p, uint32_t side, Node q, Node n)
+static Node sum_of(Build *b, const Product *p, uint32_t side, Node q, DType acc, Node n)
 {
-	return spread(b, p, side, b_reduce(b, REDUCE_SUM, b_convert(b, q, DT_i32), p->sum[side], DT_i32), n);
+	return spread(b, p, side, b_reduce(b, REDUCE_SUM, b_convert(b, q, acc), p->sum[side], acc), n);
 }
 
 /* ---- the product ---- */
@@ -301,7 +307,7 @@ static Node integer_product(Build *b, Node n, Node *q, Node zero)
 /* minus zero of one side times the sum of the other */
 static Node without_zero(Build *b, const Product *p, uint32_t side, Node y, Node zero, Node other, Node n)
 {
-	return b_bin(b, OP_sub, y, b_bin(b, OP_mul, zero, sum_of(b, p, !side, other, n)));
+	return b_bin(b, OP_sub, y, b_bin(b, OP_mul, zero, sum_of(b, p, !side, other, node_dtype(b->g, zero), n)));
 }
 
 /* Whether n is a convolution each of whose channels has its own weights and one result: what is
@@ -394,13 +400,14 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 
 /* ---- products of one row ---- */
 
-/* The product of one row x and of weights w. */
+/* The product of x and of constant weights w that are dequantised. */
 typedef struct {
-	Node n, w, row;          /* row: x in the order of w's summed dimensions */
+	Node n, x, w;
 	uint32_t side;           /* of w */
 	Dequantised weights;
 	Product p;
-} RowProduct;
+	Node row;                /* of one row: x in the order of w's summed dimensions */
+} WeightProduct;
 
 static Sym numel_where(const Graph *g, Node x, uint32_t mask)
 {
@@ -442,28 +449,37 @@ static bool is_stored(const Graph *g, Node x)
 	return node_const(g, x).i;
 }
 
-/* Reads n as the product of one row and of constant weights that are dequantised, which are operand
- * `side`. */
-static bool read_row_product(Build *b, Node n, uint32_t side, const PassCtx *c, RowProduct *r)
+/* Reads n as a product in f32 whose operand `side` is constant weights that are dequantised. */
+static bool read_weights(const Graph *g, Node n, uint32_t side, const PassCtx *c, WeightProduct *r)
 {
-	const Graph *g = b->g;
-	uint32_t nbatch, nsum;
-	const Node x = node_in(g, n, !side);
-	*r = (RowProduct){.n = n, .w = node_in(g, n, side), .side = side};
-	node_ints(g, n, "batch_x", &nbatch);
-	node_ints(g, n, "sum_x", &nsum);
-	TRY(!nbatch && nsum);
+	*r = (WeightProduct){.n = n, .x = node_in(g, n, !side), .w = node_in(g, n, side), .side = side};
+	TRY(!has_windows(node_op(g, n)) && node_dtype(g, n) == DT_f32 && !c->target->isa.of_block);
 	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) || quant_read_bytes(g, r->w, &r->weights));
 	TRY(is_stored(g, r->weights.q));
-	TRY(!quant_read_dequantised(g, x, c->keep_params, &(Dequantised){0}));
 	read_product(g, n, &r->p);
-	TRY(sym_is(b_syms(b), r->p.terms, 0) || type_numel(g->ir, node_type_id(g, x)).i == r->p.terms.i);
-	r->row = row_of(b, n, side);
+	return true;
+}
+
+static uint32_t batches(const Graph *g, Node n)
+{
+	uint32_t nbatch;
+	node_ints(g, n, "batch_x", &nbatch);
+	return nbatch;
+}
+
+/* Whether x is one row, which becomes r->row. */
+static bool is_row(Build *b, const PassCtx *c, WeightProduct *r)
+{
+	const Graph *g = b->g;
+	TRY(!batches(g, r->n) && r->p.sum[0]);
+	TRY(!quant_read_dequantised(g, r->x, c->keep_params, &(Dequantised){0}));
+	TRY(sym_is(b_syms(b), r->p.terms, 0) || type_numel(g->ir, node_type_id(g, r->x)).i == r->p.terms.i);
+	r->row = row_of(b, r->n, r->side);
 	return true;
 }
 
 /* The sum over the elements of w as they are stored. */
-static Node row_by_elements(Build *b, const RowProduct *r)
+static Node row_by_elements(Build *b, const WeightProduct *r)
 {
 	const Type shape = *node_type(b->g, r->w);
 	const uint32_t summed = r->p.sum[r->side];
@@ -533,7 +549,7 @@ static Sym group_of(Build *b, Node v, uint32_t summed)
 }
 
 /* x of w's shape in panels. */
-static Node in_panels(Build *b, const RowProduct *r, Node x, const Sym *shape)
+static Node in_panels(Build *b, const WeightProduct *r, Node x, const Sym *shape)
 {
 	const uint32_t summed = r->p.sum[r->side], rank = node_rank(b->g, x), order[] = {0, 2, 3, 1};
 	uint32_t perm[MAX_RANK], n = 0;
@@ -553,7 +569,7 @@ typedef struct {
 	Sym group;
 } Factor;
 
-static bool read_factor(Build *b, const RowProduct *r, Node v, DType as, Factor *f)
+static bool read_factor(Build *b, const WeightProduct *r, Node v, DType as, Factor *f)
 {
 	*f = (Factor){.as = as, .group = r->p.terms};
 	if (!v.i)
@@ -571,7 +587,7 @@ static bool read_factor(Build *b, const RowProduct *r, Node v, DType as, Factor 
 
 /* The factor in panels of that shape, the same for all terms of a group, as `part` of it has them;
  * none if there is none. */
-static Node factor_in_panels(Build *b, const RowProduct *r, const Factor *f, const Sym *shape, const Sym *part)
+static Node factor_in_panels(Build *b, const WeightProduct *r, const Factor *f, const Sym *shape, const Sym *part)
 {
 	const uint32_t of_column[] = {0, 3}, of_group[] = {0, 1, 3};
 	const Sym apart[] = {shape[0], shape[3]};
@@ -587,7 +603,7 @@ static Node factor_in_panels(Build *b, const RowProduct *r, const Factor *f, con
  * no multiple of a panel, or if it is not known along which terms a scale or zero point differs. A
  * column's scale multiplies the sum, a group's each product. Integers of 4 bits are stored two in a
  * byte: terms of the first and of the second half of a group. */
-static Node row_by_panels(Build *b, const RowProduct *r, bool keep_params)
+static Node row_by_panels(Build *b, const WeightProduct *r, bool keep_params)
 {
 	SymTab *t = b_syms(b);
 	const Dequantised *d = &r->weights;
@@ -624,51 +640,96 @@ static Node row_by_panels(Build *b, const RowProduct *r, bool keep_params)
 	return scale.column.i ? b_bin(b, OP_mul, sum, b_reshape(b, scale.column, 2, apart)) : sum;
 }
 
-/* The product of one row and of constant weights that are dequantised; none if n is another. */
-static Node row_product(Build *b, Node n, const PassCtx *c)
+/* The product of one row and of weights. */
+static Node row_product(Build *b, const PassCtx *c, const WeightProduct *r)
 {
-	RowProduct r;
-	const Type result = *node_type(b->g, n);
-	if (has_windows(node_op(b->g, n)) || result.dtype != DT_f32 || c->target->isa.of_block)
-		return (Node){0};
-	for (uint32_t side = 0; side < 2; side++) {
-		if (!read_row_product(b, n, side, c, &r))
-			continue;
-		Node y = row_by_panels(b, &r, c->keep_params);
-		if (!y.i)
-			y = row_by_elements(b, &r);
-		return b_reshape(b, y, result.n, result.dim);
-	}
-	return (Node){0};
+	const Type result = *node_type(b->g, r->n);
+	Node y = row_by_panels(b, r, c->keep_params);
+	if (!y.i)
+		y = row_by_elements(b, r);
+	return b_reshape(b, y, result.n, result.dim);
 }
 
 /* ---- products of floats and stored integers ---- */
 
-/* The product of f32 and constant weights of 8 bits, which the product converts where it reads
- * them, times a scale for each column; none if n is another. */
-static Node product_of_bytes(Build *b, Node n, const PassCtx *c)
+/* A scale and a zero point for each column. */
+static Node product_of_columns(Build *b, WeightProduct *r)
 {
-	const Graph *g = b->g;
-	uint32_t nbatch = 0;
-	if (has_windows(node_op(g, n)) || node_dtype(g, n) != DT_f32 || c->target->isa.of_block)
+	Dequantised *d = &r->weights;
+	if (d->zero.i && node_dtype(b->g, d->q) == DT_u8)
+		as_signed(b, d); /* smaller numbers cancel each other */
+	const Node scale = d->scale.i ? factor(b, &r->p, r->side, d, b_convert(b, d->scale, DT_f32), r->n) : (Node){0};
+	const Node zero = d->zero.i ? factor(b, &r->p, r->side, d, b_convert(b, d->zero, DT_f32), r->n) : (Node){0};
+	Node in[2] = {node_in(b->g, r->n, 0), node_in(b->g, r->n, 1)};
+	in[r->side] = quant_integers(b, d);
+	if ((d->scale.i && !scale.i) || (d->zero.i && !zero.i) || !in[r->side].i)
 		return (Node){0};
-	node_ints(g, n, "batch_x", &nbatch);
-	for (uint32_t side = 0; side < 2 && !nbatch; side++) {
-		Dequantised d;
-		Product p;
-		const Node w = node_in(g, n, side);
-		if (!(quant_read_dequantised(g, w, c->keep_params, &d) || quant_read_bytes(g, w, &d)) || d.zero.i || !is_stored(g, d.q))
+	Node y = b_again(b, r->n, in);
+	if (zero.i)
+		y = without_zero(b, &r->p, r->side, y, zero, r->x, r->n);
+	return scale.i ? b_bin(b, OP_mul, y, scale) : y;
+}
+
+/* x with its one summed dimension in groups. */
+static Node grouped(Build *b, Node x, uint32_t dim, Sym group)
+{
+	const Type t = *node_type(b->g, x);
+	Sym apart[MAX_RANK];
+	for (uint32_t d = 0; d < t.n; d++)
+		apart[d + (d > dim)] = t.dim[d];
+	apart[dim] = sym_floordiv(b_syms(b), t.dim[dim], group);
+	apart[dim + 1] = group;
+	return b_reshape(b, x, t.n + 1, apart);
+}
+
+/* The sum over groups of the products of groups, which have a scale and a zero point for each
+ * column. Their sums are stored, in f32, which pays for fewer rows than half a group has terms: all
+ * weights in f32 are as much otherwise. */
+static Node product_of_groups(Build *b, const PassCtx *c, const WeightProduct *r)
+{
+	SymTab *t = b_syms(b);
+	const Graph *g = b->g;
+	Factor scale, zero;
+	int64_t size, low, high;
+	const uint32_t nx = node_rank(g, r->x), nw = node_rank(g, r->w);
+	if (batches(g, r->n) || nx == MAX_RANK || nw == MAX_RANK || node_rank(g, r->n) == MAX_RANK ||
+	    !read_factor(b, r, r->weights.scale, DT_f32, &scale) || !read_factor(b, r, r->weights.zero, DT_f32, &zero))
+		return (Node){0};
+	const Sym group = sym_min(t, scale.group, zero.group);
+	if (group.i == r->p.terms.i || !sym_is_const(t, group, &size) || !sym_divides(t, size, scale.group) || !sym_divides(t, size, zero.group))
+		return (Node){0};
+	sym_range(t, numel_where(g, r->x, ~r->p.sum[!r->side]), &low, &high);
+	if (high > size / 2)
+		return (Node){0};
+	const uint32_t dim[2] = {(uint32_t)__builtin_ctz(r->p.sum[0]), (uint32_t)__builtin_ctz(r->p.sum[1])};
+	const uint32_t batch[1][2] = {{dim[0], dim[1]}}, sum[1][2] = {{dim[0] + 1, dim[1] + 1}};
+	const Node in[2] = {grouped(b, node_in(g, r->n, 0), dim[0], group), grouped(b, node_in(g, r->n, 1), dim[1], group)};
+	const Node parts = b_contract(b, in[0], in[1], batch, 1, sum, 1);
+	WeightProduct of_groups;
+	if (!parts.i || !read_weights(g, parts, r->side, c, &of_groups))
+		return (Node){0};
+	const Node y = product_of_columns(b, &of_groups);
+	return y.i ? b_reduce(b, REDUCE_SUM, y, 1, DT_f32) : y;
+}
+
+/* The product of f32 and constant weights of 8 bits, which the product converts where it reads
+ * them; none if n is another. */
+static Node weight_product(Build *b, Node n, const PassCtx *c)
+{
+	WeightProduct r;
+	Node y = {0};
+	for (uint32_t side = 0; side < 2 && !y.i; side++) {
+		if (!read_weights(b->g, n, side, c, &r))
 			continue;
-		read_product(g, n, &p);
-		const Node scale = d.scale.i ? factor(b, &p, side, &d, b_convert(b, d.scale, DT_f32), n) : (Node){0};
-		Node in[2] = {node_in(g, n, 0), node_in(g, n, 1)};
-		in[side] = quant_integers(b, &d);
-		if ((d.scale.i && !scale.i) || !in[side].i || node_dtype(g, in[!side]) != DT_f32)
+		if (is_row(b, c, &r))
+			return row_product(b, c, &r);
+		if (node_dtype(b->g, r.x) != DT_f32 || batches(b->g, n))
 			continue;
-		const Node y = b_again(b, n, in);
-		return scale.i ? b_bin(b, OP_mul, y, scale) : y;
+		y = product_of_groups(b, c, &r);
+		if (!y.i)
+			y = product_of_columns(b, &r);
 	}
-	return (Node){0};
+	return y;
 }
 
 /* The name of the node, or of the next one behind it that has a name. */
@@ -698,9 +759,7 @@ bool pass_quantize(Graph *g, PassCtx *c)
 		ctx_rewind(g->ir->ctx, mark); /* what was tried */
 		products |= new.i != 0;
 		if (!new.i)
-			new = row_product(&b, n, c);
-		if (!new.i)
-			new = product_of_bytes(&b, n, c);
+			new = weight_product(&b, n, c);
 		changed |= new.i != 0;
 		if (new.i)
 			pass_replace(g, n, new);

@@ -1,6 +1,6 @@
-/* Sorting of rows, one element after the other. All elements of a row are sorted by the digits of
- * their keys, bytes, from the lowest one up; a short row, and rows of the threads of a GPU, are
- * merged from runs. The first elements alone are sorted by a heap. */
+/* Sorting of rows. All elements of a row are sorted by the digits of their keys, bytes, from the
+ * lowest one up; those of a short row by counting, with lanes, how many stand before each. Rows of
+ * the threads of a GPU are merged from runs. The first elements alone are sorted by a heap. */
 #include "codegen/cpu/cpu.h"
 
 /* ---- rows ---- */
@@ -213,18 +213,7 @@ static void sort_by_merging(Sort *r, Pairs row, Pairs room, Kx value)
 	ls_end(f);
 }
 
-/* ---- all elements, by the digits of keys ---- */
-
-enum { DIGIT = 256 };
-
-typedef struct {
-	Sort *row;
-	DType dtype;     /* of the elements */
-	uint32_t digits; /* of a key */
-	LMem count;      /* by digit and its value: the number of elements that have it; when the
-	                    elements are ordered by the digit, the place of the next one that has
-	                    it */
-} Radix;
+/* ---- keys ---- */
 
 /* The bits of a float as an integer of its size. The zeros are equal, and so are all NaN, which
  * come after the infinity. Where the sign is set, the order of the others is turned. */
@@ -242,22 +231,122 @@ static Lx float_key(LoopFn *f, Lx v)
 	return lx_sc(f, SC_xor, t, (Lx[]){bits, turned}, 2);
 }
 
+/* An i32, or of more than four bytes an i64, in the order of the elements. */
+static Lx key_of(const Sort *r, DType d, Lx v)
+{
+	LoopFn *f = r->s->e.f;
+	const LType t = {dtype_size(dtype_compute(d)) > 4 ? DT_i64 : DT_i32, 1};
+	const DType is = lx_type(f, v).dtype;
+	if (dtype_is_float(d))
+		v = float_key(f, v);
+	else if (is == DT_u32 || is == DT_u64)
+		v = lx_sc(f, SC_xor, t, (Lx[]){lx_sc(f, SC_bitcast, t, &v, 1), lx_int_of(f, t, is == DT_u64 ? INT64_MIN : INT32_MIN)}, 2);
+	else if (is != t.dtype)
+		v = lx_sc(f, SC_convert, t, &v, 1);
+	return r->descending ? lx_sc(f, SC_not, t, &v, 1) : v;
+}
+
+/* The value of a row's element at the current point, as it is stored. */
+static Lx element(Sort *r, DType d, Kx value)
+{
+	Eval *e = &r->s->e;
+	Lx v = eval_value(e, value);
+	if (dtype_is_float(d) && dtype_compute(d) != d)
+		v = eval_convert(e, v, d);
+	return lx_var(e->f, ls_let(e->f, "v", v));
+}
+
+/* ---- all elements of a short row, by their ranks ---- */
+
+/* Adds one in each lane whose key comes behind key j: behind an earlier one, too, if they are
+ * equal. */
+static void add_earlier(LoopFn *f, Lv rank, LMem keys, Lx mine, Lx j, ScOp before)
+{
+	const LType t = lx_type(f, mine), one = {t.dtype, 1};
+	Lx other = lx_var(f, ls_load(f, "key", keys, j, one, (Lx){0}));
+	Lx yes = lx_cmp(f, before, lx_splat(f, other, t.lanes), mine);
+	ls_set(f, rank, lx_add(f, lx_var(f, rank), lx_select(f, yes, lx_int_of(f, t, 1), lx_int_of(f, t, 0))));
+}
+
+/* The ranks of as many elements as there are lanes, from `first` on. */
+static Lx count_ranks(Sort *r, LMem keys, LType t, Lx first, Lx mask)
+{
+	LoopFn *f = r->s->e.f;
+	const LType one = {t.dtype, 1};
+	Lx lanes = lx_int(f, t.lanes), end = lx_var(f, ls_let(f, "end", lx_min(f, lx_add(f, first, lanes), r->n)));
+	Lx mine = lx_var(f, ls_load(f, "key", keys, first, t, mask));
+	Lx place = lx_ramp(f, lx_int_of(f, one, 0), lx_int_of(f, one, 1), t.lanes);
+	Lv rank = ls_var(f, "rank", lx_int_of(f, t, 0));
+	Lx j = lx_var(f, ls_for(f, "j", lx_int(f, 0), first, 1));
+	add_earlier(f, rank, keys, mine, j, SC_le);
+	ls_end(f);
+	j = lx_var(f, ls_for(f, "j", first, end, 1));
+	Lx other = lx_splat(f, lx_var(f, ls_load(f, "key", keys, j, one, (Lx){0})), t.lanes), at = lx_sub(f, j, first);
+	if (t.dtype != DT_i64)
+		at = lx_sc(f, SC_convert, one, &at, 1);
+	Lx tie = lx_and(f, lx_cmp(f, SC_eq, other, mine), lx_cmp(f, SC_lt, lx_splat(f, at, t.lanes), place));
+	Lx yes = lx_sc(f, SC_or, (LType){DT_bool, t.lanes}, (Lx[]){lx_cmp(f, SC_lt, other, mine), tie}, 2);
+	ls_set(f, rank, lx_add(f, lx_var(f, rank), lx_select(f, yes, lx_int_of(f, t, 1), lx_int_of(f, t, 0))));
+	ls_end(f);
+	j = lx_var(f, ls_for(f, "j", end, r->n, 1));
+	add_earlier(f, rank, keys, mine, j, SC_lt);
+	ls_end(f);
+	return lx_var(f, rank);
+}
+
+/* A row of at most `most` elements. The rank of one is the number of those that stand before it. */
+static void sort_by_ranks(Sort *r, int64_t most, Pairs row, Pairs room, Kx value)
+{
+	Cpu *s = r->s;
+	LoopFn *f = s->e.f;
+	const DType d = s->e.k->stage.data[row.value].dtype, kd = dtype_size(dtype_compute(d)) > 4 ? DT_i64 : DT_i32;
+	const LType t = {kd, target_lanes(s->target, kd)}, one = {kd, 1};
+	LMem keys = ls_local(f, "keys", kd, (uint64_t)most), ranks = ls_local(f, "ranks", kd, (uint64_t)most);
+	eval_for(&s->e, r->axis, lx_int(f, 0), r->n, 1);
+	Lx at = s->e.at[r->axis], v = element(r, d, value);
+	row_store(r, room.value, at, v);
+	ls_store(f, keys, at, key_of(r, d, v), (Lx){0});
+	eval_end(&s->e);
+	Lx first = lx_var(f, ls_for(f, "first", lx_int(f, 0), r->n, t.lanes));
+	Lx mask = t.lanes > 1 ? lx_mask(f, lx_sub(f, r->n, first), t.lanes) : (Lx){0};
+	Lx counted = count_ranks(r, keys, t, first, mask);
+	ls_store(f, ranks, first, counted, mask);
+	ls_end(f);
+	Lx k = lx_var(f, ls_for(f, "k", lx_int(f, 0), r->n, 1));
+	Lx rank = lx_var(f, ls_load(f, "rank", ranks, k, one, (Lx){0}));
+	if (kd != DT_i64)
+		rank = lx_sc(f, SC_convert, (LType){DT_i64, 1}, &rank, 1);
+	rank = lx_var(f, ls_let(f, "rank", rank));
+	v = row_load(r, room.value, k);
+	row_store(r, row.value, rank, v);
+	row_store(r, row.index, rank, k);
+	ls_end(f);
+}
+
+/* ---- all elements, by the digits of keys ---- */
+
+enum { DIGIT = 256 };
+
+typedef struct {
+	Sort *row;
+	DType dtype;     /* of the elements */
+	uint32_t digits; /* of a key */
+	LMem count;      /* by digit and its value: the number of elements that have it; when the
+	                    elements are ordered by the digit, the place of the next one that has
+	                    it */
+} Radix;
+
 /* An i64 whose lowest digits, as unsigned numbers, are in the order of the elements. */
-static Lx key_of(const Radix *x, Lx v)
+static Lx digits_of(const Radix *x, Lx v)
 {
 	LoopFn *f = x->row->s->e.f;
 	const LType i64 = {DT_i64, 1};
-	if (dtype_is_float(x->dtype))
-		v = float_key(f, v);
-	if (lx_type(f, v).dtype == DT_u64)
-		v = lx_sc(f, SC_bitcast, i64, &v, 1);
-	else if (lx_type(f, v).dtype != DT_i64)
-		v = lx_sc(f, SC_convert, i64, &v, 1);
-	if (dtype_is_float(x->dtype) || dtype_is_signed(x->dtype))
-		v = lx_sc(f, SC_xor, i64, (Lx[]){v, lx_int(f, (int64_t)(UINT64_C(1) << (8 * x->digits - 1)))}, 2);
-	if (x->row->descending)
-		v = lx_sc(f, SC_not, i64, &v, 1);
-	return lx_var(f, ls_let(f, "key", v));
+	Lx key = key_of(x->row, x->dtype, v);
+	if (lx_type(f, key).dtype != DT_i64)
+		key = lx_sc(f, SC_convert, i64, &key, 1);
+	if (x->digits >= 4 || dtype_is_signed(x->dtype))
+		key = lx_sc(f, SC_xor, i64, (Lx[]){key, lx_int(f, (int64_t)(UINT64_C(1) << (8 * x->digits - 1)))}, 2);
+	return lx_var(f, ls_let(f, "key", key));
 }
 
 /* Where count[] has the digit of a key that is `shift` bits up; its values begin at `first`. */
@@ -289,13 +378,10 @@ static void fill_and_count(Radix *x, Pairs row, Kx value)
 	set_count(x, slot, zero);
 	ls_end(f);
 	eval_for(&s->e, x->row->axis, zero, x->row->n, 1);
-	Lx at = s->e.at[x->row->axis], v = eval_value(&s->e, value);
-	if (dtype_is_float(x->dtype) && dtype_compute(x->dtype) != x->dtype)
-		v = eval_convert(&s->e, v, x->dtype);
-	v = lx_var(f, ls_let(f, "v", v));
+	Lx at = s->e.at[x->row->axis], v = element(x->row, x->dtype, value);
 	row_store(x->row, row.value, at, v);
 	row_store(x->row, row.index, at, at);
-	Lx key = key_of(x, v);
+	Lx key = digits_of(x, v);
 	for (uint32_t d = 0; d < x->digits; d++) {
 		slot = slot_of(x, key, lx_int(f, 8 * d), lx_int(f, (int64_t)d * DIGIT));
 		set_count(x, slot, lx_add(f, count_at(x, slot), one));
@@ -321,7 +407,7 @@ static void order_by_digit(Radix *x, Pairs from, Pairs to, Lx shift, Lx first)
 	LoopFn *f = r->s->e.f;
 	Lx k = lx_var(f, ls_for(f, "k", lx_int(f, 0), r->n, 1));
 	Lx v = row_load(r, from.value, k), i = row_load(r, from.index, k);
-	Lx slot = slot_of(x, key_of(x, v), shift, first), at = count_at(x, slot);
+	Lx slot = slot_of(x, digits_of(x, v), shift, first), at = count_at(x, slot);
 	set_count(x, slot, lx_add(f, at, lx_int(f, 1)));
 	row_store(r, to.value, at, v);
 	row_store(r, to.index, at, i);
@@ -349,7 +435,7 @@ static void sort_by_digits(Sort *r, uint32_t digits, Pairs row, Pairs room, Kx v
 	Lx digit = lx_var(f, ls_for(f, "digit", zero, lx_int(f, digits), 1));
 	Lx shift = lx_var(f, ls_let(f, "shift", lx_mul(f, digit, lx_int(f, 8))));
 	Lx first = lx_var(f, ls_let(f, "first", lx_mul(f, digit, lx_int(f, DIGIT))));
-	Lx any = slot_of(&x, key_of(&x, row_load(r, row.value, zero)), shift, first);
+	Lx any = slot_of(&x, digits_of(&x, row_load(r, row.value, zero)), shift, first);
 	ls_if(f, lx_cmp(f, SC_lt, count_at(&x, any), r->n));
 	places_of(&x, first);
 	ls_if(f, lx_cmp(f, SC_eq, lx_var(f, in_room), zero));
@@ -365,18 +451,39 @@ static void sort_by_digits(Sort *r, uint32_t digits, Pairs row, Pairs room, Kx v
 	ls_end(f);
 }
 
-/* Of so many elements rows are sorted by digits: then counting takes less than merging. */
-static int64_t least_by_digits(uint32_t digits)
+/* ---- a stage ---- */
+
+/* The most elements of a row that are sorted by their ranks: pairs are compared with lanes, while
+ * counting the values of digits takes as long for few elements as for many. */
+static int64_t most_by_ranks(const Target *t)
 {
-	return 8 * (int64_t)digits;
+	const int64_t vectors = 4 * (int64_t)target_lanes(t, DT_i32);
+	return vectors > 16 ? vectors : 16;
 }
 
-/* ---- a stage ---- */
+static void sort_row(Sort *r, Sym extent, Pairs row, Pairs room, Kx value)
+{
+	LoopFn *f = r->s->e.f;
+	const DType d = r->s->e.k->stage.data[row.value].dtype;
+	const int64_t few = most_by_ranks(r->s->target);
+	int64_t lo, hi;
+	sym_range(r->s->e.syms, extent, &lo, &hi);
+	const bool asks = lo <= few && hi > few;
+	if (asks)
+		ls_if(f, lx_cmp(f, SC_le, r->n, lx_int(f, few)));
+	if (lo <= few)
+		sort_by_ranks(r, hi < few ? (hi > 0 ? hi : 1) : few, row, room, value);
+	if (asks)
+		ls_else(f);
+	if (hi > few)
+		sort_by_digits(r, dtype_size(dtype_is_float(d) ? dtype_compute(d) : d), row, room, value);
+	if (asks)
+		ls_end(f);
+}
 
 void cpu_sort(Cpu *s, uint32_t stage)
 {
 	const Stage *st = &s->e.k->stage.data[stage];
-	LoopFn *f = s->e.f;
 	const Sym extent = s->e.nest->extent[st->red[0]];
 	Sort r = {.s = s, .axis = st->red[0], .place = st->red[st->nred - 1], .descending = st->descending, .n = eval_size(&s->e, extent)};
 	Pairs row = {stage, st->out2}, room;
@@ -386,20 +493,9 @@ void cpu_sort(Cpu *s, uint32_t stage)
 	}
 	room.value = s->e.k->stage.data[row.index].out2;
 	room.index = s->e.k->stage.data[room.value].out2;
-	const uint32_t digits = dtype_size(dtype_is_float(st->dtype) ? dtype_compute(st->dtype) : st->dtype);
-	const int64_t least = s->target->isa.of_block ? INT64_MAX : least_by_digits(digits);
-	int64_t lo, hi;
-	sym_range(s->e.syms, extent, &lo, &hi);
-	const bool asks = lo < least && hi >= least;
-	if (asks)
-		ls_if(f, lx_cmp(f, SC_ge, r.n, lx_int(f, least)));
-	if (hi >= least)
-		sort_by_digits(&r, digits, row, room, st->value);
-	if (asks)
-		ls_else(f);
-	if (lo < least)
+	if (s->target->isa.of_block)
 		sort_by_merging(&r, row, room, st->value);
-	if (asks)
-		ls_end(f);
+	else
+		sort_row(&r, extent, row, room, st->value);
 	eval_at(&s->e, r.axis, (Lx){0});
 }

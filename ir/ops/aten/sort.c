@@ -1,4 +1,4 @@
-/* ATen sorting: whole dims, the first k, one order statistic. */
+/* ATen sorting: whole dims, the first k. */
 #include "ir/ops/aten/priv.h"
 #include "ir/ops/batch.h"
 
@@ -65,35 +65,4 @@ OP(aten_topk){
 		  "sorted=True) -> (Tensor values, Tensor indices)",
 	.build = build_topk,
 	.sample = "f32[n=2, 6] distinct -4..5, k=3; f32[5, 2] distinct -4..5, k=2, dim=0, largest=false",
-};
-
-/* The k-th smallest, 1-based. */
-static Node kth(Build *b, Node n, Node x, uint32_t dim, Sym k)
-{
-	if (aten_rank(b, x) == 0)
-		return sort(b, x, dim, false, true);
-	aten_require_le(b, k, b_dim(b, x, (int)dim), "kthvalue");
-	Node s = b_sort_first(b, x, dim, false, k), r[2];
-	for (uint32_t j = 0; j < 2; j++) {
-		r[j] = b_select_dim(b, b_get(b, s, j), (int)dim, sym_addi(b_syms(b), k, -1));
-		if (node_bool(b->g, n, "keepdim"))
-			r[j] = b_unsqueeze(b, r[j], (int)dim);
-	}
-	return b_tuple(b, r, 2);
-}
-
-static Node build_kthvalue(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	return kth(b, n, x, dim, node_sym(b->g, n, "k"));
-}
-OP(aten_kthvalue){
-	.schema = "aten.kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> "
-		  "(Tensor values, Tensor indices)",
-	.deviates = "which of equal elements the index names is not specified there",
-	.build = build_kthvalue,
-	.adjoint = aten_adjoint_picked,
-	.batch = batch_along,
-	.sample = "f32[n=2, 6] distinct -4..5, k=2; f32[5, 2] distinct -4..5, k=4, dim=0, keepdim=true",
 };

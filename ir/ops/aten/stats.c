@@ -1,4 +1,4 @@
-/* ATen order statistics, running extremes and searches. */
+/* ATen quantiles, modes, running extremes and searches. */
 #include "ir/ops/aten/priv.h"
 #include "ir/ops/batch.h"
 
@@ -20,100 +20,6 @@ static Node pick(Build *b, Node x, uint32_t dim, Node index)
 	Node i = b_unsqueeze(b, index, (int)dim);
 	return b_squeeze(b, aten_gather_dim(b, x, dim, i), (int)dim);
 }
-
-/* ---- median ---- */
-
-/* (value, index) of the lower median of x along dim. NaN sorts last: with skip_nan the median is of
- * what stands before it, otherwise any NaN is the answer. */
-static Node median(Build *b, Node x, uint32_t dim, bool skip_nan, bool keep)
-{
-	Node r[2];
-	if (aten_rank(b, x) == 0)
-		return x.i ? b_tuple(b, (Node[]){x, b_full_int(b, DT_i64, 0, 0, NULL)}, 2) : x;
-	Node s = b_sort(b, x, dim, false, true), value = b_get(b, s, 0), index = b_get(b, s, 1);
-	Shape one = shape_remove(aten_shape(b, x), dim);
-	Sym size = b_dim(b, x, (int)dim);
-	Node at = aten_size(b, sym_divi(b_syms(b), sym_addi(b_syms(b), size, -1), 2), DT_i64);
-	at = aten_expand_shape(b, at, &one);
-	if (dtype_is_float(aten_dtype(b, x))) {
-		Node nan = b_un(b, OP_isnan, value);
-		Node good = b_convert(b, b_un(b, OP_bit_not, nan), DT_i64);
-		Node count = aten_sum(b, good, 1u << dim, false);
-		if (skip_nan) {
-			at = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_sub, count, 1), 0);
-			at = b_bin_scalar(b, OP_floordiv, at, 2);
-		} else {
-			/* The first NaN in sorted order stands right behind the others. */
-			Node some = b_bin(b, OP_lt, count, aten_size(b, size, DT_i64));
-			at = b_select(b, some, count, at);
-		}
-	}
-	r[0] = pick(b, value, dim, at);
-	r[1] = pick(b, index, dim, at);
-	for (uint32_t k = 0; k < 2 && keep; k++)
-		r[k] = b_unsqueeze(b, r[k], (int)dim);
-	return r[0].i && r[1].i ? b_tuple(b, r, 2) : (Node){0};
-}
-
-static Node median_dim(Build *b, Node n, bool skip_nan)
-{
-	Node x = arg(b, n, "self");
-	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
-	aten_require_elements(b, x, 1u << dim, "a median has an element");
-	return median(b, x, dim, skip_nan, keepdim(b, n));
-}
-static Node build_median_dim(Build *b, Node n)
-{
-	return median_dim(b, n, false);
-}
-static Node build_nanmedian_dim(Build *b, Node n)
-{
-	return median_dim(b, n, true);
-}
-/* All elements; of nothing NaN, or what NaN is among integers. */
-static Node flat_or_nan(Build *b, Node x)
-{
-	x = flat(b, x);
-	Sym zero = b_int(b, 0), one = b_int(b, 1), size = b_dim(b, x, 0);
-	if (!x.i || sym_le(b_syms(b), one, size) == YES)
-		return x;
-	Sym more = sym_max(b_syms(b), zero, sym_sub(b_syms(b), one, size));
-	return b_pad(b, x, &zero, &more,
-		     b_convert(b, b_full(b, DT_f32, (double)NAN, 0, NULL), node_dtype(b->g, x)));
-}
-static Node build_median(Build *b, Node n)
-{
-	return b_get(b, median(b, flat_or_nan(b, arg(b, n, "self")), 0, false, false), 0);
-}
-static Node build_nanmedian(Build *b, Node n)
-{
-	return b_get(b, median(b, flat_or_nan(b, arg(b, n, "self")), 0, true, false), 0);
-}
-OP(aten_median_dim){
-	.schema = "aten.median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
-		  "Tensor indices)",
-	.build = build_median_dim,
-	.adjoint = aten_adjoint_picked,
-	.batch = batch_along,
-	.sample = "f32[n=3, 5] distinct -4..5, dim=1; f32[4, 2] distinct -4..5, dim=0, keepdim=true; "
-		  "f32[2, 3] of 1 nan 2 3 -1 4, dim=1",
-	.overloads = (const Overload[]){
-		{.schema = "aten.nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor "
-			   "values, Tensor indices)",
-		 .build = build_nanmedian_dim},
-	},
-};
-OP(aten_median){
-	.schema = "aten.median(Tensor self) -> Tensor",
-	.build = build_median,
-	.adjoint = aten_adjoint_shared,
-	.batch = batch_by_scan,
-	.sample = "f32[n=3, 5] distinct -4..5; i32[4] of 3 -1 7 2; f32[4] of 1 nan 2 3",
-	.overloads = (const Overload[]){
-		{.schema = "aten.nanmedian(Tensor self) -> Tensor",
-		 .build = build_nanmedian},
-	},
-};
 
 /* ---- quantiles ---- */
 

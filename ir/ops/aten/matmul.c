@@ -106,7 +106,7 @@ static Node accumulate(Build *b, Node n, Node p)
 	if (!x.i || !p.i)
 		return (Node){0};
 	DType d = node_dtype(b->g, x), wide = dtype_compute(d);
-	if (dtype_is_float(d) && d != wide && node_dtype(b->g, p) == wide) {
+	if (dtype_is_inexact(d) && d != wide && node_dtype(b->g, p) == wide) {
 		p = accumulate_as(b, n, b_convert(b, x, wide), p);
 		return p.i ? b_convert(b, p, d) : p;
 	}

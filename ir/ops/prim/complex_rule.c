@@ -47,13 +47,20 @@ Node op_complex(Build *outer, Node n)
 	uint32_t errors = g->ir->ctx->nerror, nin = node_nin(g, n);
 	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin + 1);
 	Eval e;
-	for (uint32_t k = 0; k < nin; k++)
+	/* Complex numbers of a storage type are widened, and the value is rounded once. */
+	const DType given = node_dtype(g, n);
+	for (uint32_t k = 0; k < nin; k++) {
 		in[k] = node_in(g, n, k);
+		if (in[k].i && dtype_is_complex(node_dtype(g, in[k])))
+			in[k] = b_convert(b, in[k], dtype_compute(node_dtype(g, in[k])));
+	}
 	bind(&e, b, n, in, text);
 	Val v = expand_program(&e);
 	if (e.err && g->ir->ctx->nerror == errors)
 		ctx_bug(g->ir->ctx, ".complex of %s: %s at \"%.32s\"", op_name(node_op(g, n)), e.err, e.errp);
 	if (g->ir->ctx->nerror != errors)
 		return (Node){0};
-	return v.kind == VAL_nodes && v.n == 2 ? b_complex(b, v.nodes[0], v.nodes[1]) : expand_operand(&e, &v, node_dtype(g, n));
+	Node y = v.kind == VAL_nodes && v.n == 2 ? b_complex(b, v.nodes[0], v.nodes[1])
+						 : expand_operand(&e, &v, dtype_compute(given));
+	return b_convert(b, y, given);
 }

@@ -207,7 +207,7 @@ bool infer_acc(Infer *f, DType x, DType *result)
 		*result = acc;
 	if (out->kind != ATTR_dtype || out->dtype == *result)
 		return true;
-	if (!dtype_is_float(x) || out->dtype != acc)
+	if (!float_x || dtype_is_complex(x) != dtype_is_complex(acc) || out->dtype != acc)
 		return infer_fail(f, "cannot give %s from %s accumulated in %s", dtype_name(out->dtype), dtype_name(x),
 		                  dtype_name(acc));
 	*result = acc;

@@ -1,8 +1,9 @@
 /* Linear and bilinear operators of complex numbers, of their parts. */
 #include "ir/ops/parts.h"
 
-/* n of other operands; the precision of sums is that of the parts. */
-static Node same_op(Build *b, Node n, const Node *in)
+/* n of other operands; the precision of sums is that of the parts. wide: not rounded to a storage
+ * type, if the operator can say so. */
+static Node same_op(Build *b, Node n, const Node *in, bool wide)
 {
 	Graph *g = b->g;
 	const NodeData d = *node_data(g, n);
@@ -13,6 +14,10 @@ static Node same_op(Build *b, Node n, const Node *in)
 		if (attr[k].kind == ATTR_dtype)
 			attr[k].dtype = dtype_real(attr[k].dtype);
 	}
+	const DType part = node_dtype(g, in[0]), compute = dtype_compute(part);
+	const int out = op_arg_index(d.op, "out");
+	if (wide && out >= 0 && dtype_is_float(part) && compute != part)
+		attr[out] = attr_dtype(compute);
 	return b_node(b, d.op, in, d.nin, attr, schema->narg);
 }
 
@@ -22,7 +27,7 @@ static Node on_part(Build *b, Node n, const Parts *in, bool imaginary)
 	Node *x = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, nin + 1);
 	for (uint32_t k = 0; k < nin; k++)
 		x[k] = imaginary && in[k].im.i ? in[k].im : in[k].re;
-	return same_op(b, n, x);
+	return same_op(b, n, x, false);
 }
 
 bool parts_each(Build *b, Node n, const Parts *in, Parts *out)
@@ -32,15 +37,16 @@ bool parts_each(Build *b, Node n, const Parts *in, Parts *out)
 	return out->re.i && out->im.i;
 }
 
-/* x * y by any bilinear operator. */
+/* x * y by any bilinear operator; both parts are rounded once. */
 static bool product(Build *b, Node n, const Parts *in, Parts *out)
 {
 	const Parts x = in[0], y = in[1];
 	Node arg[4][2] = {{x.re, y.re}, {x.im, y.im}, {x.re, y.im}, {x.im, y.re}}, made[4];
 	for (uint32_t k = 0; k < 4; k++)
-		made[k] = same_op(b, n, arg[k]);
-	out->re = b_bin(b, OP_sub, made[0], made[1]);
-	out->im = b_bin(b, OP_add, made[2], made[3]);
+		made[k] = same_op(b, n, arg[k], true);
+	const DType d = dtype_real(node_dtype(b->g, n));
+	out->re = b_convert(b, b_bin(b, OP_sub, made[0], made[1]), d);
+	out->im = b_convert(b, b_bin(b, OP_add, made[2], made[3]), d);
 	return out->re.i && out->im.i;
 }
 

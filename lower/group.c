@@ -248,6 +248,27 @@ static bool gives_border(const Sweep *w, Node n)
 	return false;
 }
 
+/* n holds its operands, and some reader, behind reshapes, is a map that reads each element several
+ * times (the window of a padded signal, say): which operand it is of is asked once an element where
+ * n is stored, in a phase more. */
+static bool is_asked_again(const Sweep *w, Node n, Node x)
+{
+	const Graph *g = w->g;
+	for (Use u = node_data(g, x)->first_use; u.i; u = g->use.data[u.i].next) {
+		Node user = g->use.data[u.i].user;
+		if (!user.i || !lower_is_map(how(w, user)))
+			continue;
+		const double mine = elements(g, n), read = elements(g, user), cost = node_nin(g, n);
+		Work repeated = {.operations = read * cost};
+		Work apart = {.operations = mine * cost, .bytes = mine * dtype_size(node_dtype(g, n)), .phases = 1};
+		if (read >= 2 * mine && target_cycles(w->target, repeated) > target_cycles(w->target, apart))
+			return true;
+		if (how(w, user)->keeps == KEEPS_ORDER && is_asked_again(w, n, user))
+			return true;
+	}
+	return false;
+}
+
 /* In memory, whether its reader is or not; others might be computed where the reader is. */
 static bool is_stored_anyway(const Sweep *w, Node n)
 {
@@ -342,6 +363,8 @@ static const char *kept(const Sweep *w, Node n)
 		return "it has effects";
 	if (w->node[n.i].cut)
 		return "the kernel that reads it is a contraction, and it has fewer bytes than the one that it ends";
+	if (how(w, n)->holds == HOLDS_OPERANDS && is_asked_again(w, n, n))
+		return "which operand it is of would be asked several times an element";
 	return how(w, n)->holds == HOLDS_INTERIOR && gives_border(w, n) ? "what reads it wants a border in memory" : NULL;
 }
 

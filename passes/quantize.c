@@ -29,6 +29,7 @@
 
 enum {
 	MOST_TERMS = 32768, /* 32768 * 255 * 255 < 2^31 */
+	HALF_U8 = 128,      /* u8 less that are i8 */
 	GROUP = 4,          /* terms that one instruction multiplies in a lane */
 	LEAST_RUN = 8,      /* terms beside each other that instructions on bytes pay for: two
 	                       groups */
@@ -328,8 +329,8 @@ static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DTy
 	return c->integers || (target_multiplies_bytes(c->target, a, b) && (is_depthwise(g, n) || sym_le(g->ir->syms, sym_int(g->ir->syms, more_channels(g, n) ? GROUP : LEAST_RUN), run) == YES));
 }
 
-/* u8 as i8, 128 less: no target multiplies two u8. */
-static void as_signed(Build *b, Dequantised *o)
+/* The integers as i8, `less` lower, and the zero point, too. */
+static void lower_integers(Build *b, Dequantised *o, int64_t less)
 {
 	const Node q = o->q;
 	const Type *t = node_type(b->g, q);
@@ -337,10 +338,10 @@ static void as_signed(Build *b, Dequantised *o)
 	Attr v;
 	int64_t number;
 	if (b_splat(b, one, &v) && v.kind == ATTR_int && sym_is_const(b_syms(b), v.s, &number))
-		one = b_full_int(b, DT_i32, number - 128, 0, NULL);
-	zero = b_splat(b, one, NULL) ? one : b_bin_scalar(b, OP_sub, one.i ? one : zero, 128);
+		one = b_full_int(b, DT_i32, number - less, 0, NULL);
+	zero = b_splat(b, one, NULL) ? one : b_bin_scalar(b, OP_sub, one.i ? one : zero, (double)less);
 	o->zero = one.i ? b_broadcast(b, zero, t->n, t->dim) : zero;
-	o->q = b_convert(b, b_bin_scalar(b, OP_sub, b_convert(b, q, DT_i32), 128), DT_i8);
+	o->q = b_convert(b, b_bin_scalar(b, OP_sub, b_convert(b, q, DT_i32), (double)less), DT_i8);
 }
 
 /* Records why a product stays one of floats. */
@@ -367,7 +368,7 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 	if (!read_product(g, n, &p))
 		return stays(why, "it may sum more than 32768 terms, or none");
 	if (node_dtype(g, o[1].q) == DT_u8)
-		as_signed(b, &o[1]);
+		lower_integers(b, &o[1], HALF_U8); /* no target multiplies two u8 */
 	if (!pays(g, n, c, &p, node_dtype(g, o[0].q), node_dtype(g, o[1].q)))
 		return stays(why, "the target does not multiply such bytes faster");
 	if (has_windows(node_op(g, n)) && o[1].zero.i)
@@ -652,12 +653,24 @@ static Node row_product(Build *b, const PassCtx *c, const WeightProduct *r)
 
 /* ---- products of floats and stored integers ---- */
 
+/* What integers with a zero point are lowered by: the zero point times the sum of x is subtracted
+ * from their sum, and of numbers around 0, as the zero point then is, the two cancel each other
+ * least. */
+static int64_t middle_of(const Graph *g, const Dequantised *d, bool keep_params)
+{
+	int64_t least, most;
+	if (quant_values(g, d->q, keep_params, &least, &most))
+		return (least + most + 1) >> 1;
+	return node_dtype(g, d->q) == DT_u8 ? HALF_U8 : 0;
+}
+
 /* A scale and a zero point for each column. */
-static Node product_of_columns(Build *b, WeightProduct *r)
+static Node product_of_columns(Build *b, const PassCtx *c, WeightProduct *r)
 {
 	Dequantised *d = &r->weights;
-	if (d->zero.i && node_dtype(b->g, d->q) == DT_u8)
-		as_signed(b, d); /* smaller numbers cancel each other */
+	const int64_t middle = d->zero.i ? middle_of(b->g, d, c->keep_params) : 0;
+	if (middle)
+		lower_integers(b, d, middle);
 	const Node scale = d->scale.i ? factor(b, &r->p, r->side, d, b_convert(b, d->scale, DT_f32), r->n) : (Node){0};
 	const Node zero = d->zero.i ? factor(b, &r->p, r->side, d, b_convert(b, d->zero, DT_f32), r->n) : (Node){0};
 	Node in[2] = {node_in(b->g, r->n, 0), node_in(b->g, r->n, 1)};
@@ -708,7 +721,7 @@ static Node product_of_groups(Build *b, const PassCtx *c, const WeightProduct *r
 	WeightProduct of_groups;
 	if (!parts.i || !read_weights(g, parts, r->side, c, &of_groups))
 		return (Node){0};
-	const Node y = product_of_columns(b, &of_groups);
+	const Node y = product_of_columns(b, c, &of_groups);
 	return y.i ? b_reduce(b, REDUCE_SUM, y, 1, DT_f32) : y;
 }
 
@@ -727,7 +740,7 @@ static Node weight_product(Build *b, Node n, const PassCtx *c)
 			continue;
 		y = product_of_groups(b, c, &r);
 		if (!y.i)
-			y = product_of_columns(b, &r);
+			y = product_of_columns(b, c, &r);
 	}
 	return y;
 }

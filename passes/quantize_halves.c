@@ -9,7 +9,7 @@
 
 enum { HALF_BITS = 4, HALF_VALUES = 1 << HALF_BITS, ABOVE = 32 - HALF_BITS };
 
-static bool has_four_bits(const Graph *g, Node q, bool keep_params)
+bool quant_values(const Graph *g, Node q, bool keep_params, int64_t *least, int64_t *most)
 {
 	while (op_info(node_op(g, q))->moves)
 		q = node_in(g, q, 0);
@@ -18,11 +18,22 @@ static bool has_four_bits(const Graph *g, Node q, bool keep_params)
 		return false;
 	const Const *c = ir_const_of(g->ir, id);
 	const unsigned char *data = c->data;
-	const unsigned least = c->dtype == DT_i8 ? HALF_VALUES / 2 : 0;
-	for (uint64_t k = 0; data && k < c->bytes; k++)
-		if ((unsigned char)(data[k] + least) >= HALF_VALUES)
-			return false;
-	return data;
+	if (!data || !c->bytes)
+		return false;
+	*least = INT64_MAX;
+	*most = INT64_MIN;
+	for (uint64_t k = 0; k < c->bytes; k++) {
+		const int64_t v = c->dtype == DT_i8 ? (signed char)data[k] : data[k];
+		*least = v < *least ? v : *least;
+		*most = v > *most ? v : *most;
+	}
+	return true;
+}
+
+static bool has_four_bits(const Graph *g, Node q, bool keep_params)
+{
+	int64_t least, most, low = node_dtype(g, q) == DT_i8 ? -HALF_VALUES / 2 : 0;
+	return quant_values(g, q, keep_params, &least, &most) && least >= low && most < low + HALF_VALUES;
 }
 
 bool quant_halves(Build *b, Node q, bool keep_params, Node half[2])

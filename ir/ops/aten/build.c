@@ -56,6 +56,32 @@ Node aten_index(Build *b, Node index)
 	return index.i ? b_convert(b, index, DT_i64) : index;
 }
 
+/* Dimensions in front of dim that x and the index have alike are a batch. The others are components
+ * of the index, since that may be smaller than x in every dimension. */
+bool aten_places_along(Build *b, Node x, Node index, uint32_t dim, Places *p)
+{
+	const Shape s = aten_shape(b, index);
+	Node part[MAX_RANK];
+	if (s.rank != aten_rank(b, x) || s.rank == 0) {
+		b_error(b, "index of rank %u for an operand of rank %u", s.rank, aten_rank(b, x));
+		return false;
+	}
+	*p = (Places){0};
+	while (p->batch < dim && sym_eq(b_syms(b), s.dim[p->batch], b_dim(b, x, (int)p->batch)) == YES)
+		p->batch++;
+	for (uint32_t k = p->batch; k < s.rank; k++) {
+		part[p->naxes] = k == dim ? aten_index(b, index) : aten_iota_dim(b, &s, k, DT_i64);
+		p->axes[p->naxes++] = k;
+	}
+	p->index = aten_stack(b, part, p->naxes, s.rank);
+	return p->index.i;
+}
+
+Node aten_scatter_at(Build *b, Node x, const Places *p, Node v, const char *combine)
+{
+	return b_scatter_as(b, x, p->index, v, p->batch, p->axes, p->naxes, combine, "within");
+}
+
 Node aten_take_dim(Build *b, Node x, uint32_t dim, Node index, const char *mode)
 {
 	uint32_t ni = aten_rank(b, index), rank = aten_rank(b, x), perm[MAX_RANK];

@@ -416,12 +416,11 @@ OP(aten_index_fill_int_Scalar){
 	},
 };
 
-/* aten.scatter: element (.., j, ..) of src goes to (.., index[.., j, ..], ..) along dim. All
- * coordinates are index components, since index may be smaller than self in every dim. */
+/* aten.scatter: element (.., j, ..) of src goes to (.., index[.., j, ..], ..) along dim. */
 static Node scatter_dim(Build *b, Node n, Node src, const char *combine)
 {
-	Node x = arg(b, n, "self"), index = arg(b, n, "index"), part[MAX_RANK];
-	uint32_t axes[MAX_RANK];
+	Node x = arg(b, n, "self"), index = arg(b, n, "index");
+	Places p;
 	if (!x.i || !index.i || !src.i)
 		return (Node){0};
 	bool scalar = node_rank(b->g, x) == 0;
@@ -433,19 +432,14 @@ static Node scatter_dim(Build *b, Node n, Node src, const char *combine)
 		src = b_unsqueeze(b, src, 0);
 	Shape s = aten_shape(b, index);
 	uint32_t rank = aten_rank(b, x), dim = b_wrap_dim(b, aten_int(b, n, "dim"), rank);
-	if (s.rank != rank)
-		return b_error(b, "index of rank %u for an operand of rank %u", s.rank, rank);
+	if (!aten_places_along(b, x, index, dim, &p))
+		return (Node){0};
 	if (aten_rank(b, src) == 0)
 		src = aten_expand_shape(b, src, &s);
 	for (uint32_t k = 0; k < rank; k++)
 		src = b_slice(b, src, (int)k, b_int(b, 0), s.dim[k], b_int(b, 1));
-	for (uint32_t k = 0; k < rank; k++) {
-		axes[k] = k;
-		part[k] = k == dim ? aten_index(b, index) : aten_iota_dim(b, &s, k, DT_i64);
-	}
-	Node at = aten_stack(b, part, rank, rank);
 	src = b_convert(b, src, aten_dtype(b, x));
-	Node y = b_scatter_as(b, x, at, src, 0, axes, rank, combine, "within");
+	Node y = aten_scatter_at(b, x, &p, src, combine);
 	return scalar ? b_squeeze(b, y, 0) : y;
 }
 

@@ -204,6 +204,17 @@ Node aten_take_dim(Build *, Node x, uint32_t dim, Node index, const char *mode);
 Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
 /* The same with a mode of indices, as for b_gather. */
 Node aten_gather_dim_as(Build *, Node x, uint32_t dim, Node index, const char *mode);
+/* Where a scatter writes: its operand `index` and its arguments `batch` and `axes`. */
+typedef struct {
+	Node index;
+	uint32_t batch, axes[MAX_RANK], naxes;
+} Places;
+/* Sets *p to the places of torch.scatter: element (.., j, ..) of what is written goes to (..,
+ * index[.., j, ..], ..) along dim of x. Returns false after an error: an index of another rank than
+ * x, or of no integers. */
+bool aten_places_along(Build *, Node x, Node index, uint32_t dim, Places *p);
+/* Returns the node `scatter` of v into these places of x; mode "within". */
+Node aten_scatter_at(Build *, Node x, const Places *p, Node v, const char *combine);
 /* Returns x with the elements under a mask replaced by values, or (accumulate) increased by them.
  * mask: bool [M...], whose dimensions are the dimensions first, first + 1, ... of x. values,
  * converted to x's dtype: broadcast to the other dimensions of x; or, with one more leading

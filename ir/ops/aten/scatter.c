@@ -30,16 +30,6 @@ static const char *combine_of(const char *how)
 					  : "add";
 }
 
-typedef struct {
-	Node index;
-	uint32_t axes[MAX_RANK], naxes;
-} Places;
-
-static Node scatter_at(Build *b, Node x, const Places *p, Node v, const char *combine)
-{
-	return b_scatter_as(b, x, p->index, v, 0, p->axes, p->naxes, combine, "within");
-}
-
 /* Values combined into the places of x; with `include` x's own elements count too. */
 static Node reduce_into(Build *b, Node x, const Places *p, Node v, const char *how, bool include)
 {
@@ -55,33 +45,15 @@ static Node reduce_into(Build *b, Node x, const Places *p, Node v, const char *h
 	bool mean = strcmp(how, "mean") == 0;
 	Node base = x, start = identity(b, x, how);
 	if (!include)
-		base = scatter_at(b, x, p, aten_expand_shape(b, start, &sv), "set");
-	Node y = scatter_at(b, base, p, v, combine_of(how));
+		base = aten_scatter_at(b, x, p, aten_expand_shape(b, start, &sv), "set");
+	Node y = aten_scatter_at(b, base, p, v, combine_of(how));
 	if (!mean)
 		return y;
 	Node one = b_full(b, node_dtype(b->g, x), 1, sv.rank, sv.dim);
-	Node count = scatter_at(b, b_full(b, node_dtype(b->g, x), include, s.rank, s.dim), p, one,
+	Node count = aten_scatter_at(b, b_full(b, node_dtype(b->g, x), include, s.rank, s.dim), p, one,
 				"add");
 	count = b_bin_scalar(b, OP_maximum, count, 1);
 	return b_bin(b, dtype_is_float(node_dtype(b->g, x)) ? OP_div : OP_floordiv, y, count);
-}
-
-/* All coordinates as components of the index, since it may be smaller than x in every dim. */
-static bool places_along(Build *b, Node x, Node index, uint32_t dim, Places *p)
-{
-	Shape s = aten_shape(b, index);
-	Node part[MAX_RANK];
-	if (s.rank != aten_rank(b, x) || s.rank == 0) {
-		b_error(b, "index of rank %u for an operand of rank %u", s.rank, aten_rank(b, x));
-		return false;
-	}
-	for (uint32_t k = 0; k < s.rank; k++) {
-		p->axes[k] = k;
-		part[k] = k == dim ? aten_index(b, index) : aten_iota_dim(b, &s, k, DT_i64);
-	}
-	p->naxes = s.rank;
-	p->index = aten_stack(b, part, s.rank, s.rank);
-	return true;
 }
 
 /* The operands of a reduction into `self` along dim; those without dimensions have one of 1. */
@@ -118,7 +90,7 @@ static Node build_scatter_reduce(Build *b, Node n)
 {
 	Reduced r;
 	Places p;
-	if (!reduced(b, n, "src", &r) || !places_along(b, r.self, r.index, r.dim, &p))
+	if (!reduced(b, n, "src", &r) || !aten_places_along(b, r.self, r.index, r.dim, &p))
 		return (Node){0};
 	Shape s = aten_shape(b, r.index);
 	for (uint32_t k = 0; k < s.rank; k++)

@@ -44,9 +44,9 @@ Node quant_one(Build *, Node x);
 /* Returns the zero point as a number of dtype d, without dimensions; none if there are several, or
  * if d does not hold it. A zero point that is none is 0. */
 Node quant_number(Build *, Node zero, DType d);
-/* quantize_halves.c: the least and the greatest element of q, a constant of 8 bits behind index maps.
- * Returns false where they are not known: q is another value, or has no elements, or is replaceable
- * and keep_params. */
+/* quantize_halves.c: the least and the greatest element of q, a constant of 8 bits behind index
+ * maps. Returns false where they are not known: q is another value, or has no elements, or is
+ * replaceable and keep_params. */
 bool quant_values(const Graph *, Node q, bool keep_params, int64_t *least, int64_t *most);
 /* quantize_halves.c: where all elements of q, a constant behind index maps, are known to have 4
  * bits, and half[0], of its elements, has an even extent of dimension 2, sets half[0] and half[1]

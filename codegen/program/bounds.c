@@ -141,20 +141,21 @@ static bool cover(const SizeBounds *s, Sym e, Product *out)
 
 enum { LITTLE = 32 }; /* 64 bits have room for so much more of each extent of what fits memory */
 
-/* Not less than an extent, nor much more. Its parts may be more. */
-static Product extent(const SizeBounds *s, Sym e)
+/* Not less than an extent, nor much more, but that `ranges` puts the greatest value in place of an
+ * extent that has one. Its parts may be more. */
+static Product extent(const SizeBounds *s, Sym e, bool ranges)
 {
 	const SymTab *t = s->ir->syms;
 	SymKind kind = sym_kind(t, e);
 	int64_t lo, hi;
 	Product part, out;
 	sym_range(t, e, &lo, &hi);
-	if (hi < SYM_INF)
+	if (hi < SYM_INF && (ranges || lo == hi))
 		return constant(hi > 1 ? hi : 1);
 	if (kind == SYM_PRODUCT) {
 		out = constant(1);
 		for (uint32_t k = 0; k < sym_nargs(t, e); k++) {
-			part = sym_is_const(t, sym_arg(t, e, k), &lo) ? constant(lo) : extent(s, sym_arg(t, e, k));
+			part = sym_is_const(t, sym_arg(t, e, k), &lo) ? constant(lo) : extent(s, sym_arg(t, e, k), ranges);
 			out = multiply(s, &out, &part);
 		}
 		return out;
@@ -357,6 +358,18 @@ static void add_type_divisors(SizeBounds *s, TypeId id)
 			add_divisors(s, t->dim[k]);
 }
 
+static Product bytes_of(const SizeBounds *s, const Type *t, bool ranges)
+{
+	Product p = constant(dtype_size(t->dtype)), part;
+	for (uint32_t k = 0; k < t->n; k++) {
+		part = extent(s, t->dim[k], ranges);
+		p = multiply(s, &p, &part);
+	}
+	return p;
+}
+
+enum { MUCH = 1 << 24 }; /* of greatest values beside extents that have none */
+
 /* Of bytes; `plain`: where all of its factors are variables, else where some are not. */
 static void add_bytes(SizeBounds *s, TypeId id, bool plain)
 {
@@ -365,11 +378,9 @@ static void add_bytes(SizeBounds *s, TypeId id, bool plain)
 		add_bytes(s, t->elem[k], plain);
 	if (t->dtype == DT_none)
 		return;
-	Product p = constant(dtype_size(t->dtype)), part;
-	for (uint32_t k = 0; k < t->n; k++) {
-		part = extent(s, t->dim[k]);
-		p = multiply(s, &p, &part);
-	}
+	Product p = bytes_of(s, t, true);
+	if (p.coef > (p.n ? MUCH : INT64_MAX - 1))
+		p = bytes_of(s, t, false);
 	Bound b = {.type = id, .term = arena_dup(s->ir->ctx->arena, &p, sizeof p), .n = 1};
 	if (p.n && is_of_variables(s->ir->syms, &b) == plain)
 		put(s, &b);

@@ -1,5 +1,6 @@
 """torch.compile(backend="weft"): values and gradients beside eager mode's."""
 import copy
+import math
 import warnings
 
 import pytest
@@ -511,3 +512,33 @@ def test_no_numbers_without_dropout():
     before = torch.get_rng_state()
     fast(torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(1))).sum().backward()
     assert torch.equal(torch.get_rng_state(), before)
+
+
+ROUNDED_SIZES = {
+    "half": lambda x: x[:, : int(x.shape[1] / 2)] * 2, "ceil": lambda x: x[:, : math.ceil(x.shape[1] / 2)] * 2,
+    "floor": lambda x: x.new_ones(math.floor((x.shape[1] + 3) / 4), x.shape[0]) + 1,
+    "factor": lambda x: nn.functional.interpolate(x[None], scale_factor=1.5), "two": lambda x: nn.functional.interpolate(x[None], scale_factor=0.75),
+    "sizes": lambda x: (x * 2, int(x.shape[1] / 2), math.ceil(x.shape[1] / 4)),
+    "chunks": lambda x: [c.sin() for c in x.chunk(2, 1)], "parts": lambda x: [c + 1 for c in x.split(x.shape[1] // 2, 1)],
+    "halves": lambda x: torch.add(*x[:, : x.shape[1] // 2 * 2].chunk(2, 1))}
+
+
+@pytest.mark.parametrize("name", ROUNDED_SIZES)
+def test_sizes_that_are_rounded(name):
+    """int(n / 2), chunks, scale factors of a size that is a symbol: no part is PyTorch's."""
+    f = ROUNDED_SIZES[name]
+    fast = torch.compile(f, backend=dynamo.backend, dynamic=True)
+    for n in (8, 10, 11, 13):
+        x = torch.randn(3, n)
+        torch.testing.assert_close(fast(x), f(x))
+    assert dynamo.statistics.compiled and not dynamo.statistics.refused
+
+
+def test_results_that_are_left_out():
+    """offset2bag of a sum without padding has no element in PyTorch."""
+    def f(weight, indices, offsets):
+        return torch.ops.aten._embedding_bag(weight, indices, offsets, False, 0, False, None)
+    args = torch.randn(10, 4), torch.randint(10, [8]), torch.tensor([0, 2, 6])
+    got, want = torch.compile(f, backend=dynamo.backend)(*args), f(*args)
+    torch.testing.assert_close(got[:2], want[:2])
+    assert not dynamo.statistics.refused

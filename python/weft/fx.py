@@ -7,7 +7,9 @@ them, which are never computed by nodes.
 from __future__ import annotations
 
 import functools
+import math
 import operator
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import sympy
@@ -80,9 +82,43 @@ class _Printer(sympy.printing.str.StrPrinter):
             return "*".join([f"({self._print(base)})" if base.is_Add else self._print(base)] * int(power))
         raise Unsupported(None, f"the size {e} is no expression of Weft")
 
+    def _print_FloorToInt(self, e):
+        return f"floordiv({', '.join(map(self._print, _quotient(e)))})"
+
+    _print_TruncToInt = _print_FloorToInt
+
+    def _print_CeilToInt(self, e):
+        a, b = _quotient(e)
+        return f"floordiv({self._print(a + b - 1)}, {self._print(b)})"
+
     def _print_ModularIndexing(self, e):
         a, b, c = map(self._print, e.args)
         return f"mod(floordiv({a}, {b}), {c})"
+
+
+_ROUNDED = ("FloorToInt", "TruncToInt", "CeilToInt")  # int(n / 2), math.ceil(n / 2), int(1.5 * n)
+_KINDS = ("FloorDiv", "CleanDiv", "Mod", "PythonMod", "Min", "Max", "ModularIndexing", *_ROUNDED)
+
+
+def _quotient(rounded: Any) -> tuple[Any, Any]:
+    """Integers a and b > 0 so that the floating-point number that is rounded is a / b exactly, or so near that the result is
+    that of a / b: sizes are less than 2^53."""
+    e, factor = rounded.args[0], Fraction(1)
+    if e.is_Mul and len(e.args) == 2 and e.args[0].is_Float:
+        factor, e = Fraction(float(e.args[0])), e.args[1]
+    a, b = e.args if type(e).__name__ == "IntTrueDiv" and factor == 1 else (e.args[0], sympy.Integer(1)) if type(e).__name__ == "ToFloat" else (None, None)
+    few = 0 < factor.numerator < 2**20 and factor.denominator < 2**20
+    if a is None or not few or not b.is_positive or not (a.is_nonnegative or type(rounded).__name__ == "FloorToInt"):
+        raise Unsupported(None, f"the size {rounded} is no expression of Weft")
+    return a * factor.numerator, b * factor.denominator
+
+
+def _check_size(e: Any, whole: Any) -> None:
+    name = type(e).__name__
+    if not isinstance(e, (sympy.Symbol, sympy.Integer, sympy.Add, sympy.Mul, sympy.Pow)) and name not in _KINDS:
+        raise Unsupported(None, f"the size {whole} is no expression of Weft")
+    for part in _quotient(e) if name in _ROUNDED else e.args:
+        _check_size(part, whole)
 
 
 def size_text(value: int | torch.SymInt) -> str | int:
@@ -92,10 +128,7 @@ def size_text(value: int | torch.SymInt) -> str | int:
     e = sympy.expand(value.node.expr)
     if e.is_Integer:
         return int(e)
-    kinds = (sympy.Symbol, sympy.Integer, sympy.Add, sympy.Mul, sympy.Pow)
-    for part in sympy.preorder_traversal(e):
-        if not isinstance(part, kinds) and type(part).__name__ not in ("FloorDiv", "CleanDiv", "Mod", "PythonMod", "Min", "Max", "ModularIndexing"):
-            raise Unsupported(None, f"the size {e} is no expression of Weft")
+    _check_size(e, e)
     return _Printer().doprint(e)
 
 
@@ -144,10 +177,9 @@ def why_not(node: Node) -> str | None:
         return None
     if node.op != "call_function":
         return f"{node.op} {node.target}"
-    value = node.meta.get("val")
-    if isinstance(value, (torch.SymInt, int)) and not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.sym_size.int:
+    if _computes_size(node):
         return None
-    target = node.target
+    value, target = node.meta.get("val"), node.target
     if target in CONTROL:
         bodies = (getattr(node.graph.owning_module, n.target) for n in node.all_input_nodes if n.op == "get_attr")
         return next((why for b in bodies if isinstance(b, GraphModule) for n in b.graph.nodes if (why := why_not(n))), None)
@@ -163,6 +195,12 @@ def why_not(node: Node) -> str | None:
     if not knows_op(target):
         return f"{op_name(target)} is not in Weft's table"
     return _why_not_dtypes(op_name(target), [v.dtype for v in values[:len(node.all_input_nodes)] if isinstance(v, torch.Tensor)])
+
+
+def _computes_size(node: Node) -> bool:
+    """Whether the node is a function of sizes: what it gives is known while tracing, as an expression."""
+    number = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, int, float))
+    return number and not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.sym_size.int
 
 
 def _why_not_dtypes(name: str, dtypes: list[torch.dtype]) -> str | None:
@@ -209,7 +247,7 @@ class Sizes:
     """A function from the arguments `a` of a call to integers, by its text in Python, so that it can be pickled."""
 
     def __init__(self, text: str):
-        self.text, self.of = text, eval(f"lambda a: ({text},)")
+        self.text, self.of = text, eval(f"lambda a: ({text},)", {"math": math})
 
     def __reduce__(self) -> Any:
         return Sizes, (self.text,)
@@ -339,7 +377,7 @@ class Lowering:
             several, k = self.env[node.args[0]], node.args[1]
             self.env[node] = several[k] if isinstance(several, (list, tuple)) else self._checked(node, self.trace.result, several, k)
             return
-        if isinstance(value, (torch.SymInt, int)) and (not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.sym_size.int):
+        if _computes_size(node):
             self.env[node] = value
             return
         why = why_not(node)
@@ -363,6 +401,8 @@ class Lowering:
             return self.env[args[0]]
         if name == "aten.copy":
             return self._copy(node)
+        if name == "aten.split.Tensor" and any(_is_symbolic(n) for v in node.meta["val"] for n in v.shape):
+            return self._split(node, _by_name(target, args, kwargs))
         if name in STRIDED:
             return self._strided(node, name, _by_name(target, args, kwargs))
         self._given = _by_name(target, args, kwargs)
@@ -397,6 +437,16 @@ class Lowering:
         out = self._checked(node, self.trace.call, name, (value,), rest)
         if order and name == "aten.as_strided_scatter":
             out = self._checked(node, self.trace.call, "aten.permute", (out, list(_inverse(order))), {})
+        return out
+
+    def _split(self, node: Node, given: dict[str, Any]) -> list[Any]:
+        """Slices. PyTorch's tracing has decided how many there are."""
+        dim, start, out = given.get("dim", 0), 0, []
+        for v in node.meta["val"]:
+            end = start + v.shape[dim]
+            bounds = [self._argument(node, n) for n in (start, end)]
+            out.append(self._checked(node, self.trace.call, "aten.slice.Tensor", (self.env[given["self"]], dim, *bounds, 1), {}))
+            start = end
         return out
 
     def type_of(self, node: Node, argument: str) -> str:
@@ -591,6 +641,9 @@ class Lowering:
             first = self._named[node]
             return first._replace(value="alias") if again and not first.value else first
         value, order = self.env[node], _order(node.meta["val"])
+        if _is_empty(node):  # what Weft's operator computes where PyTorch leaves a result out has no element here
+            v = node.meta["val"]
+            value, order = self._checked(node, self.trace.call, "aten.full", (list(v.shape), 0), {"dtype": DTYPES[v.dtype]}), None
         shape = self.trace.shape(value)
         expected = [n if isinstance(n, int) else None for n in node.meta["val"].shape]
         if len(shape) != len(expected) or any(None not in pair and pair[0] != pair[1] for pair in zip(shape, expected)):

@@ -775,7 +775,7 @@ OP(orgqr){
 
 Node factor_columns(Build *b, Node a, Node tau, Sym columns, bool pairs)
 {
-	enum { FEW = 32 };
+	enum { FEW = 48 };
 	int64_t k;
 	if (!a.i || !tau.i)
 		return (Node){0};

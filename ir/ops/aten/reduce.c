@@ -776,10 +776,13 @@ OP(aten_logsumexp){
 static Node cumulative(Build *b, Node n, const char *kind)
 {
 	Node x = summand(b, n, arg(b, n, "self"));
+	const DType d = aten_dtype(b, x);
 	if (aten_rank(b, x) == 0)
 		return x;
-	return b_cumulative(b, kind, x, b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x)),
-			    false);
+	/* products of complex numbers are a loop, which does not round what it carries */
+	x = dtype_is_complex(d) ? aten_wide(b, x) : x;
+	x = b_cumulative(b, kind, x, b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x)), false);
+	return b_convert(b, x, d);
 }
 static Node build_cumsum(Build *b, Node n)
 {

@@ -179,14 +179,15 @@ static Node build_bincount(Build *b, Node n)
 	Node largest = aten_reduce(b, REDUCE_MAX, b_concat(b, (Node[]){x, none}, 2, 0), 1, false);
 	Node least = aten_scalar_as(b, node_attr(b->g, n, "minlength"), DT_i64);
 	b_to_size(b, b_bin(b, OP_maximum, b_bin_scalar(b, OP_add, largest, 1), least), size, (Sym){0}, "aten.bincount");
-	DType d = w.i ? (node_dtype(b->g, w) == DT_f32 ? DT_f32 : DT_f64) : DT_i64;
+	const bool counts = !w.i || sym_is(b_syms(b), b_dim(b, x, 0), 0); /* of nothing, weighed or not */
+	DType d = counts ? DT_i64 : node_dtype(b->g, w) == DT_f32 ? DT_f32 : DT_f64;
 	Shape s = aten_shape(b, x);
-	Node add = w.i ? b_convert(b, w, d) : b_full_int(b, d, 1, s.rank, s.dim);
+	Node add = !counts ? b_convert(b, w, d) : b_full_int(b, d, 1, s.rank, s.dim);
 	return b_scatter(b, b_full(b, d, 0, 1, &size), b_unsqueeze(b, x, -1), add, 0, &axis, 1, "add");
 }
 OP(aten_bincount){
 	.schema = "aten.bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
 	.build = build_bincount,
 	.has_effect = data_size_effect,
-	.sample = "i64[n=6] in 0..5; i32[5] in 0..3, f32[5]; i64[4] in 0..3, none, minlength=9; i64[0], none, minlength=2",
+	.sample = "i64[n=6] in 0..5; i32[5] in 0..3, f32[5]; i64[4] in 0..3, none, minlength=9; i64[0], none, minlength=2; i64[0], f32[0], minlength=3",
 };

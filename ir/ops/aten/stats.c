@@ -191,9 +191,9 @@ static Node build_mode(Build *b, Node n)
 	Node at = b_arg_reduce(b, true, count, dim); /* the first of the run */
 	Node most = aten_reduce(b, REDUCE_MAX, count, 1u << dim, false);
 	most = b_bin_scalar(b, OP_maximum, most, 1); /* all are NaN */
-	r[0] = pick(b, value, dim, at);
 	/* Equal values keep their order in a stable sort: the last of the run. */
 	at = b_bin_scalar(b, OP_sub, b_bin(b, OP_add, at, most), 1);
+	r[0] = pick(b, value, dim, at);
 	r[1] = pick(b, index, dim, at);
 	if (dtype_is_float(aten_dtype(b, x)))
 		mode_of_nan(b, x, dim, most, r);

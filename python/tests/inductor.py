@@ -5,7 +5,9 @@
 FILE is PyTorch's, of about the version that is installed; it is no part of this repository. Each test of its class
 CommonTemplate runs in a process of its own, in which compile_fx and torch.compile's back end are Weft's. Tests that look
 inside of Inductor (at its code, its counts of kernels, its settings) are counted apart: they fail without a comparison of
-values. "near": a result differs by rounding alone. --dynamic: all sizes are symbols. Prints a table, and a line for each test that neither passes nor is skipped.
+values. "near": a result differs by rounding alone. Tests with fallback_random compare with eager mode's random numbers,
+which Weft's are not. --dynamic: all sizes are symbols. Prints a table, and a line for each test that neither passes nor
+is skipped.
 """
 import argparse
 import ast

@@ -179,7 +179,8 @@ static Node build_bincount(Build *b, Node n)
 	Node largest = aten_reduce(b, REDUCE_MAX, b_concat(b, (Node[]){x, none}, 2, 0), 1, false);
 	Node least = aten_scalar_as(b, node_attr(b->g, n, "minlength"), DT_i64);
 	b_to_size(b, b_bin(b, OP_maximum, b_bin_scalar(b, OP_add, largest, 1), least), size, (Sym){0}, "aten.bincount");
-	const bool counts = !w.i || sym_is(b_syms(b), b_dim(b, x, 0), 0); /* of nothing, weighed or not */
+	/* of nothing, weighed or not */
+	const bool counts = !w.i || sym_is(b_syms(b), b_dim(b, x, 0), 0);
 	DType d = counts ? DT_i64 : node_dtype(b->g, w) == DT_f32 ? DT_f32 : DT_f64;
 	Shape s = aten_shape(b, x);
 	Node add = !counts ? b_convert(b, w, d) : b_full_int(b, d, 1, s.rank, s.dim);

@@ -124,7 +124,8 @@ static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
 		along = axes_choose_vector(in);
 		const Stage *first = &in->nest->k->stage.data[0];
 		const DType d = first->kind == STAGE_FFT || first->kind == STAGE_FACTOR ? first->acc : DT_f32;
-		lanes = along == NO_AXIS ? 1 : target_lanes(in->target, d);
+		/* where nothing is computed, strides are 0, and no address moves with the lanes */
+		lanes = along == NO_AXIS || nest_is_empty(in->nest) ? 1 : target_lanes(in->target, d);
 	}
 	p->lanes = (PlanLanes){.axis = lanes == 1 ? NO_AXIS : along, .n = lanes};
 	return no;

@@ -338,6 +338,14 @@ static bool range_fits(Build *b, int64_t least, int64_t most)
 	       aten_check_within(b, "quant_max", (double)most, least < 0 ? 0 : 1, INFINITY);
 }
 
+/* Floats as i32: what i32 does not hold, and NaN, is its smallest, as processors of x86 have it. */
+static Node as_i32(Build *b, Node x)
+{
+	Node fits = b_bin(b, OP_bit_and, b_bin_scalar(b, OP_ge, x, -0x1p31), b_bin_scalar(b, OP_lt, x, 0x1p31));
+	Node i = b_convert(b, b_select(b, fits, x, aten_like(b, x, 0)), DT_i32);
+	return b_select(b, fits, i, aten_like(b, i, INT32_MIN));
+}
+
 static Node build_choose_qparams(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), low, high;
@@ -348,8 +356,8 @@ static Node build_choose_qparams(Build *b, Node n)
 	Node scale = scale_of(b, n, quant_step(b, OP_sub, high, low), (double)(most - least));
 	if (!scale.i)
 		return scale;
-	Node at = b_un(b, OP_round, quant_step(b, OP_div, b_convert(b, low, DT_f32), scale));
-	Node zero = quant_step(b, OP_sub, aten_like(b, at, (double)least), at);
+	Node at = as_i32(b, b_un(b, OP_round, quant_step(b, OP_div, b_convert(b, low, DT_f32), scale)));
+	Node zero = b_bin(b, OP_sub, aten_like(b, at, (double)least), at);
 	zero = b_bin_scalar(b, OP_maximum, zero, (double)least);
 	return one_pair(b, scale, b_bin_scalar(b, OP_minimum, zero, (double)most));
 }
@@ -412,7 +420,9 @@ OP(quantized_decomposed_choose_qparams_tensor){
 		  "quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
 	.build = build_choose_qparams,
 	.sample = "f32[n=2, 8] in -2..2, quant_min=-128, quant_max=127, eps=1e-05, dtype=i8; "
-		  "f32[4] of 0.5 1.25 3 2, quant_min=0, quant_max=255, eps=0.125, dtype=u8",
+		  "f32[4] of 0.5 1.25 3 2, quant_min=0, quant_max=255, eps=0.125, dtype=u8; "
+		  "f32[3] of 1 -inf 2, quant_min=-128, quant_max=127, eps=1e-05, dtype=i8; "
+		  "f32[3] of 1 nan 2, quant_min=-128, quant_max=127, eps=1e-05, dtype=i8",
 	.overloads = (const Overload[]){
 		{.schema = "quantized_decomposed.choose_qparams_symmetric.tensor(Tensor input, int "
 			   "quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",

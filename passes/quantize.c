@@ -329,7 +329,7 @@ static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DTy
 	return c->integers || (target_multiplies_bytes(c->target, a, b) && (is_depthwise(g, n) || sym_le(g->ir->syms, sym_int(g->ir->syms, more_channels(g, n) ? GROUP : LEAST_RUN), run) == YES));
 }
 
-/* The integers as i8, `less` lower, and the zero point, too. */
+/* The integers as i8, `less` lower, and the zero point, too, which is none if it becomes 0. */
 static void lower_integers(Build *b, Dequantised *o, int64_t less)
 {
 	const Node q = o->q;
@@ -337,10 +337,12 @@ static void lower_integers(Build *b, Dequantised *o, int64_t less)
 	Node zero = o->zero.i ? b_convert(b, o->zero, DT_i32) : b_full_int(b, DT_i32, 0, 0, NULL), one = quant_one(b, zero);
 	Attr v;
 	int64_t number;
-	if (b_splat(b, one, &v) && v.kind == ATTR_int && sym_is_const(b_syms(b), v.s, &number))
+	const bool known = b_splat(b, one, &v) && v.kind == ATTR_int && sym_is_const(b_syms(b), v.s, &number);
+	if (known)
 		one = b_full_int(b, DT_i32, number - less, 0, NULL);
 	zero = b_splat(b, one, NULL) ? one : b_bin_scalar(b, OP_sub, one.i ? one : zero, (double)less);
-	o->zero = one.i ? b_broadcast(b, zero, t->n, t->dim) : zero;
+	zero = one.i ? b_broadcast(b, zero, t->n, t->dim) : zero;
+	o->zero = known && number == less ? (Node){0} : zero;
 	o->q = b_convert(b, b_bin_scalar(b, OP_sub, b_convert(b, q, DT_i32), (double)less), DT_i8);
 }
 

@@ -11,7 +11,10 @@
  *
  *     for r in rows, step 4:   for c in block:   sum[c] += x[r, c] + .. + x[r + 3, c]
  *
- * Each column is added up in the same order as alone. */
+ * Each column is added up in the same order as alone.
+ *
+ * Running results of rows, without vectors, wait for the element before as well: some rows go
+ * through one loop together. */
 #include "codegen/cpu/generic.h"
 
 enum { ROWS_AT_ONCE = 4 };
@@ -305,3 +308,38 @@ Lx abreast_run(Generic *g, Lx lo, Lx hi)
 	return end;
 }
 
+/* ---- running rows ---- */
+
+/* One loop over the rows of n points of an axis, of which the first is at hand. */
+static void run_together(Generic *g, uint32_t axis, uint32_t n)
+{
+	Cpu *s = g->s;
+	const Stage *st = &s->e.k->stage.data[0];
+	const uint32_t along = st->red[0];
+	const Lx here = s->e.at[axis];
+	StageRun r[MAX_ABREAST];
+	for (uint32_t v = 0; v < n; v++)
+		r[v] = generic_start(g, 0);
+	eval_hoist(&s->e, st->value, generic_known_axes(s) & ~(UINT64_C(1) << axis));
+	generic_open_row(s, st, along, cpu_start(s, along), cpu_limit(s, along));
+	for (uint32_t v = 0; v < n; v++) {
+		eval_at(&s->e, axis, lx_add(s->e.f, here, lx_int(s->e.f, v)));
+		generic_running_step(&r[v]);
+	}
+	eval_at(&s->e, axis, here);
+	eval_end(&s->e);
+	eval_at(&s->e, along, (Lx){0});
+}
+
+Lx abreast_run_rows(Generic *g, uint32_t axis, Lx lo, Lx hi)
+{
+	Cpu *s = g->s;
+	const uint32_t n = g->phase->abreast;
+	Lx rest = lx_mod(s->e.f, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, n));
+	Lx end = eval_let(&s->e, "whole", lx_sub(s->e.f, hi, rest));
+	eval_for(&s->e, axis, lo, end, n);
+	run_together(g, axis, n);
+	eval_end(&s->e);
+	eval_at(&s->e, axis, (Lx){0});
+	return end;
+}

@@ -50,6 +50,15 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 
 static void stage_loops(StageRun *r);
 
+void generic_open_row(Cpu *s, const Stage *st, uint32_t axis, Lx start, Lx end)
+{
+	eval_for(&s->e, axis, start, end, 1);
+	if (st->kind == STAGE_RUNNING && st->reverse) {
+		Lx last = lx_sub(s->e.f, end, lx_int(s->e.f, 1));
+		eval_at(&s->e, axis, lx_sub(s->e.f, last, s->e.at[axis]));
+	}
+}
+
 static void stage_loop(StageRun *r, Lx start, Lx end)
 {
 	Cpu *s = r->g->s;
@@ -62,11 +71,9 @@ static void stage_loop(StageRun *r, Lx start, Lx end)
 			start = run_chains(r, st, axis, start, end);
 		cpu_vector_loop(s, axis, start, end, whole, stage_body, r);
 	} else {
-		eval_for(&s->e, axis, start, end, 1);
-		if (st->kind == STAGE_RUNNING && st->reverse) {
-			Lx last = lx_sub(s->e.f, end, lx_int(s->e.f, 1));
-			eval_at(&s->e, axis, lx_sub(s->e.f, last, s->e.at[axis]));
-		}
+		if (axis == r->g->p->running.across && !s->e.lanes.mask.i)
+			start = transpose_running_rows(r, start, end);
+		generic_open_row(s, st, axis, start, end);
 		stage_loops(r);
 		eval_end(&s->e);
 		eval_at(&s->e, axis, (Lx){0});
@@ -234,8 +241,10 @@ void generic_reduce_step(StageRun *r)
 	ls_set(s->e.f, r->acc, next);
 }
 
-static void scan_step(Cpu *s, StageRun *r, const Stage *st)
+void generic_running_step(StageRun *r)
 {
+	Cpu *s = r->g->s;
+	const Stage *st = &s->e.k->stage.data[r->stage];
 	ls_set(s->e.f, r->acc, code_accumulate(&s->code, st, lx_var(s->e.f, r->acc), st->value));
 	cpu_store(s, r->stage, lx_var(s->e.f, r->acc));
 }
@@ -291,7 +300,7 @@ static void stage_body(Cpu *s, void *data)
 		generic_branch_end(s, &b);
 		break;
 	case STAGE_RUNNING:
-		scan_step(s, r, st);
+		generic_running_step(r);
 		break;
 	case STAGE_SCATTER:
 		cpu_scatter(s, r->stage);
@@ -602,6 +611,8 @@ static void outer_loops(Generic *g, uint32_t next)
 		uint32_t axis = g->phase->grid.order[next];
 		Lx lo = cpu_start(s, axis), hi = cpu_limit(s, axis);
 		hoist_out_of(g, axis);
+		if (s->e.lanes.axis == NO_AXIS && next + 1 == g->phase->grid.n && g->phase->abreast > 1)
+			lo = abreast_run_rows(g, axis, lo, hi);
 		eval_for(&s->e, axis, lo, hi, 1);
 		outer_loops(g, next + 1);
 		eval_end(&s->e);

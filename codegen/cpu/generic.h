@@ -50,6 +50,10 @@ Branch generic_branch(StageRun *r);
 void generic_reduce_step(StageRun *);
 /* Closes a branch that generic_branch opened; does nothing if it opened none. */
 void generic_branch_end(Cpu *, const Branch *);
+/* Opens the loop over an axis of a row in [start, end), backwards if the stage says so. */
+void generic_open_row(Cpu *, const Stage *, uint32_t axis, Lx start, Lx end);
+/* Combines one element of a running row, and stores the result so far. */
+void generic_running_step(StageRun *);
 /* Ends a stage after its loops are closed. Result in a register: combines the lanes of the
  * accumulator if the vector axis was reduced; the result, in the compute dtype, becomes the stage's
  * value, or with RUN_PART goes into the part's temporary. Result in memory: the steps have stored
@@ -61,8 +65,16 @@ void generic_finish(StageRun *);
  * left: lo if the plan has neither, and then adds nothing. */
 Lx abreast_run(Generic *, Lx lo, Lx hi);
 
+/* abreast.c: the running rows of points in [lo, hi) of an outer axis, GenericPhase.abreast at a
+ * time. Returns the first point that is left. */
+Lx abreast_run_rows(Generic *, uint32_t axis, Lx lo, Lx hi);
+
 /* transpose.c: writes the loops over tiles of both axes, and the stages at their points; the vector
  * axis is that of the results. */
 void transpose_tiles(Cpu *, const Turned *);
+/* transpose.c: running results of as many rows as lanes at the current point, along their axis in
+ * [lo, hi), as many elements as are whole tiles. Returns where the rest begins, counted in the
+ * order of the steps. */
+Lx transpose_running_rows(StageRun *, Lx lo, Lx hi);
 
 #endif

@@ -8,6 +8,9 @@
  *                           column[c] = lane c of each row log2(lanes) times interleaved out[a + c,
  *                           b ..] = f(column[c]) lanes along b, the vector axis
  *
+ * Running results of rows, x -> cumsum(x), are read and written along one axis, and wait for the
+ * element before. Tiles are transposed before and after: lanes are neighbouring rows.
+ *
  * Tiles at the end repeat the last row, load what there is of each, and store as many columns as
  * there are, masked. */
 #include "codegen/cpu/generic.h"
@@ -69,14 +72,17 @@ void transpose_lanes(Cpu *s, Lx *row)
 	}
 }
 
+static void assume_column(Cpu *s, const Turned *t, uint32_t i, Lx x)
+{
+	if (s->e.k->kx.data[t->load[i].i].dtype == DT_bool)
+		x = lx_cmp(s->e.f, SC_ne, x, lx_int_of(s->e.f, lx_type(s->e.f, x), 0));
+	eval_assume(&s->e, t->load[i], x);
+}
+
 static void store_column(Cpu *s, const Turned *t, const Lx *value)
 {
-	for (uint32_t i = 0; i < t->n; i++) {
-		Lx x = value[i];
-		if (s->e.k->kx.data[t->load[i].i].dtype == DT_bool)
-			x = lx_cmp(s->e.f, SC_ne, x, lx_int_of(s->e.f, lx_type(s->e.f, x), 0));
-		eval_assume(&s->e, t->load[i], x);
-	}
+	for (uint32_t i = 0; i < t->n; i++)
+		assume_column(s, t, i, value[i]);
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
 		cpu_store(s, i, eval_value(&s->e, s->e.k->stage.data[i].value));
 }
@@ -169,4 +175,66 @@ void transpose_tiles(Cpu *s, const Turned *t)
 	eval_end(&s->e);
 	eval_end(&s->e);
 	eval_end(&s->e);
+}
+
+/* ---- running rows ---- */
+
+/* The columns of a tile, in order: result[c] is the running result at column c. */
+static void run_columns(StageRun *r, Lx *const *column, Lx *result)
+{
+	Cpu *s = r->g->s;
+	const Turned *t = &r->g->p->running;
+	const Stage *st = &s->e.k->stage.data[r->stage];
+	const uint32_t lanes = s->e.lanes.n;
+	Lx base = s->e.at[t->across];
+	for (uint32_t k = 0; k < lanes; k++) {
+		const uint32_t c = st->reverse ? lanes - 1 - k : k;
+		eval_at(&s->e, t->across, lx_add(s->e.f, base, lx_int(s->e.f, c)));
+		for (uint32_t i = 0; i < t->n; i++)
+			assume_column(s, t, i, column[i][c]);
+		ls_set(s->e.f, r->acc, code_accumulate(&s->code, st, lx_var(s->e.f, r->acc), st->value));
+		result[c] = lx_var(s->e.f, ls_let(s->e.f, "r", eval_convert(&s->e, lx_var(s->e.f, r->acc), dtype_compute(st->dtype))));
+	}
+	eval_at(&s->e, t->across, base);
+}
+
+static void store_rows(StageRun *r, const Lx *row)
+{
+	Cpu *s = r->g->s;
+	const uint32_t along = s->e.lanes.axis, across = r->g->p->running.across, lanes = s->e.lanes.n;
+	Lx here = s->e.at[along];
+	eval_lanes(&s->e, across, lanes);
+	for (uint32_t i = 0; i < lanes; i++) {
+		eval_at(&s->e, along, lx_add(s->e.f, here, lx_int(s->e.f, i)));
+		cpu_store(s, r->stage, row[i]);
+	}
+	eval_lanes(&s->e, along, lanes);
+	eval_at(&s->e, along, here);
+}
+
+Lx transpose_running_rows(StageRun *r, Lx lo, Lx hi)
+{
+	Cpu *s = r->g->s;
+	const Turned *t = &r->g->p->running;
+	const uint32_t lanes = s->e.lanes.n;
+	Lx **column = ARENA_ARRAY(s->e.arena, Lx *, t->n), *result = ARENA_ARRAY(s->e.arena, Lx, lanes);
+	Lx rest = lx_mod(s->e.f, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, lanes));
+	Lx end = eval_let(&s->e, "tiles", lx_sub(s->e.f, hi, rest));
+	eval_for(&s->e, t->across, lo, end, lanes);
+	if (s->e.k->stage.data[r->stage].reverse) {
+		Lx last = lx_sub(s->e.f, hi, lx_int(s->e.f, lanes));
+		eval_at(&s->e, t->across, lx_sub(s->e.f, last, s->e.at[t->across]));
+	}
+	for (uint32_t i = 0; i < t->n; i++) {
+		column[i] = ARENA_ARRAY(s->e.arena, Lx, lanes);
+		for (uint32_t k = 0; k < lanes; k++)
+			column[i][k] = row_of(s, t, i, k, true);
+		transpose_lanes(s, column[i]);
+	}
+	run_columns(r, column, result);
+	transpose_lanes(s, result);
+	store_rows(r, result);
+	eval_end(&s->e);
+	eval_at(&s->e, t->across, (Lx){0});
+	return end;
 }

@@ -62,6 +62,20 @@ uint32_t abreast_points(const PlanInput *in, const GenericPlan *p, const StageRo
 	return reduces ? n : 1;
 }
 
+/* A row of running results waits for the one before at each element. Where an index is checked,
+ * rows stay in order, so that the first index that fails is told of. */
+uint32_t abreast_rows(const PlanInput *in, const GenericPlan *p, uint32_t axis)
+{
+	const Kernel *k = in->nest->k;
+	if (p->lanes.axis != NO_AXIS || in->target->isa.of_block || k->stage.n != 1 || k->stage.data[0].kind != STAGE_RUNNING ||
+	    k->stage.data[0].nmap || nest_hint(in->nest, axis) < MAX_ABREAST)
+		return 1;
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		if (k->vvar.data[i].check)
+			return 1;
+	return MAX_ABREAST;
+}
+
 /* All rows are more than the caches of one core hold: its own, or half of its share of the last. */
 static bool is_far(const PlanInput *in, const GenericPlan *p, const Stage *st)
 {
@@ -96,5 +110,7 @@ uint32_t abreast_blocked(const PlanInput *in, const GenericPlan *p)
 
 int64_t abreast_columns(const GenericPlan *p)
 {
+	if (p->running.across != NO_AXIS)
+		return p->lanes.n;
 	return p->blocked != NO_STAGE ? COLUMN_BLOCK : MAX_ABREAST * (int64_t)p->lanes.n;
 }

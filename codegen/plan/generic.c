@@ -63,7 +63,7 @@ static double all_work(const GenericPlan *p, const TaskGrid *g, double work)
 	return work;
 }
 
-static void choose_cut(const GenericPlan *p, TaskGrid *g, double rest, double least)
+static void choose_cut(const PlanInput *in, const GenericPlan *p, TaskGrid *g, double rest, double least)
 {
 	const Nest *nest = p->nest;
 	const uint32_t axis = g->ntask < g->n ? g->order[g->ntask] : lanes_to_cut(p);
@@ -71,7 +71,9 @@ static void choose_cut(const GenericPlan *p, TaskGrid *g, double rest, double le
 		return;
 	const double per = rest / (double)nest_hint(nest, axis);
 	const int64_t unit =
-		axis == p->lanes.axis || axis == p->turned.across ? abreast_columns(p) : 1;
+		axis == p->lanes.axis || axis == p->turned.across ? abreast_columns(p)
+		: g->ntask + 1 == g->n                            ? abreast_rows(in, p, axis)
+								  : 1;
 	const int64_t want = (int64_t)(least / per);
 	g->cut = axis;
 	g->per = sym_int(nest->syms, want < unit ? unit : want - want % unit);
@@ -99,7 +101,7 @@ void generic_choose_tasks(const PlanInput *in, const GenericPlan *p, TaskGrid *g
 		g->ntask++;
 	}
 	if (tasks < enough && rest >= 2 * least) /* rest may be no number: an axis without extent */
-		choose_cut(p, g, rest, least);
+		choose_cut(in, p, g, rest, least);
 	generic_count_tasks(p->nest, g);
 }
 
@@ -120,7 +122,8 @@ static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
 {
 	uint32_t along, lanes;
 	const Refusal no = transpose_find(in, &p->turned, &along, &lanes);
-	if (p->turned.across == NO_AXIS) {
+	const bool running = transpose_running(in, &p->running, &along, &lanes);
+	if (p->turned.across == NO_AXIS && !running) {
 		along = axes_choose_vector(in);
 		const Stage *first = &in->nest->k->stage.data[0];
 		const DType d = first->kind == STAGE_FFT || first->kind == STAGE_FACTOR ? first->acc : DT_f32;
@@ -136,7 +139,7 @@ static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
 /* The loops of all outer points. */
 static PlanLoops outer_loops(const GenericPlan *p, const TaskGrid *g)
 {
-	PlanLoops l = {.lane_axis = p->lanes.axis, .lanes = p->lanes.n, .turned = p->turned.across};
+	PlanLoops l = {.lane_axis = p->lanes.axis, .lanes = p->lanes.n, .turned = p->running.across != NO_AXIS ? p->running.across : p->turned.across};
 	for (uint32_t i = 0; i < g->n; i++)
 		l.axis[l.n++] = g->order[i];
 	if (p->turned.across != NO_AXIS)
@@ -163,7 +166,7 @@ static void predict_whole(const PlanInput *in, const GenericPlan *p, const Gener
 		add_loops(&l, st->map, st->nmap, lane);
 	}
 	const uint32_t last = l.n ? l.axis[l.n - 1] : NO_AXIS;
-	const uint32_t chains = generic_outer_vector(p) ? phase->abreast
+	const uint32_t chains = generic_outer_vector(p) || p->lanes.axis == NO_AXIS ? phase->abreast
 				: last != NO_AXIS && generic_has_chains(p, st, last) ? MAX_CHAINS
 										     : 1;
 	predict_stage(in, &l, stage, chains, busy);
@@ -194,6 +197,8 @@ static const char *why_generic(const PlanInput *in, const GenericPlan *p)
 				    "tiles of %u by %u are transposed: what is read and what is "
 				    "written lie along different axes",
 				    p->lanes.n, p->lanes.n);
+	if (p->running.across != NO_AXIS)
+		return arena_printf(in->nest->arena, "lanes are neighbouring rows: tiles of %u by %u are transposed", p->lanes.n, p->lanes.n);
 	if (p->lanes.axis == NO_AXIS)
 		return target_lanes(in->target, DT_f32) == 1 ? "the target has no vectors"
 							     : "no axis is worth vectors";
@@ -238,9 +243,10 @@ Refusal plan_generic(const PlanInput *in, Plan *plan)
 	generic_choose_tasks(&joined, p, &grid, generic_work_per_point(nest, UINT64_MAX));
 	const Refusal no = parts_plan(&joined, p, nest, &grid, in->nest);
 	refuse_form(plan, "parts of rows", no);
+	const bool rows = p->lanes.axis == NO_AXIS && grid.ntask < grid.n;
+	const uint32_t abreast = rows ? abreast_rows(&joined, p, grid.order[grid.n - 1]) : abreast_points(&joined, p, NULL);
 	if (no.why)
-		array_push(nest->arena, &p->phase,
-			   (GenericPhase){grid, NULL, abreast_points(&joined, p, NULL), in->cost});
+		array_push(nest->arena, &p->phase, (GenericPhase){grid, NULL, abreast, in->cost});
 	plan->of.generic = p;
 	plan->cycles = predict(&joined, p);
 	joined.at = in->larger;

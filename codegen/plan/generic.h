@@ -27,7 +27,9 @@ typedef struct {
 typedef struct {
 	TaskGrid grid;
 	const StageRole *role; /* by stage; NULL: all are whole */
-	uint32_t abreast;      /* vectors of neighbouring points that are reduced together */
+	uint32_t abreast;      /* vectors of neighbouring points that are reduced together; without
+				  vectors: points of the last axis of the grid's order whose rows
+				  are combined element after element together */
 	KernelCost cost;
 } GenericPhase;
 
@@ -66,6 +68,8 @@ typedef struct GenericPlan {
 	const Nest *nest; /* axes are merged, stages share rows */
 	PlanLanes lanes;
 	Turned turned;
+	Turned running;     /* loads of running rows (STAGE_RUNNING), of which tiles are transposed,
+	                       as the results are; across: the axis of the rows, or NO_AXIS */
 	uint32_t blocked;   /* the reduction that runs over blocks of columns, or NO_STAGE */
 	const Parts *parts; /* NULL: the kernel is one phase, of whole stages */
 	ARRAY(GenericPhase) phase;
@@ -120,8 +124,11 @@ MUST_LOOK Refusal parts_plan(const PlanInput *, GenericPlan *, Nest *, const Tas
 uint32_t abreast_blocked(const PlanInput *, const GenericPlan *);
 /* How many vectors of neighbouring points a phase reduces together, 1 to MAX_ABREAST: so that
  * several loads, or results that wait for themselves, are under way. role: the phase's, by stage;
- * NULL: all stages are whole. */
+ * NULL: all stages are whole. 1 without vectors. */
 uint32_t abreast_points(const PlanInput *, const GenericPlan *, const StageRole *role);
+/* How many points of an outer axis have their rows combined element after element (STAGE_RUNNING)
+ * together, 1 or MAX_ABREAST. 1 with vectors, and if the kernel has other stages. */
+uint32_t abreast_rows(const PlanInput *, const GenericPlan *, uint32_t axis);
 /* The number of points along the vector axis of which each task but the last has a multiple, if the
  * axis is divided among tasks. Needs plan->blocked, too. */
 int64_t abreast_columns(const GenericPlan *);
@@ -134,5 +141,9 @@ int64_t abreast_columns(const GenericPlan *);
  * nothing. Refuses, with turned->across NO_AXIS, if there are such loads but tiles would be mostly
  * empty. */
 MUST_LOOK Refusal transpose_find(const PlanInput *, Turned *, uint32_t *along, uint32_t *lanes);
+/* transpose.c: whether rows of running results are transposed in registers, so that lanes are
+ * neighbouring rows. If so fills in *running, *along, the axis of the lanes, and *lanes. Rows are
+ * read and written along themselves, are longer than two tiles, and there are as many as lanes. */
+MUST_LOOK bool transpose_running(const PlanInput *, Turned *running, uint32_t *along, uint32_t *lanes);
 
 #endif

@@ -105,7 +105,7 @@ static void print_phase(const GenericPlan *p, const GenericPhase *phase, Text *o
 	if (p->lanes.axis != NO_AXIS)
 		print_axes(n, ", lanes", &p->lanes.axis, 1, out);
 	if (phase->abreast > 1)
-		text_printf(out, ", %u vectors abreast", phase->abreast);
+		text_printf(out, ", %u %s abreast", phase->abreast, p->lanes.axis == NO_AXIS ? "rows" : "vectors");
 	if (phase->grid.cut != NO_AXIS)
 		text_printf(out, ", %s in parts of %s", sym_name(n->syms, n->var[phase->grid.cut]),
 			    sym_str(n->syms, phase->grid.per));

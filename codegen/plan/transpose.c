@@ -199,3 +199,70 @@ Refusal transpose_find(const PlanInput *in, Turned *t, uint32_t *along, uint32_t
 	*t = (Turned){.across = NO_AXIS};
 	return refuse_near(why);
 }
+
+/* ---- running rows ---- */
+
+enum { MOST_RUNNING_OPS = 8 }; /* that are repeated for every column of a tile */
+
+/* One running result of rows that are written along themselves, by an operation of few
+ * instructions. */
+static bool is_running(const PlanInput *in)
+{
+	const Kernel *k = in->nest->k;
+	const Stage *st = &k->stage.data[0];
+	return k->stage.n == 1 && st->kind == STAGE_RUNNING && st->nred == 1 && !st->nmap && !k->vvar.n && st->dtype != DT_bool &&
+	       reduce_op(st->combine) != SC_const && nest_coef_is(in->nest, in->nest->store[0], st->red[0], 1) &&
+	       target_width(in->target) > 1 && !in->target->isa.of_block;
+}
+
+/* The loads along the rows. Returns whether there are some, all that differ from row to row and
+ * from element to element are such, and the rest is short. */
+static bool running_loads(const PlanInput *in, const bool *live, uint32_t along, Turned *t)
+{
+	const Nest *nest = in->nest;
+	const uint32_t most = nest->k->kx.n;
+	Kx *load = ARENA_ARRAY(nest->arena, Kx, most);
+	uint32_t ops = 0;
+	*t = (Turned){.across = nest->k->stage.data[0].red[0], .load = load, .part = ARENA_ARRAY(nest->arena, uint32_t, most)};
+	for (uint32_t i = 1; i < most; i++) {
+		const KxData *x = &nest->k->kx.data[i];
+		ops += live[i] && x->kind == KX_OP;
+		if (!live[i] || x->kind != KX_LOAD || !(nest->deps[i] >> t->across & 1) || !(nest->deps[i] >> along & 1))
+			continue;
+		if (!nest->offset[i].i || x->guard.i || !nest_coef_is(nest, nest->offset[i], t->across, 1))
+			return false;
+		load[t->n++].i = i;
+	}
+	return t->n && ops <= MOST_RUNNING_OPS;
+}
+
+/* Vectors of the widest elements there are fill registers. */
+static uint32_t running_lanes(const PlanInput *in, const Turned *t)
+{
+	const Stage *st = &in->nest->k->stage.data[0];
+	uint32_t lanes = tile_lanes(in, t);
+	return (dtype_size(st->acc) > 4 || dtype_size(st->dtype) > 4) && lanes == target_width(in->target) && lanes > 4 ? lanes / 2 : lanes;
+}
+
+bool transpose_running(const PlanInput *in, Turned *running, uint32_t *along, uint32_t *lanes)
+{
+	Turned t;
+	int64_t most = 0;
+	*running = (Turned){.across = NO_AXIS};
+	if (!is_running(in))
+		return false;
+	const bool *live = find_live(in);
+	for (uint32_t a = 0; a < in->nest->n; a++) {
+		const int64_t rows = nest_hint(in->nest, a);
+		if (!in->nest->var[a].i || !(in->nest->outer >> a & 1) || rows <= most || !running_loads(in, live, a, &t))
+			continue;
+		const uint32_t n = running_lanes(in, &t);
+		if (rows < n || nest_hint(in->nest, t.across) < 2 * (int64_t)n)
+			continue;
+		*running = t;
+		*along = a;
+		*lanes = n;
+		most = rows;
+	}
+	return most;
+}

@@ -33,9 +33,11 @@ static void sort_axes(const PlanInput *in, Sym offset, uint32_t *axis, uint32_t 
 		}
 }
 
+/* Groups of which the last one is not whole stay apart. */
 static void merge_k(Nest *nest, ContractAxes *x)
 {
-	for (uint32_t i = 0; i + 1 < x->nk;) {
+	const uint32_t apart = x->nk && contract_has_tail(nest, x);
+	for (uint32_t i = 0; i + 1 + apart < x->nk;) {
 		if (nest->n < MAX_AXES && axes_can_merge(nest, x->k[i], x->k[i + 1])) {
 			x->k[i] = nest_merge_axes(nest, x->k[i], x->k[i + 1]);
 			for (uint32_t j = i + 1; j + 1 < x->nk; j++)

@@ -405,9 +405,13 @@ static bool add_outputs(Pass *p)
 	json_array_foreach(im->outputs, i, spec)
 	{
 		const char *tag = json_tag(spec, &v);
-		if (!tag)
-			return ctx_error(im->ctx, NULL, "output %zu is malformed", i);
-		if (is_mutation(spec) || is_token(spec))
+		const char *token = is_token(spec) ? json_str(json_object_get(v, "arg"), "name") : NULL;
+		if (token && !scope_find(&p->scope, token))
+			continue;
+		if (!tag || is_token(spec)) /* a tensor as a token */
+			return ctx_error(im->ctx, NULL, "output %zu: %s outputs are not supported",
+					 i, tag ? tag : "malformed");
+		if (is_mutation(spec))
 			continue;
 		TRY(add_user_output(p, json_array_get(outputs, i), i, output_name(p, user)));
 		user++;

@@ -91,11 +91,11 @@ OP(aten__linalg_det){
 	.doc = "row_major: whether A is so in PyTorch, whose LU is then of A^T",
 	.schema = "aten._linalg_det(Tensor A, *, bool row_major=True) -> (Tensor result, Tensor LU, Tensor pivots)",
 	.build = build_det_factors,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, row_major=false; c64[2, 2] of 0 1 2 0 1 -1 3 0.5",
+	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5",
 	.overloads = (const Overload[]){
 		{.schema = "aten._linalg_slogdet(Tensor A, *, bool row_major=True) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
 		 .build = build_slogdet_factors,
-		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, row_major=false"},
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3"},
 		{.schema = "aten._linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, "
 			   "Tensor LU, Tensor pivots, Tensor info)",
 		 .build = build_solve_factors,

@@ -300,11 +300,19 @@ static bool adjoint_solve(Build *b, Node n, const Node *ct, const bool *want, No
 	return true;
 }
 
+/* info of each member of a batch, which A's batch has if it is batched, with dims of 1 in it; one:
+ * that of a member. */
+static Node batched_info(Build *b, Node info, Node one, bool batched, Sym size)
+{
+	const Shape own = aten_shape(b, one), all = shape_insert(own, 0, size);
+	info = b_reshape(b, info, batched ? all.rank : own.rank, batched ? all.dim : own.dim);
+	return aten_expand_shape(b, info, &all);
+}
+
 /* Vectors become matrices of one column, and both operands get as many dims, so that none is taken
  * for vectors. */
 static Node batch_solve(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
-	(void)size;
 	Node x[] = {in[0], in[1]};
 	bool vector = is_vector(b, node_in(b->g, n, 0), node_in(b->g, n, 1));
 	uint32_t rank[2], most = 0;
@@ -319,11 +327,12 @@ static Node batch_solve(Build *b, Node n, const Node *in, const bool *batched, S
 			x[k] = b_unsqueeze(b, x[k], batched[k]);
 	Op op = node_op(b->g, n);
 	Node y = b_call(b, op, x, 2, batch_attrs(b, n), op_schema(op)->narg);
-	if (!y.i || !vector)
+	if (!y.i)
 		return y;
 	if (node_dtype(b->g, n) != DT_none)
-		return b_squeeze(b, y, -1);
-	return b_tuple(b, (Node[]){b_squeeze(b, b_get(b, y, 0), -1), b_get(b, y, 1)}, 2);
+		return vector ? b_squeeze(b, y, -1) : y;
+	Node z = b_get(b, y, 0);
+	return b_tuple(b, (Node[]){vector ? b_squeeze(b, z, -1) : z, batched_info(b, b_get(b, y, 1), b_get(b, n, 1), batched[0], size)}, 2);
 }
 
 static Node build_solve(Build *b, Node n)

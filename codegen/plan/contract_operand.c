@@ -130,6 +130,14 @@ static uint32_t choose_panels(const PlanInput *in, Kx load, const ContractAxes *
 	return width / lanes;
 }
 
+/* An extent, or what it has at most in the rounds of a loop around the kernel. */
+static Sym most_of(const PlanInput *in, Sym extent)
+{
+	SymTab *syms = in->nest->syms;
+	const Sym most = sym_uses_kind(syms, extent, SYMVAR_AXIS) ? sym_most(syms, extent) : extent;
+	return most.i ? most : extent;
+}
+
 /* Panels of an operand that has these columns (rows, of a): [batch][panel][k...][width], of `unit`
  * elements. */
 static Panels place_panels(const PlanInput *in, Kx load, const ContractAxes *x, uint32_t axis,
@@ -141,25 +149,28 @@ static Panels place_panels(const PlanInput *in, Kx load, const ContractAxes *x, 
 		    .width = width,
 		    .unit = unit,
 		    .offset = sym_int(in->nest->syms, 0)};
-	Sym stride = sym_int(in->nest->syms, width * unit);
+	Sym stride = sym_int(in->nest->syms, width * unit), numel = stride;
 	uint64_t axes = nest_axes(in->nest, in->nest->offset[load.i]);
 	for (uint32_t i = x->nk; i-- > 0;) {
 		p.offset = sym_add(in->nest->syms, p.offset,
 				   sym_mul(in->nest->syms, in->nest->var[x->k[i]], stride));
 		stride = sym_mul(in->nest->syms, stride, in->nest->extent[x->k[i]]);
+		numel = sym_mul(in->nest->syms, numel, most_of(in, in->nest->extent[x->k[i]]));
 	}
 	p.stride = stride;
 	p.count =
 		sym_ceildiv(in->nest->syms, in->nest->extent[axis], sym_int(in->nest->syms, step));
 	stride = sym_mul(in->nest->syms, stride, p.count);
+	numel = sym_mul(in->nest->syms, numel, most_of(in, p.count));
 	for (uint32_t i = x->nbatch; i-- > 0;) {
 		if (!(axes >> x->batch[i] & 1))
 			continue;
 		p.offset = sym_add(in->nest->syms, p.offset,
 				   sym_mul(in->nest->syms, in->nest->var[x->batch[i]], stride));
 		stride = sym_mul(in->nest->syms, stride, in->nest->extent[x->batch[i]]);
+		numel = sym_mul(in->nest->syms, numel, most_of(in, in->nest->extent[x->batch[i]]));
 	}
-	p.numel = stride;
+	p.numel = numel;
 	return p;
 }
 

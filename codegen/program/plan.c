@@ -579,6 +579,19 @@ static uint32_t waits_for(const Planner *p, Sym bytes)
 	return last;
 }
 
+/* The bound of a size in all rounds of a loop: of buffer i the product of those of its extents,
+ * where none is known of their product. */
+static Sym size_of_rounds(const Planner *p, uint32_t i, Sym size)
+{
+	SymTab *syms = p->l->ir->syms;
+	const Sym bound = sym_most(syms, size);
+	if (bound.i || i >= p->l->buf.n)
+		return bound;
+	const Buffer *b = &p->l->buf.data[i];
+	const Sym numel = layout_most(p->l->ir, &b->layout);
+	return numel.i ? byte_size(syms, numel, b->dtype) : numel;
+}
+
 /* Gives what waits for a size a room of its own; sizes of the others become their bounds. */
 static void find_rooms(const Planner *p, Sym *size, uint32_t n, MemoryPlan *plan)
 {
@@ -586,7 +599,7 @@ static void find_rooms(const Planner *p, Sym *size, uint32_t n, MemoryPlan *plan
 	uint32_t *room = ARENA_ARRAY(arena, uint32_t, n), *room_of = ARENA_ARRAY(arena, uint32_t, p->born.n + 1);
 	for (uint32_t i = 1; i < n; i++) {
 		if (size[i].i && sym_uses_kind(p->l->ir->syms, size[i], SYMVAR_AXIS) && !finds(p, size[i]))
-			size[i] = sym_most(p->l->ir->syms, size[i]); /* of all rounds of a loop */
+			size[i] = size_of_rounds(p, i, size[i]);
 		if (!size[i].i || !finds(p, size[i]))
 			continue;
 		uint32_t after = waits_for(p, size[i]);

@@ -225,9 +225,11 @@ static ProgramArg describe_arg(const Builder *b, const Scheduled *k, const Sched
 	}
 	BufId id = k->buf[a->k];
 	const Buffer *buf = buf_of(b->l, id);
-	Sym numel = layout_numel(b->l->ir, layout_of(b, k, a));
-	return (ProgramArg){.name = buf->name, .bytes = bytes_of(b, numel, buf->dtype),
-	                    .owner = owner_of(b, id.i)};
+	const Layout *layout = layout_of(b, k, a);
+	Sym bytes = bytes_of(b, layout_numel(b->l->ir, layout), buf->dtype);
+	if (!bytes.i)
+		bytes = sym_muli(b->syms, layout_most(b->l->ir, layout), dtype_size(buf->dtype));
+	return (ProgramArg){.name = buf->name, .bytes = bytes, .owner = owner_of(b, id.i)};
 }
 
 static Lx address_of(Builder *b, const Scheduled *k, const SchedArg *a)

@@ -128,6 +128,16 @@ Sym layout_numel(Ir *ir, const Layout *l)
 	return n;
 }
 
+Sym layout_most(Ir *ir, const Layout *l)
+{
+	Sym n = sym_int(ir->syms, 1);
+	for (uint32_t k = 0; k < l->n && n.i; k++) {
+		const Sym most = sym_most(ir->syms, l->dim[k].padded);
+		n = most.i ? sym_mul(ir->syms, n, sym_max(ir->syms, most, sym_int(ir->syms, 0))) : (Sym){0};
+	}
+	return n;
+}
+
 /* ---- kernels ---- */
 
 #define COPY_ARRAY(arena, a)                                                                       \

@@ -352,6 +352,9 @@ bool layout_equal(const Layout *, const Layout *);
 Sym layout_offset(Ir *, const Layout *, const Sym *idx);
 /* Returns the number of allocated elements, padding included. */
 Sym layout_numel(Ir *, const Layout *);
+/* Returns a bound of that number which contains no AXIS: the product of the bounds of the extents
+ * (sym_most), which may be known where sym_most knows none of the product; none if one has none. */
+Sym layout_most(Ir *, const Layout *);
 
 /* Returns a copy in the arena whose expressions, axes, value variables and stages may be changed.
  * `computes` and the arrays of indices (KxData.idx, Stage.idx, ValueVar.at) are those of the

@@ -602,11 +602,19 @@ static Node factor_in_panels(Build *b, const WeightProduct *r, const Factor *f, 
 	return b_broadcast_in_dim(b, b_convert(b, first, f->as), PANEL_RANK, part, of_group);
 }
 
+/* sum + x * y; sum may be none. */
+static Node plus_product(Build *b, const PassCtx *c, Node x, Node y, Node sum)
+{
+	if (sum.i && isa_has(&c->target->isa, ISA_FMA))
+		return b_node(b, OP_fma, (Node[]){x, y, sum}, 3, NULL, 0);
+	return b_add(b, b_bin(b, OP_mul, x, y), sum);
+}
+
 /* The sum over panels of columns, in which neighbouring lanes are columns; none if the columns are
  * no multiple of a panel, or if it is not known along which terms a scale or zero point differs. A
- * column's scale multiplies the sum, a group's each product. Integers of 4 bits are stored two in a
- * byte: terms of the first and of the second half of a group. */
-static Node row_by_panels(Build *b, const WeightProduct *r, bool keep_params)
+ * column's scale multiplies the sum, a group's each product. Integers of 4 bits are stored eight in
+ * a word: terms of the eighths of a group, whose products are added before the scale. */
+static Node row_by_panels(Build *b, const PassCtx *c, const WeightProduct *r)
 {
 	SymTab *t = b_syms(b);
 	const Dequantised *d = &r->weights;
@@ -623,18 +631,18 @@ static Node row_by_panels(Build *b, const WeightProduct *r, bool keep_params)
 		return (Node){0};
 	const Sym shape[] = {sym_floordiv(t, columns, sym_int(t, width)), sym_floordiv(t, r->p.terms, group), group, sym_int(t, width)};
 	const uint32_t of_row[] = {1, 2};
-	Node half[2] = {in_panels(b, r, q, shape)}, product = {0}, row = b_reshape(b, r->row, 2, shape + 1);
-	Sym part[] = {shape[0], shape[1], shape[2], shape[3]};
-	const uint32_t parts = quant_halves(b, d->q, keep_params, half) ? 2 : 1;
-	part[2] = node_dim(b->g, half[0], 2);
-	for (uint32_t k = 0; k < parts; k++) {
-		Node w = half[k];
+	const Node all = in_panels(b, r, q, shape), row = b_reshape(b, r->row, 2, shape + 1);
+	Sym part[] = {shape[0], shape[1], sym_floordiv(t, shape[2], sym_int(t, QUANT_FIELDS)), shape[3]};
+	Node term[QUANT_FIELDS], product = {0};
+	const uint32_t terms = quant_fields(b, d->q, c->keep_params, all, factor_in_panels(b, r, &zero, shape, part), term) ? QUANT_FIELDS : 1;
+	if (terms == 1) {
+		part[2] = shape[2];
 		const Node less = factor_in_panels(b, r, &zero, shape, part);
-		if (less.i)
-			w = b_bin(b, OP_sub, b_convert(b, w, DT_i32), less);
-		const Node x = b_slice(b, row, 1, sym_muli(t, part[2], k), sym_muli(t, part[2], k + 1), b_int(b, 1));
-		w = b_bin(b, OP_mul, b_broadcast_in_dim(b, x, PANEL_RANK, part, of_row), b_convert(b, w, DT_f32));
-		product = k ? b_bin(b, OP_add, product, w) : w;
+		term[0] = b_convert(b, less.i ? b_bin(b, OP_sub, b_convert(b, all, DT_i32), less) : all, DT_f32);
+	}
+	for (uint32_t k = 0; k < terms; k++) {
+		const Node from = b_slice(b, row, 1, sym_muli(t, part[2], k), sym_muli(t, part[2], k + 1), b_int(b, 1));
+		product = plus_product(b, c, b_broadcast_in_dim(b, from, PANEL_RANK, part, of_row), term[k], product);
 	}
 	if (scale.element.i)
 		product = b_bin(b, OP_mul, product, factor_in_panels(b, r, &scale, shape, part));
@@ -647,7 +655,7 @@ static Node row_by_panels(Build *b, const WeightProduct *r, bool keep_params)
 static Node row_product(Build *b, const PassCtx *c, const WeightProduct *r)
 {
 	const Type result = *node_type(b->g, r->n);
-	Node y = row_by_panels(b, r, c->keep_params);
+	Node y = row_by_panels(b, c, r);
 	if (!y.i)
 		y = row_by_elements(b, r);
 	return b_reshape(b, y, result.n, result.dim);

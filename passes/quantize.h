@@ -44,14 +44,16 @@ Node quant_one(Build *, Node x);
 /* Returns the zero point as a number of dtype d, without dimensions; none if there are several, or
  * if d does not hold it. A zero point that is none is 0. */
 Node quant_number(Build *, Node zero, DType d);
-/* quantize_halves.c: the least and the greatest element of q, a constant of 8 bits behind index
+/* quantize_fields.c: the least and the greatest element of q, a constant of 8 bits behind index
  * maps. Returns false where they are not known: q is another value, or has no elements, or is
  * replaceable and keep_params. */
 bool quant_values(const Graph *, Node q, bool keep_params, int64_t *least, int64_t *most);
-/* quantize_halves.c: where all elements of q, a constant behind index maps, are known to have 4
- * bits, and half[0], of its elements, has an even extent of dimension 2, sets half[0] and half[1]
- * to the first and the second half along it, read from a value that has two in a byte. */
-bool quant_halves(Build *, Node q, bool keep_params, Node half[2]);
+enum { QUANT_FIELDS = 8 };
+/* quantize_fields.c: where all elements of q, a constant behind index maps, are known to have 4
+ * bits, and x, of its elements, has a multiple of 8 of them along dimension 2, sets field[k] to
+ * f32: eighth k along it, read from words that have eight of them, less the zero point, which is
+ * broadcast along the dimension, or none. */
+bool quant_fields(Build *, Node q, bool keep_params, Node x, Node zero, Node field[QUANT_FIELDS]);
 /* Replaces quantisations of dequantised values by the integers that were dequantised, where scales
  * and zero points are the same. Returns whether there were any. */
 bool quant_join(Graph *, const PassCtx *);

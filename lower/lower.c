@@ -459,6 +459,8 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 		return NULL;
 	lower_choose_layouts(l);
 	lower_merge_results(l);
+	if (!state)
+		lower_join_loops(l, opt->target ? opt->target : target_find("generic-c"));
 	if (g->ir->ctx->nerror == errors)
 		check_lowered(l);
 	return l;

@@ -160,6 +160,10 @@ void lower_choose_layouts(Lowered *);
  * the temporary buffer becomes the output. Call it after lower_choose_layouts. */
 void lower_merge_results(Lowered *);
 
+/* lower/loops.c: Makes one loop of two that do not depend on each other, and have as many
+ * rounds. The graph replaces neither state nor inputs. */
+void lower_join_loops(Lowered *, const Target *);
+
 /* Returns the record of a node, which may be changed. */
 static inline NodeInfo *node_info(const Lower *s, Node n)
 {

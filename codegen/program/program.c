@@ -491,9 +491,10 @@ static void enter(Builder *b, const Step *step, Lx index)
 	array_push(b->arena, &b->nest.around, (Around){step, index});
 	if (step->kind == STEP_WHILE)
 		return;
-	if (step->reverse)
-		index = lx_sub(f, lx_sub(f, sym_lower(&b->known.sizes, step->extent), lx_int(f, 1)), index);
-	sym_lower_set(&b->known.sizes, step->var, index);
+	const Lx last = lx_sub(f, sym_lower(&b->known.sizes, step->extent), lx_int(f, 1)), down = lx_sub(f, last, index);
+	sym_lower_set(&b->known.sizes, step->var, step->reverse ? down : index);
+	for (uint32_t k = 0; k < step->nalso; k++)
+		sym_lower_set(&b->known.sizes, step->also[k].var, step->also[k].reverse ? down : index);
 }
 
 /* Even iterations read `from` and write `to`, odd ones the other way round. */

@@ -210,7 +210,8 @@ typedef enum {
 	STEP_CALL, /* a call of a user operator */
 	STEP_COPY, /* copy buffer `from` to `to`, row-major, unless both are the same memory */
 	STEP_SAVE, /* keep old state that is put back if the call fails */
-	STEP_LOOP, /* body, for var in [0, extent); kernels may use `var` in indices */
+	STEP_LOOP, /* body, for var in [0, extent); kernels may use `var` in indices, and those of
+	              `also`, which have the same extent */
 	STEP_IF,   /* body if `pred` holds, else `other` */
 	STEP_WHILE, /* test; while `pred` holds: body, test */
 	STEP_SIZE  /* the size symbol gets the value in `pred`; if its value is known, both must be
@@ -255,6 +256,11 @@ typedef struct Step {
 	BufId from, to;
 	Sym var, extent;
 	bool reverse;    /* var runs downwards */
+	uint32_t nalso;  /* of loops that were joined (lower/loops.c) */
+	struct StepVar {
+		Sym var;
+		bool reverse;
+	} *also;
 	BufId pred;      /* a bool without dimensions; of a STEP_SIZE an i64 */
 	Sym size;        /* known in later steps, and in lists inside those */
 	const char *message; /* of a STEP_SIZE: the message for a value out of range, a format with

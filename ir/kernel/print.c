@@ -345,6 +345,10 @@ static void print_head(const Lowered *l, const Step *s, Text *t)
 		print_buf_name(l, t, s->pred);
 	} else {
 		sym_print(l->ir->syms, s->var, t);
+		for (uint32_t k = 0; k < s->nalso; k++) {
+			text_add(t, s->also[k].reverse ? ", down " : ", ");
+			sym_print(l->ir->syms, s->also[k].var, t);
+		}
 		text_add(t, " < ");
 		sym_print(l->ir->syms, s->extent, t);
 	}

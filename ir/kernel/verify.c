@@ -360,8 +360,11 @@ static void check_loop(Verify *v, const Step *s)
 	for (uint32_t k = 0; k < s->ncarry; k++)
 		if (!v->written[s->carry[k].from.i])
 			fail(v, "a carried value has no initial value: ", name_of(v, s->carry[k].from));
+	const uint32_t around = v->loop.n;
 	if (s->kind == STEP_LOOP)
 		array_push(v->arena, &v->loop, s->var);
+	for (uint32_t k = 0; k < s->nalso; k++)
+		array_push(v->arena, &v->loop, s->also[k].var);
 	if (s->kind == STEP_WHILE) {
 		check_steps(v, s->test);
 		check_pred(v, s);
@@ -371,8 +374,7 @@ static void check_loop(Verify *v, const Step *s)
 	for (uint32_t k = 0; k < s->ncarry; k++)
 		if (v->ok && !v->written[s->carry[k].to.i])
 			fail(v, "a carried value gets no next value: ", name_of(v, s->carry[k].to));
-	if (s->kind == STEP_LOOP)
-		v->loop.n--;
+	v->loop.n = around;
 	if (!before)
 		return;
 	memcpy(v->written, before, n * sizeof *before); /* perhaps there was no iteration */

@@ -246,7 +246,7 @@ static uint32_t more_channels(const Graph *g, Node n)
 }
 
 /* Operand q of a convolution with its padding, which is the zero point, as a node of its own. */
-static Node padded(Build *b, Node n, Node q, Node zero)
+static Node padded(Build *b, Node n, Node q, Node zero, bool keep_params)
 {
 	uint32_t nsp, rank = node_rank(b->g, q);
 	const Node w = node_in(b->g, n, 1);
@@ -265,7 +265,10 @@ static Node padded(Build *b, Node n, Node q, Node zero)
 		low[3 + k] = pad[k];
 		high[3 + k] = sym_sub(t, reach, sym_add(t, pad[k], node_dim(b->g, q, 3 + k)));
 	}
-	return around.i ? b_pad(b, q, low, high, around) : around;
+	if (!around.i)
+		return around;
+	const Node input = quant_padded_input(b, q, low, high, around, keep_params);
+	return input.i ? input : b_pad(b, q, low, high, around);
 }
 
 static Node integer_node(Build *b, Node n, const Node *q, Attr *attr, uint32_t narg)
@@ -276,7 +279,7 @@ static Node integer_node(Build *b, Node n, const Node *q, Attr *attr, uint32_t n
 }
 
 /* The sum of products of integers, i32. */
-static Node integer_product(Build *b, Node n, Node *q, Node zero)
+static Node integer_product(Build *b, Node n, Node *q, Node zero, bool keep_params)
 {
 	const Op op = node_op(b->g, n);
 	const uint32_t narg = op_schema(op)->narg;
@@ -297,7 +300,7 @@ static Node integer_product(Build *b, Node n, Node *q, Node zero)
 		node_ints(b->g, n, "pad", &nsp);
 		for (uint32_t k = 0; k < nsp; k++)
 			none[k] = b_int(b, 0);
-		if (!(q[0] = padded(b, n, q[0], zero)).i)
+		if (!(q[0] = padded(b, n, q[0], zero, keep_params)).i)
 			return (Node){0};
 		attr[op_arg_index(op, "pad")] = attr_ints(none, nsp);
 		return integer_node(b, n, q, attr, narg);
@@ -389,7 +392,7 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 		if (!scale[side].i || (o[side].zero.i && !zero[side].i))
 			return stays(why, "a scale or a zero point differs along what is summed over");
 	}
-	Node y = integer_product(b, n, q, o[0].zero);
+	Node y = integer_product(b, n, q, o[0].zero, c->keep_params);
 	for (uint32_t side = 0; side < 2; side++)
 		if (y.i && zero[side].i)
 			y = without_zero(b, &p, side, y, zero[side], plain[!side], n);

@@ -227,6 +227,64 @@ bool quant_read(const Graph *g, Node n, bool keep_params, Quantised *q)
 	return true;
 }
 
+/* ---- padding of quantised inputs ---- */
+
+typedef struct {
+	Build *b;
+	Node input, move[QUANT_MOST_MOVES]; /* index maps that are applied to the input */
+	uint32_t nmove;
+	const Sym *low, *high;
+	Sym dim[MAX_RANK]; /* of the result */
+	uint32_t rank;
+} PaddedInput;
+
+static bool is_user_input(const Graph *g, Node x)
+{
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].node.i == x.i)
+			return g->input.data[k].kind == INPUT_USER;
+	return false;
+}
+
+/* The element-wise value n of the padded input. */
+static Node again_padded(PaddedInput *p, Node n)
+{
+	Build *b = p->b;
+	Node in[4], one;
+	const uint32_t nin = node_nin(b->g, n);
+	if (n.i == p->input.i) {
+		for (uint32_t k = p->nmove; k-- > 0;)
+			n = b_again(b, p->move[k], &n);
+		return b_pad(b, n, p->low, p->high, b_full(b, node_dtype(b->g, n), 0, 0, NULL));
+	}
+	if ((one = quant_one(b, n)).i)
+		return b_broadcast(b, one, p->rank, p->dim);
+	if ((step_of(b->g, n) != SC_convert && !op_is_scalar(node_op(b->g, n))) || nin > sizeof in / sizeof *in)
+		return (Node){0};
+	for (uint32_t k = 0; k < nin; k++)
+		if (!(in[k] = again_padded(p, node_in(b->g, n, k))).i)
+			return (Node){0};
+	return b_again(b, n, in);
+}
+
+Node quant_padded_input(Build *b, Node q, const Sym *low, const Sym *high, Node around, bool keep_params)
+{
+	const Graph *g = b->g;
+	PaddedInput p = {.b = b, .low = low, .high = high, .rank = node_rank(g, q)};
+	Quantised s;
+	double pad, zero = 0;
+	for (uint32_t d = 0; d < p.rank; d++)
+		p.dim[d] = sym_add(b_syms(b), node_dim(g, q, d), sym_add(b_syms(b), low[d], high[d]));
+	while (op_info(node_op(g, q))->moves && p.nmove < QUANT_MOST_MOVES && node_nin(g, q) == 1) {
+		p.move[p.nmove++] = q;
+		q = node_in(g, q, 0);
+	}
+	if (!quant_read(g, q, keep_params, &s) || !s.whole || !is_user_input(g, s.x) || (s.zero.i && !known(g, s.zero, keep_params, &zero)) || !known(g, around, keep_params, &pad) || pad != zero)
+		return (Node){0};
+	p.input = s.x;
+	return again_padded(&p, q);
+}
+
 /* The node behind converts and copies. */
 static Node source(const Graph *g, Node x)
 {

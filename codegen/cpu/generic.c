@@ -620,7 +620,10 @@ static void outer_loops(Generic *g, uint32_t next)
 	} else if (g->p->turned.across != NO_AXIS) {
 		if (!may_be_empty(s, g->p->turned.across))
 			hoist_out_of(g, s->e.lanes.axis);
-		transpose_tiles(s, &g->p->turned);
+		if (g->p->turned.neighbours)
+			transpose_interleave(s, &g->p->turned);
+		else
+			transpose_tiles(s, &g->p->turned);
 	} else if (outer_vector) {
 		uint32_t axis = s->e.lanes.axis;
 		Lx lo = cpu_start(s, axis), hi = cpu_limit(s, axis);

@@ -72,6 +72,8 @@ Lx abreast_run_rows(Generic *, uint32_t axis, Lx lo, Lx hi);
 /* transpose.c: writes the loops over tiles of both axes, and the stages at their points; the vector
  * axis is that of the results. */
 void transpose_tiles(Cpu *, const Turned *);
+/* transpose.c: writes the loop over vectors of points whose results are interleaved. */
+void transpose_interleave(Cpu *, const Turned *);
 /* transpose.c: running results of as many rows as lanes at the current point, along their axis in
  * [lo, hi), as many elements as are whole tiles. Returns where the rest begins, counted in the
  * order of the steps. */

@@ -11,6 +11,9 @@
  * Running results of rows, x -> cumsum(x), are read and written along one axis, and wait for the
  * element before. Tiles are transposed before and after: lanes are neighbouring rows.
  *
+ * A few results that lie beside each other, of which each is read along another axis (an image's
+ * channels), are vectors along that axis, interleaved.
+ *
  * Tiles at the end repeat the last row, load what there is of each, and store as many columns as
  * there are, masked. */
 #include "codegen/cpu/generic.h"
@@ -57,19 +60,25 @@ static Lx row_of(Cpu *s, const Turned *t, uint32_t i, uint32_t r, bool whole)
 	return x;
 }
 
-/* Each step interleaves the first half of all rows with the second. */
-void transpose_lanes(Cpu *s, Lx *row)
+/* So many rows become the elements of the first column, of the second, and so on. Each step
+ * interleaves the first half of all rows with the second. */
+static void interleave(Cpu *s, Lx *row, uint32_t n)
 {
-	Lx *next = ARENA_ARRAY(s->e.arena, Lx, s->e.lanes.n);
-	uint32_t half = s->e.lanes.n / 2;
-	for (uint32_t step = 1; step < s->e.lanes.n; step *= 2) {
+	Lx *next = ARENA_ARRAY(s->e.arena, Lx, n);
+	const uint32_t half = n / 2;
+	for (uint32_t step = 1; step < n; step *= 2) {
 		for (uint32_t i = 0; i < half; i++) {
 			next[2 * i] = lx_shuffle(s->e.f, SHUFFLE_ZIP_LOW, row[i], row[i + half]);
 			next[2 * i + 1] = lx_shuffle(s->e.f, SHUFFLE_ZIP_HIGH, row[i], row[i + half]);
 		}
-		for (uint32_t i = 0; i < s->e.lanes.n; i++)
+		for (uint32_t i = 0; i < n; i++)
 			row[i] = lx_var(s->e.f, ls_let(s->e.f, "zip", next[i]));
 	}
+}
+
+void transpose_lanes(Cpu *s, Lx *row)
+{
+	interleave(s, row, s->e.lanes.n);
 }
 
 static void assume_column(Cpu *s, const Turned *t, uint32_t i, Lx x)
@@ -175,6 +184,44 @@ void transpose_tiles(Cpu *s, const Turned *t)
 	eval_end(&s->e);
 	eval_end(&s->e);
 	eval_end(&s->e);
+}
+
+/* ---- neighbours ---- */
+
+/* What is stored at the point's lanes, for each of the neighbours. */
+static void interleave_point(Cpu *s, void *data)
+{
+	const Turned *t = data;
+	const uint32_t axis = s->e.lanes.axis, lanes = s->e.lanes.n;
+	const Stage *st = &s->e.k->stage.data[0];
+	const bool whole = !s->e.lanes.mask.i;
+	LMem mem = eval_memory(&s->e, st->buf);
+	Lx row[MOST_NEIGHBOURS];
+	for (uint32_t c = 0; c < t->neighbours; c++) {
+		eval_at(&s->e, t->across, lx_int(s->e.f, c));
+		if (whole)
+			row[c] = lx_var(s->e.f, ls_let(s->e.f, "row", eval_splat(&s->e, eval_convert(&s->e, eval_value(&s->e, st->value), dtype_compute(mem.dtype)))));
+		else
+			cpu_store(s, 0, eval_value(&s->e, st->value));
+	}
+	eval_at(&s->e, t->across, lx_int(s->e.f, 0));
+	if (whole) {
+		interleave(s, row, t->neighbours);
+		eval_lanes(&s->e, NO_AXIS, 1);
+		Lx at = eval_let(&s->e, "at", eval_address(&s->e, 0).offset);
+		eval_lanes(&s->e, axis, lanes);
+		for (uint32_t c = 0; c < t->neighbours; c++)
+			ls_store(s->e.f, mem, lx_add(s->e.f, at, lx_int(s->e.f, (int64_t)c * lanes)), row[c], (Lx){0});
+	}
+	eval_at(&s->e, t->across, (Lx){0});
+}
+
+void transpose_interleave(Cpu *s, const Turned *t)
+{
+	const uint32_t axis = s->e.lanes.axis;
+	const bool whole = sym_divides(s->e.syms, s->e.lanes.n, s->e.nest->extent[axis]);
+	Turned copy = *t;
+	cpu_vector_loop(s, axis, cpu_start(s, axis), cpu_limit(s, axis), whole, interleave_point, &copy);
 }
 
 /* ---- running rows ---- */

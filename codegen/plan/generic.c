@@ -123,7 +123,9 @@ static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
 	uint32_t along, lanes;
 	const Refusal no = transpose_find(in, &p->turned, &along, &lanes);
 	const bool running = transpose_running(in, &p->running, &along, &lanes);
-	if (p->turned.across == NO_AXIS && !running) {
+	if (p->turned.across == NO_AXIS && transpose_neighbours(in, &p->turned, &along, &lanes))
+		p->lanes = (PlanLanes){along, lanes};
+	else if (p->turned.across == NO_AXIS && !running) {
 		along = axes_choose_vector(in);
 		const Stage *first = &in->nest->k->stage.data[0];
 		const DType d = first->kind == STAGE_FFT || first->kind == STAGE_FACTOR ? first->acc : DT_f32;
@@ -192,6 +194,8 @@ static double predict(const PlanInput *in, const GenericPlan *p)
 
 static const char *why_generic(const PlanInput *in, const GenericPlan *p)
 {
+	if (p->turned.neighbours)
+		return arena_printf(in->nest->arena, "vectors of %u results that lie beside each other are interleaved", p->turned.neighbours);
 	if (p->turned.across != NO_AXIS)
 		return arena_printf(in->nest->arena,
 				    "tiles of %u by %u are transposed: what is read and what is "

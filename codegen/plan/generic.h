@@ -49,6 +49,8 @@ typedef struct {
 				 contiguous along `across`, 0 of other loads */
 	uint32_t n;
 	bool simple; /* few instructions follow the loads */
+	uint32_t neighbours; /* not 0: nothing is turned; `across` has so many results, which lie
+				beside each other, and vectors of them are interleaved */
 } Turned;
 
 #define NO_STAGE UINT32_MAX
@@ -59,6 +61,7 @@ typedef struct {
 } PlanLanes;
 
 enum {
+	MOST_NEIGHBOURS = 4,
 	MAX_ABREAST = 4,    /* vectors of points that are reduced together */
 	COLUMN_BLOCK = 128, /* columns that have their sums in local memory */
 	MAX_CHAINS = 4      /* results that are combined at once, if one would wait for itself */
@@ -145,5 +148,9 @@ MUST_LOOK Refusal transpose_find(const PlanInput *, Turned *, uint32_t *along, u
  * neighbouring rows. If so fills in *running, *along, the axis of the lanes, and *lanes. Rows are
  * read and written along themselves, are longer than two tiles, and there are as many as lanes. */
 MUST_LOOK bool transpose_running(const PlanInput *, Turned *running, uint32_t *along, uint32_t *lanes);
+/* transpose.c: whether each point of an axis has 2 or 4 results that lie beside each other, and
+ * every load goes along that axis or stays, so that vectors of points are interleaved. If so fills
+ * in *turned, *along, the axis of the points, and *lanes. */
+MUST_LOOK bool transpose_neighbours(const PlanInput *, Turned *, uint32_t *along, uint32_t *lanes);
 
 #endif

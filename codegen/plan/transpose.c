@@ -200,6 +200,50 @@ Refusal transpose_find(const PlanInput *in, Turned *t, uint32_t *along, uint32_t
 	return refuse_near(why);
 }
 
+/* ---- neighbours ---- */
+
+enum { MOST_NEIGHBOUR_OPS = 32 /* that are repeated for each of them */ };
+
+/* Every load goes along the axis, or does not depend on it. */
+static bool loads_along(const PlanInput *in, const bool *live, uint32_t axis)
+{
+	const Nest *nest = in->nest;
+	uint32_t ops = 0;
+	for (uint32_t i = 1; i < nest->k->kx.n; i++) {
+		const KxData *x = &nest->k->kx.data[i];
+		ops += live[i] && x->kind == KX_OP;
+		if (!live[i] || x->kind != KX_LOAD || !(nest->deps[i] >> axis & 1))
+			continue;
+		if (!nest->offset[i].i || (nest_axes(nest, nest->offset[i]) >> axis & 1 && !nest_coef_is(nest, nest->offset[i], axis, 1)))
+			return false;
+	}
+	return ops <= MOST_NEIGHBOUR_OPS;
+}
+
+bool transpose_neighbours(const PlanInput *in, Turned *t, uint32_t *along, uint32_t *lanes)
+{
+	const Nest *nest = in->nest;
+	const uint32_t n = target_width(in->target);
+	int64_t c;
+	if (n == 1 || in->target->isa.of_block || !is_map(in) || nest->k->stage.n != 1 || nest->k->stage.data[0].dtype == DT_bool || nest->k->vvar.n)
+		return false;
+	const bool *live = find_live(in);
+	const Sym store = nest->store[0];
+	for (uint32_t a = 0; a < nest->n; a++) {
+		if (!nest->var[a].i || !(nest->outer >> a & 1) || !sym_is_const(nest->syms, nest->extent[a], &c) || (c != 2 && c != MOST_NEIGHBOURS) || !nest_coef_is(nest, store, a, 1))
+			continue;
+		for (uint32_t b = 0; b < nest->n; b++) {
+			if (a == b || !nest->var[b].i || !(nest->outer >> b & 1) || nest_hint(nest, b) < 2 * (int64_t)n || !nest_coef_is(nest, store, b, c) || !loads_along(in, live, b))
+				continue;
+			*t = (Turned){.across = a, .neighbours = (uint32_t)c};
+			*along = b;
+			*lanes = n;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* ---- running rows ---- */
 
 enum { MOST_RUNNING_OPS = 8 }; /* that are repeated for every column of a tile */

@@ -1,4 +1,4 @@
-/* Private to codegen/program/: building the functions `sizes` (sizes.c) and `run` (program.c) of an
+/* Private to codegen/program/: building the functions `sizes` (sizes.c) and `run` (builder.h) of an
  * entry, and the sections of a program. */
 #ifndef WEFT_CODEGEN_PROGRAM_PROGRAM_PRIV_H
 #define WEFT_CODEGEN_PROGRAM_PROGRAM_PRIV_H

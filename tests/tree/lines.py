@@ -1,16 +1,20 @@
-"""Lines that a reader reads are short: of Markdown at most 120 columns, of comments in C at most 100, a tab being 8.
+"""Lines are short: of Markdown at most 120 columns, of C at most 100, a tab being 8.
 
-lines.py ROOT                  checks; exits with 1 if a line of Markdown is longer, or if comments that are longer are more than recorded
-lines.py ROOT --wrap FILE...   wraps the long comments of these C files, and no code
+lines.py ROOT                  checks; exits with 1 if a line of Markdown is longer, or if lines of C that are longer are more than recorded
+lines.py ROOT --wrap FILE...   wraps the long comments of these C files, and lays out what has longer lines of code: declarations and
+                               statements by clang-format, in tables, which are laid out by hand, strings
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-MARKDOWN, COMMENT, TAB = 120, 100, 8
+MARKDOWN, COMMENT, CODE, TAB = 120, 100, 100, 8
 # Comments that are longer, by folder: may fall, not rise.
 LEFT = {"codegen/cpu": 5, "lower": 34, "passes": 16, "transform": 92}
+# Lines of code that are longer: rows of tables, one a line, and preprocessor directives.
+LEFT_CODE = {}
+STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 TOKEN = re.compile(r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
 
 
@@ -104,6 +108,70 @@ def wrap(text):
     return text
 
 
+# ---- code ----
+
+def front(columns):
+    return "\t" * (columns // TAB) + " " * (columns % TAB)
+
+
+def places(text, first, last):
+    """Where a string may be divided, by how well: behind `; `, behind `, ` outside of brackets, behind a blank."""
+    depth = 0
+    for i in range(first, last):
+        depth += (text[i] in "[(") - (text[i] in "])")
+        if text[i] == " " and text[i - 1] != "\\" and i >= first + 8:
+            yield (2 if text[i - 1] == ";" else 1 if text[i - 1] == "," and depth <= 0 else 0), i + 1
+
+
+def divided(line, behind):
+    """A line with a string that is too long, as lines; the last takes in the line behind, where that goes on with the string: then
+    the second result is true. None where there is no such string."""
+    out = []
+    while width(line) > CODE:
+        found = [m for m in STRING.finditer(line) if width(line[:m.start()]) < CODE - 20 and width(line[:m.end()]) > CODE - 2]
+        cuts = [(good, at) for m in found[-1:] for good, at in places(line, m.start(), m.end() - 1) if width(line[:at]) < CODE]
+        if not cuts:
+            return None, False
+        start, room = found[-1].start(), max(at for _, at in cuts)
+        at = max((c for c in cuts if room - c[1] <= 30), default=None)[1]
+        out.append(line[:at] + '"')
+        line = front(width(line[:start])) + '"' + line[at:]
+    m = re.match(r'(\s*)(".*)$', behind or "")
+    if m and line.endswith('"') and width(m[1]) == width(re.match(r"\s*", line)[0]) and out:
+        joined = line[:-1] + m[2][1:]
+        if width(joined) <= CODE:
+            return out + [joined], True
+        more, _ = divided(joined, None)
+        if more and len(more) == 2:
+            return out + more, True
+    return out + [line], False
+
+
+def lay_out(path):
+    """Shortens the lines of code of a file."""
+    lines = path.read_text().split("\n")
+    out, ranges, table = [], [], None
+    taken = False
+    for k, line in enumerate(lines):
+        if taken:
+            taken = False
+            continue
+        if table and line.startswith("}"):
+            table = None
+        elif re.match(r"[A-Za-z]", line) and re.sub(r"/\*.*\*/", "", line).rstrip().endswith("{"):
+            table = "fields" if re.match(r"(static )?(typedef )?(struct|enum|union)\b", line) and "=" not in line else "table"
+        new = None
+        if width(line) > CODE:
+            if table == "table":
+                new, taken = divided(line, lines[k + 1] if k + 1 < len(lines) else None)
+            else:
+                ranges.append(len(out) + 1)
+        out += new or [line]
+    path.write_text("\n".join(out))
+    if ranges:
+        subprocess.run(["clang-format", "-i", *[f"--lines={k}:{k}" for k in ranges], str(path)], check=True)
+
+
 # ---- the check ----
 
 def files(root, *patterns):
@@ -118,20 +186,27 @@ def check(root):
             if len(line) > MARKDOWN:
                 bad += 1
                 print(f"FAIL {path.relative_to(root)}:{k + 1}: {len(line)} columns")
-    found = {}
-    for path in files(root, "*.c", "*.h", ":!tests/golden"):
+    found, code = {}, {}
+    for path in files(root, "*.c", "*.h", ":!tests/golden", ":!tests/text", ":!tests/help"):
         text, folder = path.read_text(), str(path.parent.relative_to(root))
-        for begin, end in comments(text):
-            for k in long_lines(text, begin, end):
-                found.setdefault(folder, []).append(f"{path.relative_to(root)}:{text.count(chr(10), 0, begin) + k + 1}")
+        name = path.relative_to(root)
+        inside = {text.count("\n", 0, begin) + k + 1 for begin, end in comments(text) for k in long_lines(text, begin, end)}
+        found.setdefault(folder, []).extend(f"{name}:{k}" for k in sorted(inside))
+        long = {k + 1 for k, line in enumerate(text.split("\n")) if width(line) > CODE}
+        code.setdefault(folder, []).extend(f"{name}:{k}" for k in sorted(long - inside))
+    return bad + compare(found, LEFT, "comments", COMMENT) + compare(code, LEFT_CODE, "code", CODE)
+
+
+def compare(found, recorded, what, most):
+    """How many folders have more long lines than are recorded."""
+    bad = 0
     for folder, lines in found.items():
-        if len(lines) > LEFT.get(folder, 0):
+        n = recorded.get(folder, 0)
+        if len(lines) > n:
             bad += 1
-            print(f"FAIL {folder}: {len(lines)} lines of comments are longer than {COMMENT} columns, expected at most {LEFT.get(folder, 0)}: "
-                  + " ".join(lines[:20]))
-    for folder, most in LEFT.items():
-        if len(found.get(folder, [])) < most:
-            print(f"{folder}: {len(found.get(folder, []))} lines are left of {most}: lower the number in {__file__}")
+            print(f"FAIL {folder}: {len(lines)} lines of {what} are longer than {most} columns, expected at most {n}: " + " ".join(lines[:20]))
+        elif len(lines) < n:
+            print(f"{folder}: {len(lines)} lines of {what} are left of {n}: lower the number in {__file__}")
     return bad
 
 
@@ -143,5 +218,8 @@ if sys.argv[2:3] == ["--wrap"]:
         new = wrap(old)
         if new != old:
             path.write_text(new)
+        for _ in range(3):  # what follows a line that became two can be laid out then
+            if any(width(line) > CODE for line in path.read_text().split("\n")):
+                lay_out(path)
     sys.exit(0)
 sys.exit(check(root) != 0)

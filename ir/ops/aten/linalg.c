@@ -212,11 +212,6 @@ static Node norm_of(Build *b, Node x, double p, uint32_t dims, bool keep)
 	return aten_vector_norm(b, x, p, dims, keep);
 }
 
-static bool keepdim(const Build *b, Node n)
-{
-	return node_bool(b->g, n, "keepdim");
-}
-
 /* The two dims of a matrix norm; false after b_error. */
 static bool matrix_dims(Build *b, Node n, uint32_t rank, uint32_t *row, uint32_t *col)
 {
@@ -245,19 +240,19 @@ static Node matrix_norm(Build *b, Node n, Node x, double p, bool frobenius)
 		return (Node){0};
 	uint32_t both = 1u << row | 1u << col;
 	if (frobenius)
-		return norm_of(b, x, 2, both, keepdim(b, n));
+		return norm_of(b, x, 2, both, aten_keepdim(b, n));
 	bool columns = fabs(p) == 1;
 	if (fabs(p) == 2)
-		return spectral_norm(b, x, row, col, (int)p, keepdim(b, n));
+		return spectral_norm(b, x, row, col, (int)p, aten_keepdim(b, n));
 	if (!columns && !isinf(p))
 		return b_error(b, "matrix norm of order %g, expected 1, -1, 2, -2, inf or -inf", p);
 	uint32_t rest = 1u << (columns ? col : row);
 	Node sum = norm_of(b, x, 1, both & ~rest, true);
 	if (p > 0 && sym_is(b_syms(b), b_dim(b, x, (int)(columns ? col : row)), 0)) /* of none: 0 */
-		return aten_sum(b, sum, both, keepdim(b, n));
+		return aten_sum(b, sum, both, aten_keepdim(b, n));
 	aten_require_elements(b, x, rest, "a matrix of this norm has rows and columns");
 	Node y = aten_reduce(b, p > 0 ? REDUCE_MAX : REDUCE_MIN, sum, rest, true);
-	return keepdim(b, n) ? y : aten_squeeze_dims(b, y, both);
+	return aten_keepdim(b, n) ? y : aten_squeeze_dims(b, y, both);
 }
 
 static Node float_self(Build *b, Node n)
@@ -280,7 +275,7 @@ static Node build_matrix_norm_str(Build *b, Node n)
 		return (Node){0};
 	if (aten_is(b, n, "ord", "fro"))
 		return matrix_norm(b, n, x, 0, true);
-	return matrix_dims(b, n, aten_rank(b, x), &row, &col) ? spectral_norm(b, x, row, col, 1, keepdim(b, n)) : (Node){0};
+	return matrix_dims(b, n, aten_rank(b, x), &row, &col) ? spectral_norm(b, x, row, col, 1, aten_keepdim(b, n)) : (Node){0};
 }
 OP(aten_linalg_matrix_norm){
 	.schema = "aten.linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool "
@@ -317,7 +312,7 @@ static Node build_linalg_norm(Build *b, Node n)
 	if (order && (ndim == 2 || (ndim == 0 && rank == 2)))
 		return matrix_norm(b, n, x, node_float(b->g, n, "ord"), false);
 	uint32_t dims = aten_dims(b, n, "dim", rank);
-	return norm_of(b, x, order ? node_float(b->g, n, "ord") : 2, dims, keepdim(b, n));
+	return norm_of(b, x, order ? node_float(b->g, n, "ord") : 2, dims, aten_keepdim(b, n));
 }
 OP(aten_linalg_norm_ord_str){
 	.schema = "aten.linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool "

@@ -138,11 +138,6 @@ OP(aten_kthvalue){
 
 /* ---- medians ---- */
 
-static bool keepdim(const Build *b, Node n)
-{
-	return op_arg_index(node_op(b->g, n), "keepdim") >= 0 && node_bool(b->g, n, "keepdim");
-}
-
 static Node flat(Build *b, Node x)
 {
 	return x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
@@ -175,7 +170,7 @@ static Node median_dim(Build *b, Node n, bool skip_nan)
 	Node x = arg(b, n, "self");
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
 	aten_require_elements(b, x, 1u << dim, "a median has an element");
-	return median(b, x, dim, skip_nan, keepdim(b, n));
+	return median(b, x, dim, skip_nan, aten_keepdim(b, n));
 }
 static Node build_median_dim(Build *b, Node n)
 {

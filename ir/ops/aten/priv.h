@@ -44,6 +44,8 @@ DType aten_dtype_or(const Build *, Node n, const char *name, DType otherwise);
  * negative ones count from the end. None or an empty list: all dimensions. Errors, after which the
  * set has no meaning: a dimension that stands twice, is out of range or is symbolic. */
 uint32_t aten_dims(Build *, Node n, const char *name, uint32_t rank);
+/* Returns n's argument "keepdim"; false if n's operator has none. */
+bool aten_keepdim(const Build *, Node n);
 /* Whether a str argument is `text`. Returns false for None. */
 bool aten_is(const Build *, Node n, const char *name, const char *text);
 /* Checks that a str argument is None or one of `words`, a text of words with one blank between.

@@ -9,11 +9,6 @@ static uint32_t all_dims(const Build *b, Node x)
 	return (1u << aten_rank(b, x)) - 1;
 }
 
-static bool keepdim(const Build *b, Node n)
-{
-	return op_arg_index(node_op(b->g, n), "keepdim") >= 0 && node_bool(b->g, n, "keepdim");
-}
-
 /* Operand in the dtype a sum or product is taken in: bool and ints count in i64. */
 static Node summand(Build *b, Node n, Node x)
 {
@@ -35,7 +30,7 @@ static Node build_sum(Build *b, Node n)
 static Node build_sum_dim(Build *b, Node n)
 {
 	Node x = summand(b, n, arg(b, n, "self"));
-	return aten_sum(b, x, aten_dims(b, n, "dim", aten_rank(b, x)), keepdim(b, n));
+	return aten_sum(b, x, aten_dims(b, n, "dim", aten_rank(b, x)), aten_keepdim(b, n));
 }
 OP(aten_sum){
 	.schema = "aten.sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
@@ -59,7 +54,7 @@ static Node build_nansum(Build *b, Node n)
 		Node nan = b_un(b, OP_isnan, x);
 		x = b_select(b, nan, aten_like(b, x, 0), x);
 	}
-	return aten_sum(b, x, aten_dims(b, n, "dim", aten_rank(b, x)), keepdim(b, n));
+	return aten_sum(b, x, aten_dims(b, n, "dim", aten_rank(b, x)), aten_keepdim(b, n));
 }
 OP(aten_nansum){
 	.schema = "aten.nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
@@ -78,7 +73,7 @@ static Node build_prod_dim(Build *b, Node n)
 {
 	Node x = summand(b, n, arg(b, n, "self"));
 	return aten_reduce(b, REDUCE_PROD, x, aten_dims(b, n, "dim", aten_rank(b, x)),
-			   keepdim(b, n));
+			   aten_keepdim(b, n));
 }
 OP(aten_prod){
 	.schema = "aten.prod(Tensor self, *, ScalarType? dtype=None) -> Tensor",
@@ -102,7 +97,7 @@ static Node mean(Build *b, Node n, uint32_t dims)
 	if (!dtype_is_float(d) && !dtype_is_complex(d))
 		return b_error(b, "mean of dtype %s, expected a floating-point dtype",
 			       dtype_name(d));
-	return aten_mean(b, b_convert(b, x, d), dims, keepdim(b, n));
+	return aten_mean(b, b_convert(b, x, d), dims, aten_keepdim(b, n));
 }
 
 static Node build_mean(Build *b, Node n)
@@ -133,8 +128,8 @@ static Node build_nanmean(Build *b, Node n)
 	x = aten_wide(b, x);
 	Node nan = b_un(b, OP_isnan, x);
 	Node zero = aten_like(b, x, 0), one = b_select(b, nan, zero, aten_like(b, x, 1));
-	Node sum = aten_sum(b, b_select(b, nan, zero, x), dims, keepdim(b, n));
-	Node y = b_bin(b, OP_div, sum, aten_sum(b, one, dims, keepdim(b, n)));
+	Node sum = aten_sum(b, b_select(b, nan, zero, x), dims, aten_keepdim(b, n));
+	Node y = b_bin(b, OP_div, sum, aten_sum(b, one, dims, aten_keepdim(b, n)));
 	return y.i ? b_convert(b, y, d) : y;
 }
 OP(aten_nanmean){
@@ -169,7 +164,7 @@ OP(aten_count_nonzero_dim_IntList){
 static Node truth_reduce(Build *b, Node n, ReduceKind kind, uint32_t dims)
 {
 	Node x = arg(b, n, "self");
-	Node y = aten_reduce(b, kind, aten_truth(b, x), dims, keepdim(b, n));
+	Node y = aten_reduce(b, kind, aten_truth(b, x), dims, aten_keepdim(b, n));
 	return aten_dtype(b, x) == DT_u8 ? b_convert(b, y, DT_u8) : y;
 }
 
@@ -249,7 +244,7 @@ static Node extreme(Build *b, Node n, bool max, uint32_t dims)
 	Node x = arg(b, n, "self");
 	aten_require_elements(b, x, dims,
 			      max ? "a maximum has an element" : "a minimum has an element");
-	return aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, dims, keepdim(b, n));
+	return aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, dims, aten_keepdim(b, n));
 }
 
 static uint32_t dims_arg(Build *b, Node n)
@@ -335,7 +330,7 @@ static Node extreme_dim(Build *b, Node n, bool max)
 	Node x = arg(b, n, "self"), r[2];
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
 	r[0] = aten_rank(b, x) ? extreme(b, n, max, 1u << dim) : x;
-	r[1] = arg_of(b, x, max, dim, keepdim(b, n));
+	r[1] = arg_of(b, x, max, dim, aten_keepdim(b, n));
 	return b_tuple(b, r, 2);
 }
 static Node build_max_dim(Build *b, Node n)
@@ -371,10 +366,10 @@ static Node arg_extreme(Build *b, Node n, bool max)
 	Shape s = aten_shape(b, x);
 	if (aten_has(b, n, "dim"))
 		return arg_of(b, x, max, b_wrap_dim(b, aten_int(b, n, "dim"), s.rank),
-			      keepdim(b, n));
+			      aten_keepdim(b, n));
 	Node flat = x.i ? b_reshape(b, x, 1, (Sym[]){shape_numel(b, &s)}) : x;
 	Node y = arg_of(b, flat, max, 0, false);
-	if (!keepdim(b, n))
+	if (!aten_keepdim(b, n))
 		return y;
 	for (uint32_t k = 0; k < s.rank; k++)
 		s.dim[k] = b_int(b, 1);
@@ -405,7 +400,7 @@ static Node moments(Build *b, Node n, uint32_t dims, double correction, bool roo
 {
 	Node x = arg(b, n, "self");
 	DType d = aten_dtype(b, x);
-	uint32_t drop = keepdim(b, n) ? 0 : dims;
+	uint32_t drop = aten_keepdim(b, n) ? 0 : dims;
 	if (!dtype_is_float(d) && !dtype_is_complex(d))
 		return b_error(b, "variance of dtype %s, expected a floating-point dtype",
 			       dtype_name(d));
@@ -571,7 +566,7 @@ static Node norm(Build *b, Node n, double p, uint32_t dims, bool keep)
 static Node build_vector_norm(Build *b, Node n)
 {
 	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self")));
-	return norm(b, n, order(b, n, "ord"), dims, keepdim(b, n));
+	return norm(b, n, order(b, n, "ord"), dims, aten_keepdim(b, n));
 }
 
 static Node build_norm(Build *b, Node n)
@@ -582,7 +577,7 @@ static Node build_norm(Build *b, Node n)
 static Node build_norm_dim(Build *b, Node n)
 {
 	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self")));
-	return norm(b, n, order(b, n, "p"), dims, keepdim(b, n));
+	return norm(b, n, order(b, n, "p"), dims, aten_keepdim(b, n));
 }
 OP(aten_linalg_vector_norm){
 	.schema = "aten.linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool "
@@ -639,7 +634,7 @@ Node aten_row_distance(Build *b, Node x, Node y, double p, double eps, bool keep
 static Node build_pairwise_distance(Build *b, Node n)
 {
 	double p = order(b, n, "p"), eps = node_float(b->g, n, "eps");
-	return aten_row_distance(b, arg(b, n, "x1"), arg(b, n, "x2"), p, eps, keepdim(b, n));
+	return aten_row_distance(b, arg(b, n, "x1"), arg(b, n, "x2"), p, eps, aten_keepdim(b, n));
 }
 OP(aten_pairwise_distance){
 	.schema = "aten.pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, "
@@ -674,101 +669,6 @@ OP(aten_cosine_similarity){
 	.build = build_cosine_similarity,
 	.sample = "f32[n=3, 4], f32[n, 4]; f32[3, 4], f32[3, 4], dim=0; "
 		  "f32[2, 3] of 0.1 0.2 -0.1 0 0.25 0.125, f32[2, 3] in -0.5..0.5, dim=1, eps=0.25",
-};
-
-/* ---- softmax and log-sum-exp ---- */
-
-static Node softmax(Build *b, Node n, const char *self, bool log)
-{
-	Node x = arg(b, n, self);
-	bool typed = op_arg_index(node_op(b->g, n), "dtype") >= 0;
-	if (!x.i)
-		return x;
-	DType d = typed ? aten_dtype_or(b, n, "dtype", node_dtype(b->g, x)) : node_dtype(b->g, x);
-	x = aten_to_float(b, b_convert(b, x, d));
-	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
-	return log ? aten_log_softmax(b, x, dim) : aten_softmax(b, x, dim);
-}
-static Node build_softmax(Build *b, Node n)
-{
-	return softmax(b, n, "self", false);
-}
-static Node build_log_softmax(Build *b, Node n)
-{
-	return softmax(b, n, "self", true);
-}
-OP(aten_softmax_int){
-	.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-	.autocast_gpu = AUTOCAST_F32,
-	.aliases = "aten.special_softmax",
-	.build = build_softmax,
-	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
-	.batch = batch_along,
-	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
-		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
-	.overloads = (const Overload[]){
-		{.schema = "aten._softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-		 .sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false"},
-	},
-};
-OP(aten_log_softmax_int){
-	.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-	.autocast_gpu = AUTOCAST_F32,
-	.build = build_log_softmax,
-	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
-	.batch = batch_along,
-	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
-		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
-	.overloads = (const Overload[]){
-		{.schema = "aten.special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> "
-			   "Tensor"},
-		{.schema = "aten._log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-		 .sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false"},
-	},
-};
-
-static Node build_safe_softmax(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	if (aten_rank(b, x) == 0)
-		return build_softmax(b, n);
-	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
-	Node high = aten_reduce(b, REDUCE_MAX, x, 1u << dim, true);
-	Node masked = b_bin_scalar(b, OP_eq, high, -(double)INFINITY);
-	Node y = build_softmax(b, n);
-	return b_select(b, masked, aten_like(b, y, 0), y);
-}
-OP(aten__safe_softmax){
-	.schema = "aten._safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-	.build = build_safe_softmax,
-	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
-	.batch = batch_along,
-	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
-		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
-};
-
-static Node build_logsumexp(Build *b, Node n)
-{
-	Node x = aten_to_float(b, arg(b, n, "self"));
-	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x)), drop = keepdim(b, n) ? 0 : dims;
-	DType d = aten_dtype(b, x);
-	x = aten_wide(b, x);
-	Node high = aten_reduce(b, REDUCE_MAX, dtype_is_complex(aten_dtype(b, x)) ? b_part(b, x, false) : x, dims, true);
-	/* An infinite maximum would give inf - inf. */
-	Node finite = b_un(b, OP_isfinite, high);
-	high = b_select(b, finite, high, aten_like(b, x, 0));
-	Node sum = aten_sum(b, b_un(b, OP_exp, b_bin(b, OP_sub, x, high)), dims, true);
-	Node y = b_bin(b, OP_add, b_un(b, OP_log, sum), high);
-	y = aten_squeeze_dims(b, y, drop);
-	return y.i ? b_convert(b, y, d) : y;
-}
-OP(aten_logsumexp){
-	.schema = "aten.logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-	.autocast_gpu = AUTOCAST_F32,
-	.aliases = "aten.special_logsumexp",
-	.build = build_logsumexp,
-	.adjoint = aten_adjoint_logsumexp,
-	.sample = "f32[n=3, 4], dim=[1]; f32[3, 4], dim=[0, 1], keepdim=true; f32[2, 2] of -inf -inf 1 inf, dim=[1]",
 };
 
 /* ---- scans ---- */
@@ -869,7 +769,7 @@ static Node build_hash_tensor(Build *b, Node n)
 		return b_error(b, "hash_tensor of this dtype or in this mode");
 	uint32_t dims = aten_dims(b, n, "dim", node_rank(b->g, x));
 	x = b_convert(b, x, dtype_is_float(node_dtype(b->g, x)) ? DT_f64 : DT_i64);
-	return aten_reduce(b, REDUCE_XOR, aten_bitcast(b, x, DT_u64), dims, keepdim(b, n));
+	return aten_reduce(b, REDUCE_XOR, aten_bitcast(b, x, DT_u64), dims, aten_keepdim(b, n));
 }
 OP(aten_hash_tensor){
 	.schema = "aten.hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) "

@@ -4,11 +4,6 @@
 
 #include <math.h>
 
-static bool keepdim(const Build *b, Node n)
-{
-	return op_arg_index(node_op(b->g, n), "keepdim") >= 0 && node_bool(b->g, n, "keepdim");
-}
-
 static Node flat(Build *b, Node x)
 {
 	return x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
@@ -95,7 +90,7 @@ static Node quantile(Build *b, Node n, Node q, bool skip_nan)
 	y = b_select(b, bad, aten_like(b, y, (double)NAN), y);
 	/* [.., k]: the quantiles come first, or go when q was 0-d */
 	y = aten_move_dim(b, y, last, 0);
-	if (keepdim(b, n)) {
+	if (aten_keepdim(b, n)) {
 		for (uint32_t k = 0; k < full.rank; k++)
 			if (all || k == dim)
 				full.dim[k] = b_int(b, 1);
@@ -197,7 +192,7 @@ static Node build_mode(Build *b, Node n)
 	r[1] = pick(b, index, dim, at);
 	if (dtype_is_float(aten_dtype(b, x)))
 		mode_of_nan(b, x, dim, most, r);
-	for (uint32_t k = 0; k < 2 && keepdim(b, n); k++)
+	for (uint32_t k = 0; k < 2 && aten_keepdim(b, n); k++)
 		r[k] = b_unsqueeze(b, r[k], (int)dim);
 	return r[0].i && r[1].i ? b_tuple(b, r, 2) : (Node){0};
 }

@@ -81,6 +81,11 @@ uint32_t aten_dims(Build *b, Node n, const char *name, uint32_t rank)
 	return bits & all;
 }
 
+bool aten_keepdim(const Build *b, Node n)
+{
+	return op_arg_index(node_op(b->g, n), "keepdim") >= 0 && node_bool(b->g, n, "keepdim");
+}
+
 bool aten_is(const Build *b, Node n, const char *name, const char *text)
 {
 	const Attr *a = node_attr(b->g, n, name);

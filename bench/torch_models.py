@@ -7,7 +7,8 @@
 
 Each model is run in evaluation and in training (forward and backward; `--mode` selects one), from random weights, dropout
 off. `check` compares with the model in float64: an error is wrong if it is above 8 times eager mode's. `first` runs each
-back end in processes of its own, twice with one empty cache folder: cold, and warm. `time` alternates between the back
+back end in processes of its own, twice with one empty cache folder: cold, and warm; `--traced` with PyTorch's cache of
+what Dynamo traced. `time` alternates between the back
 ends and takes the least; `--alone COMMAND` runs `COMMAND sh -c ...` for as long as it measures. `beside` does both with
 one folder, so that Inductor compiles once. Needs torch, torchvision, timm, transformers.
 """
@@ -157,7 +158,10 @@ def first(name, train, backend):
     start = seconds()
     backend = back_end(backend)
     step(torch.compile(model, backend=backend), args, named, train)
-    print(f"{seconds() - start:.1f} ({breaks()} graph breaks)", flush=True)
+    spent = seconds() - start
+    if torch._dynamo.config.caching_precompile:
+        torch.compiler.save_cache_artifacts()
+    print(f"{spent:.1f} ({breaks()} graph breaks)", flush=True)
 
 
 def in_process(what, backend, name, train, folder):
@@ -168,8 +172,8 @@ def in_process(what, backend, name, train, folder):
     return done.stdout.strip().splitlines()[-1] if done.stdout.strip() and not done.returncode else f"failed ({done.returncode})"
 
 
-def first_of_processes(name, train, folder):
-    for backend in ("weft", "inductor"):
+def first_of_processes(name, train, folder, backends):
+    for backend in backends:
         cold, warm = (in_process("once", backend, name, train, folder) for _ in range(2))
         print(f"{name} {'train' if train else 'eval'} {backend}: cold {cold}, warm {warm}", flush=True)
 
@@ -211,6 +215,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("what", choices=["check", "first", "once", "time", "beside"])
     p.add_argument("--alone", default="")
+    p.add_argument("--traced", action="store_true", help="keep what Dynamo traced, too (TORCH_CACHING_PRECOMPILE)")
     p.add_argument("--peer", default="inductor", help="what time compares with: eager is eager mode behind Dynamo")
     p.add_argument("--mode", choices=["eval", "train"])
     p.add_argument("names", nargs="*")
@@ -221,6 +226,8 @@ def main():
     if options.what == "once":
         backend, name, mode = options.names
         return first(name, mode == "train", backend)
+    if options.traced:
+        os.environ["TORCH_CACHING_PRECOMPILE"] = "1"
     bad = 0
     for name in options.names or MODELS:
         for train in (False, True) if not options.mode else (options.mode == "train",):
@@ -230,7 +237,7 @@ def main():
                 measured(name, train, options.alone, options.peer)
             else:
                 with tempfile.TemporaryDirectory() as folder:
-                    first_of_processes(name, train, folder)
+                    first_of_processes(name, train, folder, ("weft", options.peer))
                     if options.what == "beside":
                         command = [sys.executable, __file__, "time", "--alone", options.alone, "--mode", "train" if train else "eval", name]
                         subprocess.run(command, env={**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor", "WEFT_CACHE": f"{folder}/weft"})

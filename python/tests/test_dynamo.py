@@ -203,6 +203,43 @@ def test_another_process_starts_from_the_cache(tmp_path):
     assert said == [["4", "True"], ["4", "False"]]
 
 
+def test_another_process_starts_from_dynamos_cache(tmp_path):
+    """caching_precompile: nothing is traced again, and what another build of Weft kept is not taken."""
+    import os
+    import subprocess
+    import sys
+    (tmp_path / "kept.py").write_text("""if True:
+        import sys, torch
+        from torch._dynamo.utils import counters
+        from weft import dynamo
+        if sys.argv[1] == "build":
+            dynamo._build = lambda: "another"
+        torch._dynamo.config.caching_precompile = True
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = torch.nn.Linear(8, 8), torch.nn.Linear(8, 3)
+            def forward(self, x):
+                return self.b(torch.nn.functional.dropout(self.a(x), 0.5).relu()) * torch.tensor([1.0, 2.0, 3.0])
+        def sizes(x, n):
+            return x.view(-1, x.shape[0] // 2).sum(0) * x.shape[0] + n, x[1:], x.t()
+        torch.manual_seed(0)
+        net = Net()
+        y = torch.compile(net, backend=dynamo.backend)(torch.randn(4, 8))
+        y.sum().backward()
+        f = torch.compile(sizes, backend=dynamo.backend, dynamic=True)
+        for n in (4, 6):
+            x = torch.arange(1.0 * n * n).view(n, n)
+            torch.testing.assert_close(f(x, 3), sizes(x, 3))
+        torch.compiler.save_cache_artifacts()
+        print(counters["stats"]["unique_graphs"], y.sum().item(), net.a.weight.grad.sum().item())""")
+    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "WEFT_CACHE": str(tmp_path)}
+    said = [subprocess.run([sys.executable, tmp_path / "kept.py", word], env=env, capture_output=True, text=True, check=True).stdout.split()
+            for word in ("first", "second", "build")]
+    assert [graphs for graphs, *_ in said] == ["2", "0", "2"]
+    assert said[0][1:] == said[1][1:] == said[2][1:]
+
+
 def test_random_numbers_follow_the_seed():
     f = torch.compile(nn.Dropout(0.5), backend=dynamo.backend)
     x = torch.ones(2000, requires_grad=True)

@@ -121,7 +121,12 @@ class Compiled(Boxed):
         self._source = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_model": None, "_source": None}
+        return self.__dict__ | {"_model": None, "_source": None, "build": _build()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state.pop("build") != _build():  # Dynamo's cache, unlike AOTAutograd's, has no key that says so
+            raise RuntimeError("this graph was kept by another build of Weft")
+        self.__dict__ = state
 
     def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
         """Makes the model that a pickle does not have."""

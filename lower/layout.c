@@ -10,7 +10,11 @@
 
 #include <string.h>
 
-enum { MAX_VOTES = 6 /* orders that are compared for one buffer */ };
+enum {
+	MAX_VOTES = 6, /* orders that are compared for one buffer */
+	FEW_TAPS = 12, /* as many products of a row cost less than turning its elements */
+	SHORT_ROW = 8
+};
 
 typedef struct {
 	uint32_t perm[MAX_RANK];
@@ -110,6 +114,36 @@ static bool only_channels(const Layouts *w, const Kernel *k, const KxData *a, co
 	return true;
 }
 
+static bool in_order(const Buffer *b)
+{
+	bool same = b->layout.n == b->rank;
+	for (uint32_t k = 0; k < b->layout.n; k++)
+		same &= b->layout.dim[k].axis == k;
+	return same;
+}
+
+/* Windows of few taps along rows that the result has, too: the pixels of a row are the vector then,
+ * and neither operand nor result is turned. */
+static bool along_rows(const Layouts *w, const Kernel *k, const KxData *a, const Roles *r)
+{
+	SymTab *t = w->l->ir->syms;
+	const Stage *st = &k->stage.data[k->stage.n - 1];
+	const Buffer *to = buf_of(w->l, st->buf);
+	const Stage *anchor = &k->stage.data[k->anchor - 1];
+	double taps = 1;
+	if (!r->channels || st->result != RESULT_GLOBAL || free_to_choose(w, st->buf) || !in_order(to) || !a->nidx || !to->rank)
+		return false;
+	for (uint32_t i = 0; i < anchor->nred; i++)
+		taps *= (double)sym_hint(t, k->axis.data[anchor->red[i]].extent);
+	for (uint32_t i = 0; i < k->nouter; i++) {
+		Sym coef, rest, var = k->axis.data[i].var;
+		if (r->only_a >> i & 1 && sym_uses(t, st->idx[to->rank - 1], var) && sym_linear(t, a->idx[a->nidx - 1], var, &coef, &rest) &&
+		    sym_is(t, coef, 1))
+			return taps <= FEW_TAPS && sym_hint(t, k->axis.data[i].extent) >= SHORT_ROW;
+	}
+	return false;
+}
+
 /* Operand a: batch, free, summed. Mixed free and summed (windows) counts as free. With channels these are the vector: last,
  * unless b is as large and has another order. */
 static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const Roles *r, double weight)
@@ -185,6 +219,13 @@ static bool vote_kernel(Layouts *w, const Kernel *k)
 	           .batch = ma & mb & outer};
 	r.channels = only_channels(w, k, a, &r);
 	r.rows = r.channels && !free_to_choose(w, b->buf) && 2 * elements(w->l, b->buf) > elements(w->l, a->buf);
+	if (along_rows(w, k, a, &r)) {
+		const uint32_t class[MAX_RANK] = {0};
+		uint32_t perm[MAX_RANK];
+		order_by_class(class, a->nidx, perm);
+		vote(w, a->buf, perm, 2 * elements(w->l, a->buf));
+		return false;
+	}
 	vote_operand_a(w, k, a, &r, 2 * elements(w->l, a->buf));
 	vote_operand_b(w, k, b, &r, elements(w->l, b->buf));
 	for (uint32_t s = 0; s < k->stage.n; s++) {
@@ -289,14 +330,6 @@ MUST_LOOK static bool order_like(Layouts *w, const Kernel *k, Access to, Access 
 		perm[p] = d;
 	}
 	return inner < rank;
-}
-
-static bool in_order(const Buffer *b)
-{
-	bool same = b->layout.n == b->rank;
-	for (uint32_t k = 0; k < b->layout.n; k++)
-		same &= b->layout.dim[k].axis == k;
-	return same;
 }
 
 static bool follow_order(Layouts *w, const Kernel *k, Access to, Access from)

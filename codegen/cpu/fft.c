@@ -45,13 +45,39 @@ static Lx address(Fft *t, Place p, Lx at, uint32_t part)
 	return lx_add(f, p.room, lx_mul(f, element, lx_int(f, t->type.lanes)));
 }
 
+Cx fft_load_pairs(Fft *t, LMem mem, Lx offset, const Lx mask[2])
+{
+	LoopFn *f = t->f;
+	Lx a = lx_var(f, ls_load(f, "x", mem, offset, t->type, mask[0]));
+	Lx b = lx_var(f, ls_load(f, "x", mem, lx_add(f, offset, lx_int(f, t->type.lanes)), t->type, mask[1]));
+	return fft_let(t, "x", (Cx){lx_shuffle(f, SHUFFLE_EVENS, a, b), lx_shuffle(f, SHUFFLE_ODDS, a, b)});
+}
+
+void fft_store_pairs(Fft *t, LMem mem, Lx offset, Cx x, const Lx mask[2])
+{
+	LoopFn *f = t->f;
+	ls_store(f, mem, offset, lx_shuffle(f, SHUFFLE_ZIP_LOW, x.re, x.im), mask[0]);
+	offset = lx_add(f, offset, lx_int(f, t->type.lanes));
+	ls_store(f, mem, offset, lx_shuffle(f, SHUFFLE_ZIP_HIGH, x.re, x.im), mask[1]);
+}
+
+static Cx operand_at_hand(Fft *t)
+{
+	Eval *e = &t->s->e;
+	const Kx re = e->k->stage.data[t->re].value;
+	if (t->as.operand != BY_NEIGHBOURS)
+		return (Cx){fft_value(t, t->re), fft_value(t, t->im)};
+	Lx offset = fft_let_index(t, "at", eval_index(e, e->nest->offset[re.i]));
+	return fft_load_pairs(t, eval_load_memory(e, re), offset, t->as.there);
+}
+
 /* Element `at` of all lines. */
 static Cx get(Fft *t, Place from, Lx at)
 {
 	Cx x;
 	if (from.where == IN_OPERAND) {
 		eval_at(&t->s->e, t->axis, at);
-		x = (Cx){fft_value(t, t->re), fft_value(t, t->im)};
+		x = operand_at_hand(t);
 		return fft_let(t, "x", t->real ? x : fft_exchange(t, x));
 	}
 	x.re = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from, at, 0), t->type, (Lx){0}));
@@ -59,19 +85,29 @@ static Cx get(Fft *t, Place from, Lx at)
 	return x;
 }
 
-static void put_result(Fft *t, uint32_t stage, Lx value)
+static void put_part(Fft *t, uint32_t stage, Lx value)
 {
 	Eval *e = &t->s->e;
 	eval_store_at(e, stage, eval_address(e, stage), eval_convert(e, value, e->k->stage.data[stage].dtype));
+}
+
+static void put_result(Fft *t, Cx x)
+{
+	Eval *e = &t->s->e;
+	if (t->as.result == BY_NEIGHBOURS) {
+		Lx offset = fft_let_index(t, "to", eval_index(e, e->nest->store[t->re]));
+		fft_store_pairs(t, eval_memory(e, e->k->stage.data[t->re].buf), offset, x, t->as.there);
+		return;
+	}
+	put_part(t, t->re, x.re);
+	put_part(t, t->im, x.im);
 }
 
 static void put(Fft *t, Place to, Lx at, Cx x)
 {
 	if (to.where == IN_RESULT) {
 		eval_at(&t->s->e, t->axis, at);
-		x = fft_exchange(t, x);
-		put_result(t, t->re, x.re);
-		put_result(t, t->im, x.im);
+		put_result(t, fft_exchange(t, x));
 		return;
 	}
 	ls_store(t->f, t->rooms, address(t, to, at, 0), x.re, (Lx){0});
@@ -143,12 +179,12 @@ static Lx elements_of(Fft *t, bool operand)
  * operand is for as many elements of a line as there are lanes, the real or the imaginary parts. */
 
 /* Whether the parts lie at these offsets in the buffer as pairs that are contiguous along the
- * line. */
-static bool has_rows(const Fft *t, Sym re, Sym im, BufId buf)
+ * axis. */
+static bool has_rows(const Fft *t, uint32_t axis, Sym re, Sym im, BufId buf)
 {
 	const Nest *nest = t->s->e.nest;
 	return t->type.lanes > 1 && buf_of(t->s->e.l, buf)->dtype == t->type.dtype &&
-	       nest_coef_is(nest, re, t->axis, 2) &&
+	       nest_coef_is(nest, re, axis, 2) &&
 	       sym_eq(t->s->e.syms, sym_addi(t->s->e.syms, re, 1), im) == YES;
 }
 
@@ -210,12 +246,31 @@ static void find_tiles(Fft *t)
 	const Stage *st = e->k->stage.data;
 	Kx re = st[t->re].value, im = st[t->im].value;
 	const KxData *x = &e->k->kx.data[re.i], *y = &e->k->kx.data[im.i];
-	if (is_plain(x) && is_plain(y) && x->buf.i == y->buf.i &&
-	    has_rows(t, e->nest->offset[re.i], e->nest->offset[im.i], x->buf))
-		t->operand = BY_PAIRS;
+	const Sym from[2] = {e->nest->offset[re.i], e->nest->offset[im.i]};
+	const Sym to[2] = {e->nest->store[t->re], e->nest->store[t->im]};
+	const bool plain = is_plain(x) && is_plain(y) && x->buf.i == y->buf.i;
+	if (plain && has_rows(t, t->axis, from[0], from[1], x->buf))
+		t->as.operand = BY_PAIRS;
+	else if (plain && has_rows(t, e->lanes.axis, from[0], from[1], x->buf))
+		t->as.operand = BY_NEIGHBOURS;
 	else if (is_near_along_lines(t, re, im))
-		t->operand = BY_VALUE;
-	t->turns_result = has_rows(t, e->nest->store[t->re], e->nest->store[t->im], st[t->re].buf);
+		t->as.operand = BY_VALUE;
+	if (has_rows(t, t->axis, to[0], to[1], st[t->re].buf))
+		t->as.result = BY_PAIRS;
+	else if (has_rows(t, e->lanes.axis, to[0], to[1], st[t->re].buf))
+		t->as.result = BY_NEIGHBOURS;
+}
+
+/* Masks of the pairs of neighbouring lines, if there are fewer lines than lanes. */
+static void find_pairs(Fft *t)
+{
+	LoopFn *f = t->f;
+	const uint32_t lanes = t->type.lanes;
+	if (!t->s->e.lanes.mask.i || (t->as.operand != BY_NEIGHBOURS && t->as.result != BY_NEIGHBOURS))
+		return;
+	Lx n = fft_let_index(t, "numbers", lx_mul(f, fft_lines_at_hand(t).count, lx_int(f, 2)));
+	t->as.there[0] = lx_var(f, ls_let(f, "there", lx_mask(f, n, lanes)));
+	t->as.there[1] = lx_var(f, ls_let(f, "there", lx_mask(f, lx_sub(f, n, lx_int(f, lanes)), lanes)));
 }
 
 Lines fft_lines_at_hand(Fft *t)
@@ -344,11 +399,11 @@ static void turn_lines(Fft *t, Place room, bool operand, int64_t each, void (*ti
 /* Copies the operand into a room, and the result out of a room. */
 static void load_lines(Fft *t, Place to)
 {
-	if (t->operand == BY_PAIRS) {
+	if (t->as.operand == BY_PAIRS) {
 		turn_lines(t, to, true, 2, load_tile);
 		return;
 	}
-	if (t->operand == BY_VALUE) {
+	if (t->as.operand == BY_VALUE) {
 		turn_lines(t, to, true, 1, evaluate_tile);
 		return;
 	}
@@ -359,7 +414,7 @@ static void load_lines(Fft *t, Place to)
 
 static void store_lines(Fft *t, Place from)
 {
-	if (t->turns_result) {
+	if (t->as.result == BY_PAIRS) {
 		turn_lines(t, from, false, 2, store_tile);
 		return;
 	}
@@ -474,12 +529,12 @@ static void known_length(Fft *t, int64_t n, Lx base, Lx room)
 	int64_t factor[MAX_STEPS], s = 1;
 	const uint32_t count = fft_factors(n, factor);
 	Place at = {.where = IN_OPERAND};
-	if (t->operand != BY_ELEMENT) {
+	if (t->as.operand == BY_PAIRS || t->as.operand == BY_VALUE) {
 		at = room_of(t, base, room, 1);
 		at.exchanged = t->exchanged && !t->real;
 		load_lines(t, at);
 	}
-	const bool stores = t->turns_result || (t->real && !t->exchanged); /* from a room */
+	const bool stores = t->as.result == BY_PAIRS || (t->real && !t->exchanged);
 	for (uint32_t i = 0; i < count; i++) {
 		const int64_t r = factor[i];
 		FftStep st = {.r = lx_int(f, r), .s = lx_int(f, s), .m = lx_int(f, n / (r * s)), .from = at};
@@ -581,7 +636,7 @@ static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
 	SymTab *syms = t->s->e.syms;
 	if (t->real)
 		n = sym_addi(syms, n, 1);
-	const uint32_t tile = t->operand == BY_VALUE ? t->type.lanes : t->type.lanes / 2;
+	const uint32_t tile = t->as.operand == BY_VALUE ? t->type.lanes : t->type.lanes / 2;
 	if (tile) /* whole tiles */
 		n = sym_muli(syms, sym_ceildiv(syms, n, sym_int(syms, tile)), tile);
 	Sym one = sym_muli(syms, n, 2 * (int64_t)t->type.lanes);
@@ -608,10 +663,11 @@ void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
 	find_tiles(&t);
 	if (axes_transforms_along(s->e.nest, s->target, stage)) {
 		fft_along_line(&t, n, ntasks);
-	} else if (t.operand == BY_PAIRS && t.turns_result && fft_is_short(&t, n)) {
+	} else if (t.as.operand == BY_PAIRS && t.as.result == BY_PAIRS && fft_is_short(&t, n)) {
 		fft_short_lines(&t, n);
 	} else {
 		Lx room, base = make_rooms(&t, length, ntasks, &room);
+		find_pairs(&t);
 		if (known)
 			known_length(&t, n, base, room);
 		else

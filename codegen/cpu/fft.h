@@ -15,6 +15,13 @@ typedef struct {
 	Lx re, im;
 } Cx;
 
+/* How lines are read and written: BY_PAIRS and BY_VALUE by tiles (fft.c), BY_NEIGHBOURS as two
+ * vectors of the pairs of neighbouring lines, which are contiguous. */
+typedef struct {
+	enum { BY_ELEMENT, BY_PAIRS, BY_VALUE, BY_NEIGHBOURS } operand, result;
+	Lx there[2]; /* masks of the two vectors of BY_NEIGHBOURS; none: all lines are there */
+} Access;
+
 typedef struct {
 	Cpu *s;
 	LoopFn *f;
@@ -26,11 +33,13 @@ typedef struct {
 	LType type;           /* of a value of all lanes */
 	LMem rooms;
 	Lx n;
-	enum { BY_ELEMENT, BY_PAIRS, BY_VALUE } operand; /* how lines are read: see fft.c,
-	                                                    "tiles" */
-	bool turns_result;                               /* by tiles */
+	Access as;
 } Fft;
 
+/* Returns the complex values that lie as pairs at the offset and behind it; mask: of either vector,
+ * or none. */
+Cx fft_load_pairs(Fft *, LMem, Lx offset, const Lx mask[2]);
+void fft_store_pairs(Fft *, LMem, Lx offset, Cx, const Lx mask[2]);
 /* Returns complex values in new variables. */
 Cx fft_let(Fft *, const char *name, Cx);
 /* Returns an index in a new variable, or an integer literal. */

@@ -42,14 +42,9 @@ static Lx in_room(Fft *t, Lx room, Lx at, uint32_t part)
 	return lx_add(f, offset, lx_int(f, part * (int64_t)t->type.lanes));
 }
 
-static Lx load_masked(Fft *t, LMem mem, Lx offset, Lx mask)
-{
-	return lx_var(t->f, ls_load(t->f, "x", mem, offset, t->type, mask));
-}
-
 static Lx load(Fft *t, LMem mem, Lx offset)
 {
-	return load_masked(t, mem, offset, (Lx){0});
+	return lx_var(t->f, ls_load(t->f, "x", mem, offset, t->type, (Lx){0}));
 }
 
 static Cx get(Fft *t, Lx room, Lx at)
@@ -96,10 +91,7 @@ static Cx stored_pairs(Fft *t, Lx at)
 	LMem mem = eval_load_memory(e, re);
 	Lx offset = fft_let_index(t, "at", eval_index(e, e->nest->offset[re.i]));
 	find_masks(t, mask);
-	Lx a = load_masked(t, mem, offset, mask[0]);
-	Lx b = load_masked(t, mem, lx_add(t->f, offset, lx_int(t->f, t->type.lanes)), mask[1]);
-	Cx x = {lx_shuffle(t->f, SHUFFLE_EVENS, a, b), lx_shuffle(t->f, SHUFFLE_ODDS, a, b)};
-	return fft_let(t, "x", x);
+	return fft_load_pairs(t, mem, offset, mask);
 }
 
 static Cx reversed(Fft *t, Cx x)
@@ -115,10 +107,7 @@ static Lx mirror(Fft *t, Lx k)
 
 static void put_pairs(Fft *t, LMem mem, Lx offset, Cx x)
 {
-	x = fft_exchange(t, x);
-	ls_store(t->f, mem, offset, lx_shuffle(t->f, SHUFFLE_ZIP_LOW, x.re, x.im), (Lx){0});
-	offset = lx_add(t->f, offset, lx_int(t->f, t->type.lanes));
-	ls_store(t->f, mem, offset, lx_shuffle(t->f, SHUFFLE_ZIP_HIGH, x.re, x.im), (Lx){0});
+	fft_store_pairs(t, mem, offset, fft_exchange(t, x), (const Lx[2]){{0}, {0}});
 }
 
 static void put_result(Fft *t, Lx at, Cx x)

@@ -15,9 +15,21 @@
 	{op, SET_FLOAT, SET_FLOAT, NV | ROW_512, "($T)$P_roundscale_$E($a, " mode ")", NULL},            \
 	{op, SET_FLOAT, SET_FLOAT, NV | ROW_NARROW, "($T)$P_round_$E($a, " mode ")", NULL}
 
-/* The instruction gives its second operand when either is NaN or both are zero. */
+/* The instruction gives its second operand when either is NaN or both are zero. LLVM gets it by
+ * name: of a comparison and a choice inside another choice it makes two comparisons. */
 #define MINMAX(pick, op)                                                                           \
-	{pick, SET_FLOAT, SET_FLOAT, NV | ROW_LESSER, "($T)$P_" op "_$E($a, $b)", NULL},                 \
+	{pick, SET_F32, SET_F32, NV | ROW_LESSER | ROW_512, "($T)$P_" op "_$E($a, $b)",                  \
+	 "llvm.x86.avx512." op ".ps.512(a, b, i32:4)"},                                            \
+	{pick, SET_F64, SET_F64, NV | ROW_LESSER | ROW_512, "($T)$P_" op "_$E($a, $b)",                  \
+	 "llvm.x86.avx512." op ".pd.512(a, b, i32:4)"},                                            \
+	{pick, SET_F32, SET_F32, NV | ROW_LESSER | ROW_256, "($T)$P_" op "_$E($a, $b)",                  \
+	 "llvm.x86.avx." op ".ps.256(a, b)"},                                                      \
+	{pick, SET_F64, SET_F64, NV | ROW_LESSER | ROW_256, "($T)$P_" op "_$E($a, $b)",                  \
+	 "llvm.x86.avx." op ".pd.256(a, b)"},                                                      \
+	{pick, SET_F32, SET_F32, NV | ROW_LESSER | ROW_128, "($T)$P_" op "_$E($a, $b)",                  \
+	 "llvm.x86.sse." op ".ps(a, b)"},                                                          \
+	{pick, SET_F64, SET_F64, NV | ROW_LESSER | ROW_128, "($T)$P_" op "_$E($a, $b)",                  \
+	 "llvm.x86.sse2." op ".pd(a, b)"},                                                         \
 	{op, D1(DT_i32) | D1(DT_u32) | D1(DT_i8) | D1(DT_u8) | D1(DT_i16) | D1(DT_u16), SET_INT,   \
 	 NV, "($T)$P_" op "_$E($a, $b)", NULL},                                                          \
 	{op, D1(DT_i64) | D1(DT_u64), SET_INT, NV | ROW_BITS, "($T)$P_" op "_$E($a, $b)", NULL}

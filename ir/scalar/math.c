@@ -125,8 +125,8 @@ static const LibDef generic[] = {
 	{"remainder", LIB_SINT, "a, b", 0,
 		"none = eq(b, 0); r = mod(a, select(or(none, eq(b, -1)), 1, b)); select(none, a, r)"},
 	/* NaN wins; of two zeros the second: with an instruction that picks, and without. */
-	{"min_pick", LIB_FLOAT, "a, b", 0, "select(ne(a, a), a, lesser(a, b))"},
-	{"max_pick", LIB_FLOAT, "a, b", 0, "select(ne(a, a), a, greater(a, b))"},
+	{"min_pick", LIB_FLOAT, "a, b", 0, "select(eq(a, a), lesser(a, b), a)"},
+	{"max_pick", LIB_FLOAT, "a, b", 0, "select(eq(a, a), greater(a, b), a)"},
 	{"min_nan", LIB_FLOAT, "a, b", 0, "select(or(lt(a, b), ne(a, a)), a, b)"},
 	{"max_nan", LIB_FLOAT, "a, b", 0, "select(or(gt(a, b), ne(a, a)), a, b)"},
 

@@ -169,7 +169,11 @@ OP(aten__masked_scale){
 
 OP(aten__euclidean_dist){
 	.schema = "aten._euclidean_dist(Tensor x1, Tensor x2) -> Tensor",
-	.expand = "cdist(x1, x2, 2)",
+	.expand = "a = sum.dim_IntList(x1 * x1, [-1], true); b = sum.dim_IntList(x2 * x2, [-1], true); "
+		  "sqrt(clamp_min((a + mT(b)) - 2 * matmul(x1, mT(x2)), 0))",
+	.vjp = "r = masked_fill.Scalar(g / y, eq.Scalar(y, 0), 0); "
+	       "[x1 * sum.dim_IntList(r, [-1], true) - matmul(r, x2), "
+	       "x2 * mT(sum.dim_IntList(r, [-2], true)) - matmul(mT(r), x1)]",
 	.sample = "f32[n=3, 4], f32[m=2, 4]",
 };
 

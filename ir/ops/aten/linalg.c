@@ -415,8 +415,31 @@ static Node greatest_distance(Build *b, Node d, uint32_t dims)
 	return y.i ? b_squeeze(b, y, (int)aten_rank(b, y) - 1) : y;
 }
 
+/* Whether PyTorch finds the distances by a product of matrices: asked to, or of more than 25 rows
+ * if left to decide. Where the number of rows is not known they are differences, which lose
+ * nothing. */
+static bool is_by_product(Build *b, Node n)
+{
+	enum { BY_SIZE, BY_PRODUCT, BY_DIFFERENCES };
+	const Node in[2] = {arg(b, n, "x1"), arg(b, n, "x2")};
+	const int64_t mode = aten_has(b, n, "compute_mode") ? aten_int(b, n, "compute_mode") : BY_SIZE;
+	bool large = mode == BY_PRODUCT;
+	if (!in[0].i || !in[1].i || node_float(b->g, n, "p") != 2 || aten_dtype(b, in[0]) != aten_dtype(b, in[1]))
+		return false;
+	for (uint32_t k = 0; k < 2; k++) {
+		const uint32_t rank = aten_rank(b, in[k]);
+		const DType d = aten_dtype(b, in[k]);
+		if (rank < 2 || (d != DT_f32 && d != DT_f64))
+			return false;
+		large |= mode == BY_SIZE && sym_lt(b_syms(b), b_int(b, 25), b_dim(b, in[k], rank - 2)) == YES;
+	}
+	return large;
+}
+
 static Node build_cdist(Build *b, Node n)
 {
+	if (is_by_product(b, n))
+		return b_node(b, OP_aten__euclidean_dist, (Node[]){arg(b, n, "x1"), arg(b, n, "x2")}, 2, NULL, 0);
 	Node x = b_unsqueeze(b, arg(b, n, "x1"), -2), y = b_unsqueeze(b, arg(b, n, "x2"), -3);
 	Node d = b_bin(b, OP_sub, x, y);
 	if (aten_rank(b, d) < 3)
@@ -433,14 +456,16 @@ OP(aten_cdist){
 	.autocast = AUTOCAST_F32,
 	.build = build_cdist,
 	.sample = "f32[n=3, 4], f32[m=2, 4], p=2.0; f32[2, 3, 4], f32[2, 2, 4], p=1.0; f32[3, 4], f32[2, 4], p=inf; "
-		  "f32[3, 4], f32[2, 4], p=3.0; f32[3, 4], f32[2, 4], p=0.0",
+		  "f32[3, 4], f32[2, 4], p=3.0; f32[3, 4], f32[2, 4], p=0.0; "
+		  "f32[2, 3, 4], f32[2, 4], p=2.0, compute_mode=1; f32[3, 4], f32[2, 4], p=2.0, compute_mode=2; "
+		  "f32[2, 1], f32[26, 1], p=2.0",
 	.overloads = (const Overload[]){
 		{.schema = "aten._cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> "
 			   "Tensor",
 		 .sample = "f32[n=3, 4], f32[m=2, 4], p=2.0, compute_mode=none; "
 			   "f32[2, 3, 4], f32[2, 2, 4], p=1.0, compute_mode=none; "
 			   "f32[3, 4], f32[2, 4], p=inf, compute_mode=none; f32[3, 4], f32[2, 4], p=3.0, compute_mode=none; "
-			   "f32[3, 4], f32[2, 4], p=0.0, compute_mode=none"},
+			   "f32[3, 4], f32[2, 4], p=0.0, compute_mode=none; f32[3, 4], f32[2, 4], p=2.0, compute_mode=1"},
 	},
 };
 

@@ -63,6 +63,15 @@ static Sym step_of(Build *b, Node offsets)
 	return steps ? number_of(g, node_in(g, offsets, 1)) : (Sym){0};
 }
 
+/* PyTorch adds up what lies behind the last offset in some modes and not in others. */
+static void require_all_in_bags(const Bags *r, Node offsets)
+{
+	Build *b = r->b;
+	Node end = b_convert(b, aten_slice(b, offsets, 0, -1, INT64_MAX), DT_i64);
+	Node all = b_bin(b, OP_eq, end, aten_size(b, r->n, DT_i64));
+	b_node(b, OP_assert, &all, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "embedding_bag: the last offset is not the number of indices")}, 2);
+}
+
 static bool bags_of(Build *b, Node n, Bags *r)
 {
 	Node index = arg(b, n, "indices"), offsets = arg(b, n, "offsets");
@@ -73,11 +82,15 @@ static bool bags_of(Build *b, Node n, Bags *r)
 	}
 	*r = (Bags){.b = b, .index = b_convert(b, index, DT_i64), .n = b_dim(b, index, 0)};
 	Sym step = step_of(b, offsets);
-	if (node_bool(b->g, n, "include_last_offset"))
+	const Node ends = offsets;
+	const bool ends_last = node_bool(b->g, n, "include_last_offset");
+	if (ends_last)
 		offsets = aten_slice(b, offsets, 0, 0, -1);
 	r->bags = b_dim(b, offsets, 0);
 	if (step.i && sym_eq(b_syms(b), sym_mul(b_syms(b), r->bags, step), r->n) == YES)
 		r->length = step;
+	else if (ends_last)
+		require_all_in_bags(r, ends);
 	Node in[] = {b_iota(b, DT_i64, r->n), b_convert(b, offsets, DT_i64)};
 	Attr attr[] = {attr_none(), attr_none(), attr_bool(false), attr_bool(true)};
 	r->bag = b_bin_scalar(b, OP_sub, b_node(b, OP_aten_bucketize_Tensor, in, 2, attr, 4), 1);

@@ -31,8 +31,9 @@ static struct {
 } library;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Opens the file of a folder whose name begins so. The library opens its part "builtins" by name,
- * which the loader finds only if the part is open already. */
+/* Opens the file of a folder whose name begins so. Of one that cannot be opened, library.missing
+ * says why. The library opens its part "builtins" by name, which the loader finds only if the part
+ * is open already. */
 static void *open_in(const char *folder, const char *begin)
 {
 	char path[4096];
@@ -41,9 +42,12 @@ static void *open_in(const char *folder, const char *begin)
 	for (struct dirent *e; d && !so && (e = readdir(d));)
 		if (!strncmp(e->d_name, begin, strlen(begin)) &&
 		    snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < (int)sizeof path)
-			so = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+			if (!(so = dlopen(path, RTLD_NOW | RTLD_GLOBAL)))
+				snprintf(library.missing, sizeof library.missing, "NVRTC cannot be loaded: %.400s", dlerror());
 	if (d)
 		closedir(d);
+	if (so)
+		*library.missing = 0;
 	return so;
 }
 
@@ -59,9 +63,10 @@ static void *open_named(const char *named)
 			strcpy(slash ? slash + 1 : folder, slash ? "" : ".");
 		}
 		open_in(folder, "libnvrtc-builtins.so");
+		*library.missing = 0;
 		so = open_in(folder, "libnvrtc.so.");
 	}
-	if (!so)
+	if (!so && !*library.missing)
 		snprintf(library.missing, sizeof library.missing, "there is no libnvrtc.so in %.400s ($WEFT_NVRTC)", named);
 	return so;
 }

@@ -475,6 +475,9 @@ def check_tool(folder, env):
     mlp, ref = root / "tests/data/mlp.pt2", root / "tests/data/mlp.safetensors"
     none = dict(env, LD_LIBRARY_PATH=str(folder / "nothing"))
     check, compile = ["check", mlp, ref, "--device"], ["compile", mlp, "-o", folder / "refused.so", "--target"]
+    broken = folder / "broken"
+    broken.mkdir()
+    (broken / "libnvrtc.so.13").write_bytes(b"no library")
     for arguments, where, want in [
             (check + ["cuda", "--target", "gpu-model"], env, "1 passed, 0 failed"),
             (["show", folder / "mlp.so"], none, "gpu-model"),
@@ -486,6 +489,7 @@ def check_tool(folder, env):
             (check + ["cuda"], none, "cuda: NVIDIA's driver is not there"),
             (check + ["cuda"], dict(env, STANDIN_SM="75"), "there is no target for a device of sm_75"),
             (compile + ["cuda-sm_90"], dict(env, WEFT_NVRTC="/nowhere"), "there is no libnvrtc.so in /nowhere ($WEFT_NVRTC); --emit cuda writes them as text"),
+            (compile + ["cuda-sm_90"], dict(env, WEFT_NVRTC=str(broken)), f"NVRTC cannot be loaded: {broken}/libnvrtc.so.13: file too short; --emit cuda"),
             (check + ["cuda"], dict(env, STANDIN_SM="90", WEFT_NVRTC="/nowhere"), "kernels for cuda-sm_90 are compiled by NVRTC"),
             (compile + ["cuda-sm_90,aarch64"], env, "the host of a GPU is this machine"),
             (compile + ["native,hip-gfx90a"], env, "kernels for hip-gfx90a are text: no code for"),

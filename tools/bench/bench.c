@@ -302,8 +302,8 @@ static bool choose_backend(BenchOptions *o, const char *text)
 {
 	if (!parse_backend(text, &o->backend))
 		return false;
-	if (o->backend == RUN_INTERP || o->backend == RUN_LOOPS)
-		return fail("--backend is jit, c or llvm: interpreters are not timed"), false;
+	if (o->backend == RUN_INTERP || o->backend == RUN_LOOPS || o->backend == RUN_GPU_HOST)
+		return fail("--backend is jit, c or llvm: interpreters and gpu-host are not timed"), false;
 	if (!is_shared_object(o->model))
 		backend_note(o->backend), o->backend = backend_resolve(o->backend);
 	else if (o->backend != RUN_DEFAULT)

@@ -54,9 +54,9 @@ enum { QUANT_FIELDS = 8 };
  * f32: eighth k along it, read from words that have eight of them, less the zero point, which is
  * broadcast along the dimension, or none. */
 bool quant_fields(Build *, Node q, bool keep_params, Node x, Node zero, Node field[QUANT_FIELDS]);
-/* Returns q, a quantised input of the graph behind index maps, padded with `around`, its zero point,
- * as the quantised padded input: one kernel writes both, and the border. None if it is another
- * value. */
+/* Returns q, a quantised input of the graph behind index maps, padded with `around`, its zero
+ * point, as the quantised padded input: one kernel writes both, and the border. None if it is
+ * another value. */
 Node quant_padded_input(Build *, Node q, const Sym *low, const Sym *high, Node around, bool keep_params);
 /* Replaces quantisations of dequantised values by the integers that were dequantised, where scales
  * and zero points are the same. Returns whether there were any. */

@@ -6,11 +6,12 @@
  *   %2 = sub(%1, za * sum(%qb))     sum over what the product sums over: a constant, if %qb is one
  *   mul(convert(%2, dtype=f32), sa * sb)
  *
- * and likewise minus zb * sum(%qa), plus the count of terms times za * zb. Index maps and pads with
- * zero between a dequantisation and the product are applied to the integers, pads with the zero
- * point. A scale or a zero point may differ along dimensions that are not summed over (a channel of
- * weights, a row of activations); others (groups of a row) stay dequantisations. A product of
- * floats and of constant weights reads these as integers, too:
+ * (products of i32 likewise, without scales), and likewise minus zb * sum(%qa), plus the count of
+ * terms times za * zb. Index maps and pads with zero between a dequantisation and the product are
+ * applied to the integers, pads with the zero point. A scale or a zero point may differ along
+ * dimensions that are not summed over (a channel of weights, a row of activations); others (groups
+ * of a row) stay dequantisations. A product of floats and of constant weights reads these as
+ * integers, too:
  *
  *   contract(%x, mul(sub(convert(%q), z), s))
  * becomes
@@ -33,6 +34,7 @@ enum {
 	GROUP = 4,          /* terms that one instruction multiplies in a lane */
 	LEAST_RUN = 8,      /* terms beside each other that instructions on bytes pay for: two
 	                       groups */
+	BEFORE_SCALE = 4,   /* products of a group that are added before they are scaled */
 	MOST_PANEL = 64, LEAST_PANEL = 16 /* columns of a panel */
 };
 
@@ -364,11 +366,13 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 	Dequantised o[2];
 	Product p;
 	Node q[2], plain[2], scale[2], zero[2] = {{0}};
-	const bool is0 = quant_read_dequantised(g, node_in(g, n, 0), c->keep_params, &o[0]), is1 = quant_read_dequantised(g, node_in(g, n, 1), c->keep_params, &o[1]);
+	const bool exact = node_dtype(g, n) == DT_i32; /* of integers, as MatMulInteger */
+	bool (*const read)(const Graph *, Node, bool, Dequantised *) = exact ? quant_read_integers : quant_read_dequantised;
+	const bool is0 = read(g, node_in(g, n, 0), c->keep_params, &o[0]), is1 = read(g, node_in(g, n, 1), c->keep_params, &o[1]);
 	*why = NULL;
-	if (!is0 && !is1)
+	if (exact ? !is0 || !is1 : !is0 && !is1)
 		return (Node){0};
-	if (!is0 || !is1 || node_dtype(g, n) != DT_f32)
+	if (!exact && (!is0 || !is1 || node_dtype(g, n) != DT_f32))
 		return stays(why, !is0 ? "operand 0 is not dequantised" : !is1 ? "operand 1 is not dequantised" : "its result is not f32");
 	if (!read_product(g, n, &p))
 		return stays(why, "it may sum more than 32768 terms, or none");
@@ -384,12 +388,12 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 		if (o[side].zero.i)
 			o[side].zero = b_convert(b, o[side].zero, DT_i32);
 		plain[side] = q[side] = quant_integers(b, &o[side]);
-		scale[side] = factor(b, &p, side, &o[side], b_convert(b, o[side].scale, DT_f32), n);
+		scale[side] = exact ? (Node){0} : factor(b, &p, side, &o[side], b_convert(b, o[side].scale, DT_f32), n);
 		if (o[side].zero.i)
 			zero[side] = factor(b, &p, side, &o[side], o[side].zero, n);
 		if (!q[side].i)
 			return stays(why, "a pad needs one zero point that is a number");
-		if (!scale[side].i || (o[side].zero.i && !zero[side].i))
+		if ((!exact && !scale[side].i) || (o[side].zero.i && !zero[side].i))
 			return stays(why, "a scale or a zero point differs along what is summed over");
 	}
 	Node y = integer_product(b, n, q, o[0].zero, c->keep_params);
@@ -400,8 +404,9 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 		Node both = b_bin(b, OP_mul, zero[0], zero[1]), count = b_convert(b, b_from_size(b, p.terms), DT_i32);
 		y = b_bin(b, OP_add, y, b_bin(b, OP_mul, both, b_broadcast(b, count, node_rank(g, n), node_type(g, n)->dim)));
 	}
-	return y.i ? b_bin(b, OP_mul, b_convert(b, y, DT_f32), b_bin(b, OP_mul, scale[0], scale[1])) :
-		     stays(why, "the padding needs one zero point that is a number");
+	if (!y.i)
+		return stays(why, "the padding needs one zero point that is a number");
+	return exact ? y : b_bin(b, OP_mul, b_convert(b, y, DT_f32), b_bin(b, OP_mul, scale[0], scale[1]));
 }
 
 /* ---- products of one row ---- */
@@ -615,8 +620,8 @@ static Node plus_product(Build *b, const PassCtx *c, Node x, Node y, Node sum)
 
 /* The sum over panels of columns, in which neighbouring lanes are columns; none if the columns are
  * no multiple of a panel, or if it is not known along which terms a scale or zero point differs. A
- * column's scale multiplies the sum, a group's each product. Integers of 4 bits are stored eight in
- * a word: terms of the eighths of a group, whose products are added before the scale. */
+ * column's scale multiplies the sum, a group's the sum of a few products. Integers of 4 bits are
+ * stored eight in a word: neighbours in a group, whose products are added before the scale. */
 static Node row_by_panels(Build *b, const PassCtx *c, const WeightProduct *r)
 {
 	SymTab *t = b_syms(b);
@@ -637,14 +642,19 @@ static Node row_by_panels(Build *b, const PassCtx *c, const WeightProduct *r)
 	const Node all = in_panels(b, r, q, shape), row = b_reshape(b, r->row, 2, shape + 1);
 	Sym part[] = {shape[0], shape[1], sym_floordiv(t, shape[2], sym_int(t, QUANT_FIELDS)), shape[3]};
 	Node term[QUANT_FIELDS], product = {0};
-	const uint32_t terms = quant_fields(b, d->q, c->keep_params, all, factor_in_panels(b, r, &zero, shape, part), term) ? QUANT_FIELDS : 1;
-	if (terms == 1) {
-		part[2] = shape[2];
-		const Node less = factor_in_panels(b, r, &zero, shape, part);
-		term[0] = b_convert(b, less.i ? b_bin(b, OP_sub, b_convert(b, all, DT_i32), less) : all, DT_f32);
+	uint32_t terms = QUANT_FIELDS;
+	if (!quant_fields(b, d->q, c->keep_params, all, factor_in_panels(b, r, &zero, shape, part), term)) {
+		terms = scale.element.i && sym_divides(t, BEFORE_SCALE, shape[2]) ? BEFORE_SCALE : 1;
+		part[2] = sym_floordiv(t, shape[2], sym_int(t, terms));
+		/* one constant */
+		const Node less = factor_in_panels(b, r, &zero, shape, part), one = b_node(b, OP_barrier, &all, 1, NULL, 0);
+		for (uint32_t k = 0; k < terms; k++) {
+			const Node w = terms > 1 ? b_slice(b, one, 2, b_int(b, k), shape[2], b_int(b, terms)) : all;
+			term[k] = b_convert(b, less.i ? b_bin(b, OP_sub, b_convert(b, w, DT_i32), less) : w, DT_f32);
+		}
 	}
 	for (uint32_t k = 0; k < terms; k++) {
-		const Node from = b_slice(b, row, 1, sym_muli(t, part[2], k), sym_muli(t, part[2], k + 1), b_int(b, 1));
+		const Node from = b_slice(b, row, 1, b_int(b, k), shape[2], b_int(b, terms));
 		product = plus_product(b, c, b_broadcast_in_dim(b, from, PANEL_RANK, part, of_row), term[k], product);
 	}
 	if (scale.element.i)

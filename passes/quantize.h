@@ -28,6 +28,8 @@ typedef struct {
 /* Reads x as a dequantised value. keep_params: constants that are replaceable are not looked at.
  * Returns false if x is none. */
 bool quant_read_dequantised(const Graph *, Node x, bool keep_params, Dequantised *);
+/* Reads x as i32: q - zero, without scale (none). */
+bool quant_read_integers(const Graph *, Node x, bool keep_params, Dequantised *);
 /* Reads x as integers of 8 bits that are converted, without scale (none) and zero point. */
 bool quant_read_bytes(const Graph *, Node x, Dequantised *);
 /* Reads n as a quantised value. Returns false if n is none. */
@@ -51,8 +53,8 @@ bool quant_values(const Graph *, Node q, bool keep_params, int64_t *least, int64
 enum { QUANT_FIELDS = 8 };
 /* quantize_fields.c: where all elements of q, a constant behind index maps, are known to have 4
  * bits, and x, of its elements, has a multiple of 8 of them along dimension 2, sets field[k] to
- * f32: eighth k along it, read from words that have eight of them, less the zero point, which is
- * broadcast along the dimension, or none. */
+ * f32: every eighth one from k on, read from words that have eight of them, less the zero point,
+ * which is broadcast along the dimension, or none. */
 bool quant_fields(Build *, Node q, bool keep_params, Node x, Node zero, Node field[QUANT_FIELDS]);
 /* Returns q, a quantised input of the graph behind index maps, padded with `around`, its zero
  * point, as the quantised padded input: one kernel writes both, and the border. None if it is

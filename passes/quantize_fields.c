@@ -1,6 +1,6 @@
 /* Integers of 4 bits, eight in a word of 32:
  *
- *   %0 to %7 = eighths of %q                                      each i8, -8 to 7, or u8, 0 to 15
+ *   %0 to %7 = every eighth of %q                                 each i8, -8 to 7, or u8, 0 to 15
  * becomes
  *   %w = (%0 + 8) | (%1 + 8) << 4 | ... (%7 + 8) << 28            a constant
  *   %0 = bitcast(%w & 15 | bits of 2^23) - (2^23 + 8)             f32
@@ -47,13 +47,12 @@ static bool has_four_bits(const Graph *g, Node q, bool keep_params, int64_t low)
 	return quant_values(g, q, keep_params, &least, &most) && least >= low && most < low + FIELD_VALUES;
 }
 
-/* Eighths of x along dimension 2 in words, each element `low` lower. */
-static Node packed(Build *b, Node x, Sym eighth, int64_t low)
+/* Neighbours of x along dimension 2 in words, each element `low` lower. */
+static Node packed(Build *b, Node x, int64_t low)
 {
-	SymTab *t = b_syms(b);
 	Node word = {0}, all = b_convert(b, x, DT_i32);
 	for (uint32_t k = 0; k < QUANT_FIELDS; k++) {
-		Node part = b_slice(b, all, 2, sym_muli(t, eighth, k), sym_muli(t, eighth, k + 1), sym_int(t, 1));
+		Node part = b_slice(b, all, 2, b_int(b, k), node_dim(b->g, all, 2), b_int(b, QUANT_FIELDS));
 		part = b_bin_scalar(b, OP_sub, part, (double)low);
 		part = k ? b_bin_scalar(b, OP_shift_left, part, k * FIELD_BITS) : part;
 		word = k ? b_bin(b, OP_bit_or, word, part) : part;
@@ -70,7 +69,7 @@ bool quant_fields(Build *b, Node q, bool keep_params, Node x, Node zero, Node fi
 	if (!sym_divides(t, QUANT_FIELDS, extent) || !has_four_bits(b->g, q, keep_params, low))
 		return false;
 	/* each field alone is as large as all words: they are not folded */
-	const Node words = packed(b, x, sym_divi(t, extent, QUANT_FIELDS), low), word = b_node(b, OP_barrier, &words, 1, NULL, 0);
+	const Node words = packed(b, x, low), word = b_node(b, OP_barrier, &words, 1, NULL, 0);
 	const Node upper = b_bin_scalar(b, OP_shift_right, word, HALF_WORD);
 	zero = zero.i ? b_convert(b, zero, DT_f32) : zero;
 	for (uint32_t k = 0; k < QUANT_FIELDS; k++) {

@@ -112,6 +112,17 @@ static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
 	return is_byte(node_dtype(g, x));
 }
 
+bool quant_read_integers(const Graph *g, Node x, bool keep_params, Dequantised *o)
+{
+	*o = (Dequantised){0};
+	TRY(node_dtype(g, x) == DT_i32);
+	while (is_move(g, x) && o->nmove < QUANT_MOST_MOVES) {
+		o->move[o->nmove++] = x;
+		x = node_in(g, x, 0);
+	}
+	return read_steps(g, x, keep_params, o);
+}
+
 bool quant_read_bytes(const Graph *g, Node x, Dequantised *o)
 {
 	*o = (Dequantised){0};

@@ -1,7 +1,9 @@
 /* Operands of contractions behind index maps that no axis follows in equal steps: of a convolution
  * over pixels that were channels (pixel_shuffle) x[.., (i + k) / 2, ..], of which neither axis can
- * be split. Contractions read what is linear in their axes; all others read each element anew for
- * each product, by arithmetic. So such an operand is stored first, where that takes less time.
+ * be split; or behind a border, whose elements are in no memory: windows of a padded image.
+ * Contractions read what is linear in their axes; all others read each element anew for each
+ * product, by arithmetic and conditions. So such an operand is stored first, where that takes less
+ * time.
  *
  * What an access takes apart evenly (i / 64, i % 64, with 64 rows) is no reason: schedules split
  * that axis (codegen/cpu/split.c). */
@@ -125,12 +127,24 @@ static bool pays(const Trace *t, Node n)
 	       target_cycles(t->s->target, copy);
 }
 
-/* The lowest map from n on that can be followed, if what is read below cannot. */
-static Node lowest_followed(const Trace *t, Node n, const Sym *at, bool *bent)
+/* Some element that the kernel reads may not be in the operand: each product asks. */
+static bool asks_where(const Trace *t, const IndexMap *m)
+{
+	const SymTab *syms = t->s->ir->syms;
+	for (uint32_t k = 0; k < m->nrange; k++) {
+		const struct IndexRange *r = &m->range[k];
+		if (sym_le(syms, r->lo, r->e) != YES || sym_lt(syms, r->e, r->hi) != YES)
+			return true;
+	}
+	return false;
+}
+
+/* The lowest map from n on that can be followed, if what is read below cannot: *why says how. */
+static Node lowest_followed(const Trace *t, Node n, const Sym *at, const char **why)
 {
 	const Graph *g = t->s->g;
 	if (trace_reads_stored(t, n)) {
-		*bent = !is_followed(t, n, at);
+		*why = is_followed(t, n, at) ? NULL : "a contraction would read it at an index that is not linear";
 		return (Node){0};
 	}
 	const OpLower *how = op_lower(node_op(g, n));
@@ -145,13 +159,15 @@ static Node lowest_followed(const Trace *t, Node n, const Sym *at, bool *bent)
 	how->index(&d.map);
 	if (d.asked)
 		return (Node){0};
-	Node found = lowest_followed(t, node_in(g, n, 0), d.map.in[0], bent);
-	return found.i || !*bent || !is_followed(t, n, at) ? found : n;
+	Node found = lowest_followed(t, node_in(g, n, 0), d.map.in[0], why);
+	if (!*why && asks_where(t, &d.map))
+		*why = "a contraction would ask for each product whether there is an element";
+	return found.i || !*why || !is_followed(t, n, at) ? found : n;
 }
 
-Node lower_nonlinear_map(const Trace *t, Node n, const Sym *idx)
+Node lower_unfollowed_map(const Trace *t, Node n, const Sym *idx, const char **why)
 {
-	bool bent = false;
-	Node map = lowest_followed(t, n, idx, &bent);
+	*why = NULL;
+	Node map = lowest_followed(t, n, idx, why);
 	return map.i && pays(t, map) ? map : (Node){0};
 }

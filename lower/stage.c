@@ -209,11 +209,10 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 	t->outer = (UINT64_C(1) << t->nroot) - 1;
 	DType d = dtype_compute(node_dtype(g, n));
 	for (uint32_t k = 0; k < 2 && dtype_is_float(d); k++) {
-		Node bent = lower_nonlinear_map(t, node_in(g, n, k), m.map.in[k]);
+		const char *why;
+		Node bent = lower_unfollowed_map(t, node_in(g, n, k), m.map.in[k], &why);
 		if (bent.i)
-			return trace_store_first(
-				t, bent,
-				"a contraction would read it at an index that is not linear");
+			return trace_store_first(t, bent, why);
 	}
 	t->only_maps = true;
 	Kx in[2] = {trace_value(t, node_in(g, n, 0), m.map.in[0], (Kx){0}),

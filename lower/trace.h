@@ -47,9 +47,9 @@ Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard);
 bool trace_reads_stored(const Trace *, Node n);
 /* lower/bent.c: For operand n of a contraction, read at idx: returns the index map between n and a
  * stored value that should be stored itself, because the index into its operand is not linear in
- * the kernel's axes. Returns none if the index is linear, or if a copy would take longer than it
- * saves. */
-Node lower_nonlinear_map(const Trace *, Node n, const Sym *idx);
+ * the kernel's axes, or not always in range: *why says which. Returns none if the index is, or if a
+ * copy would take longer than it saves. */
+Node lower_unfollowed_map(const Trace *, Node n, const Sym *idx, const char **why);
 /* lower/stage.c: Adds a stage for a reduction or contraction n and returns its value at idx; or
  * calls trace_store_first if the kernel cannot contain it. */
 Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);

@@ -12,9 +12,15 @@ typedef struct {
 	NodePlace v, t, w; /* [rows, PANEL], [PANEL, PANEL], [PANEL, columns] */
 } Reflect;
 
+/* Columns of the widest panel of `least` columns. */
+static Sym panel_width(const Factor *f, Sym least)
+{
+	return sym_min(f->syms, factor_int(f, PANEL_COLUMNS), least);
+}
+
 static Reflect reflect_of(const Factor *f, Sym least, Sym columns)
 {
-	Sym width = sym_min(f->syms, factor_int(f, PANEL_COLUMNS), least);
+	const Sym width = panel_width(f, least);
 	return (Reflect){factor_new_matrix(f, f->rows, width), factor_new_matrix(f, width, width),
 			 factor_new_matrix(f, width, columns)};
 }
@@ -175,7 +181,7 @@ void lower_geqrf(Lower *s, Node n)
 	NodePlace x = factor_operand_inside(f, 0, f->rows, f->columns);
 	v.result = factor_result_inside(f, 0, f->dtype, all, 2, f->pairs);
 	v.tau = factor_result_inside(f, 1, f->dtype, &v.least, 1, f->pairs);
-	const Sym width = sym_min(f->syms, factor_int(f, PANEL_COLUMNS), v.least);
+	const Sym width = panel_width(f, v.least);
 	for (uint32_t k = 0; k < 2; k++) {
 		v.rest[k] = factor_new_matrix(f, f->rows, f->columns);
 		v.panel[k] = factor_new_matrix(f, f->rows, width);

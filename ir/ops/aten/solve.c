@@ -386,10 +386,12 @@ static Node det_operand(Build *b, Node n)
 	return arg(b, n, op_arg_index(node_op(b->g, n), "A") >= 0 ? "A" : "self");
 }
 
+/* By factors of the transposed matrix, which the rule for cotangents and aten._linalg_det read,
+ * too: they are computed once. */
 static Node build_det(Build *b, Node n)
 {
 	Node x = det_operand(b, n);
-	Node p = solve_takes(b, x, "linalg.det") ? pivots_of(b, solve_lu(b, x)) : (Node){0};
+	Node p = solve_takes(b, x, "linalg.det") ? pivots_of(b, solve_lu(b, b_transpose(b, x, -1, -2))) : (Node){0};
 	return p.i ? b_reduce(b, REDUCE_PROD, p, 1u << (node_rank(b->g, p) - 1), DT_none) : p;
 }
 

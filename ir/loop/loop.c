@@ -171,8 +171,10 @@ void loop_tasks_to_threads(LoopFn *f, uint32_t threads, uint64_t shared, Lx ntas
 	f->lv.data[f->task.i].nonneg = true;
 	f->body = block_new(f);
 	f->open.data[0] = f->body;
-	if (!f->block.data[statements.i].stmt.n)
-		return; /* of no elements: nobody would read the number */
+	/* Of no tasks or no elements: nobody would read the number, and indices would be divided by
+	 * 0. */
+	if ((lx_is_int(f, ntasks, &n) && n == 0) || !f->block.data[statements.i].stmt.n)
+		return;
 	Lx thread = lx_add(f, lx_mul(f, lx_var(f, f->task), lx_int(f, threads)), lx_thread(f));
 	ls_add(f, (LsData){.kind = LS_LET, .v = old, .x = thread});
 	for (uint32_t k = 0; lx_is_int(f, ntasks, &n) && n % threads == 0 && k < f->block.data[statements.i].stmt.n; k++)
